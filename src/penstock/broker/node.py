@@ -166,6 +166,7 @@ class Node:
             from penstock.broker.transactions.service import TransactionService
 
             self._transactions = TransactionService(self)
+            self._transactions.open()
         return self._transactions
 
     @property

@@ -29,6 +29,7 @@ from penstock.clock import ManualClock
 from penstock.common.failures import Failures
 from penstock.errors import KafkaError
 from penstock.log.memory import MemoryLog
+from penstock.protocol.message import Message
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.produce_response import PartitionProduceResponse
@@ -76,12 +77,16 @@ class SimNode:
             incarnation=self.life,
             saved=self.saved,
         )
+        self._begin(member)
+        member.join({"PLAINTEXT": ("sim", self.id)})
+        self.settle()
+
+    def _begin(self, member: Member) -> None:
+        world = self.world
         records, next_batch = world.quorum.everything()
         authority: Any = world
         cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
         member.begin(cluster, self, records, next_batch)
-        member.join({"PLAINTEXT": ("sim", self.id)})
-        self.settle()
 
     def crash(self) -> None:
         if self.member is not None:
@@ -128,11 +133,16 @@ class SimNode:
 class World:
     """Everything. It is the transport of the nodes as well."""
 
+    pace_ms = 60
+    """At most so long between two batches of the producer."""
+    tearing = 0.02
+    """How many writes are torn by the death of their node."""
+
     def __init__(self, seed: int, *, faults: float = 1.0) -> None:
         self.random = Random(seed)
         self.seed = seed
         self.clock = ManualClock(1_000_000)
-        self.config = BrokerConfig({"offsets.topic.num.partitions": "1"})
+        self.config = BrokerConfig(self._settings())
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.events: list[tuple[int, float, int, int | None, Callable[[], None]]] = []
         self._number = 0
@@ -145,12 +155,18 @@ class World:
         # What a node's metadata need of the controller.
         self.placing: Any = self.quorum.controller
         self.cluster_id = "sim"
-        self.nodes = {each: SimNode(self, each) for each in NODES}
+        self.nodes = {each: self._make_node(each) for each in NODES}
         self._checker = Checker(self)
         self.acked: dict[int, bytes] = {}
         self._waiting: list[tuple[Written, PartitionProduceResponse, int, bytes]] = []
         self._values = 0
         self.steps = 0
+
+    def _settings(self) -> dict[str, str]:
+        return {"offsets.topic.num.partitions": "1"}
+
+    def _make_node(self, node_id: int) -> SimNode:
+        return SimNode(self, node_id)
 
     # --- time and messages -------------------------------------------------------------------------------
 
@@ -223,32 +239,32 @@ class World:
 
     def begin(self) -> None:
         """Create the topic, and start the nodes."""
-        self.quorum.commit(
-            [
-                TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
-                ConfigRecord(
-                    resource_type=2,
-                    resource_name=TOPIC,
-                    name="min.insync.replicas",
-                    value=str(self.minimum),
-                ),
-                PartitionRecord(
-                    topic_id=TOPIC_ID,
-                    partition_id=0,
-                    replicas=list(NODES),
-                    isr=list(NODES),
-                    leader=-1,
-                    leader_epoch=0,
-                    partition_epoch=0,
-                ),
-            ],
-            self.clock.now_ms(),
-        )
+        self.quorum.commit(self._topics(), self.clock.now_ms())
         for node in self.nodes.values():
             node.start()
         self.after(SESSION_MS // 8, None, self._expire)
         self.after(5, None, self._produce)
         self.after(7, None, self._consume)
+
+    def _topics(self) -> list[Message]:
+        return [
+            TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
+            ConfigRecord(
+                resource_type=2,
+                resource_name=TOPIC,
+                name="min.insync.replicas",
+                value=str(self.minimum),
+            ),
+            PartitionRecord(
+                topic_id=TOPIC_ID,
+                partition_id=0,
+                replicas=list(NODES),
+                isr=list(NODES),
+                leader=-1,
+                leader_epoch=0,
+                partition_epoch=0,
+            ),
+        ]
 
     def _expire(self) -> None:
         self.after(SESSION_MS // 8, None, self._expire)
@@ -259,7 +275,7 @@ class World:
         self.trace.append(f"{self.uptime_ms:6} {text}")
 
     def _produce(self) -> None:
-        self.after(self.random.randint(1, 60), None, self._produce)
+        self.after(self.random.randint(1, self.pace_ms), None, self._produce)
         node = self.nodes[self.random.choice(NODES)]
         partition = node.partition
         if partition is None or node.paused_until > self.uptime_ms or not partition.leads:
@@ -280,7 +296,7 @@ class World:
         finally:
             node.member.acks = 1
         self.tell(f"{node.id} appends {value!r} at {appended.base_offset}, epoch {partition.leader_epoch}")
-        if self.random.random() < 0.02:
+        if self.random.random() < self.tearing:
             assert node.log is not None
             node.log.truncate_to(appended.base_offset)
             self.tell(f"{node.id} dies while it writes: the batch is torn")

@@ -368,6 +368,20 @@ def test_an_unclean_election_loses_what_the_isr_alone_had() -> None:
         until(lambda: [each.log_end_offset for each in cluster.replicas(TOPIC)] == [3, 3])
 
 
+def test_a_leader_that_has_nothing_has_its_followers_cut_what_it_does_not_have() -> None:
+    """Its log was not there when its epoch began, so that it has no epochs to compare with."""
+    with KafkaCluster(2) as cluster:
+        cluster.create_topic(TOPIC, replicas=[[1, 2]], min_insync_replicas=2)
+        cluster.freeze_follower(2)
+        assert produce(cluster, 1, b"lost", acks=1).base_offset == 0
+        cluster.kill(1, fence=True)
+        assert cluster.partition(TOPIC)[:2] == (2, 1)
+        cluster.start(1)
+        until(lambda: set(cluster.partition(TOPIC).in_sync) == {1, 2})
+        assert produce(cluster, 2, b"kept").base_offset == 0
+        assert [each.log_end_offset for each in cluster.replicas(TOPIC)] == [1, 1]
+
+
 def test_latest_is_not_known_before_a_new_leader_has_committed() -> None:
     with KafkaCluster(2) as cluster:
         cluster.create_topic(TOPIC, replicas=[[1, 2]], min_insync_replicas=2)

@@ -51,6 +51,7 @@ class MemberNode(Node):
         """The transaction coordinator. Nothing of it is read before it is needed."""
         if self._transactions is None:
             self._transactions = MemberTransactions(self)
+            self._transactions.open()
         assert isinstance(self._transactions, MemberTransactions)
         return self._transactions
 

@@ -264,6 +264,14 @@ class ReplicatedPartition(Partition):
         entries = log.leader_epochs.entries
         if epoch == self.leader_epoch and self.leads:
             return epoch, log.end_offset
+        if (
+            self.leads
+            and 0 <= epoch < self.leader_epoch
+            and not entries
+            and log.end_offset == log.start_offset
+        ):
+            # The log is empty, and was not there when the epoch began: of earlier ones it has nothing.
+            return epoch, log.end_offset
         if epoch < 0 or not entries or epoch > log.leader_epochs.latest:
             return -1, -1
         return log.leader_epochs.end_of(epoch, log.end_offset) or (epoch, entries[0][1])

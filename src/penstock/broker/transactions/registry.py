@@ -180,6 +180,12 @@ class Registry:
     def _store(self, transaction: Transaction, change: Change) -> None:
         image = change.image
         index = self.partition_of(transaction.id)
+        if index not in self._epochs:
+            # A producer id that was given out has brought metadata by which another node coordinates.
+            if self.transactions.get(transaction.id) is transaction:
+                self._forget(transaction)
+            self._reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
+            return
         version = value_version(self.feature_level)
         if image is not None and image.next_producer_id != NO_ID:
             version = TAGGED_VALUE_VERSION  # the producer has got it, and no other version has the field

@@ -76,7 +76,10 @@ class Answer:
 
 
 class TransactionService:
-    """Everything about transactions that one broker has."""
+    """Everything about transactions that one broker has.
+
+    Nothing is read before `open`, which may write markers, and so needs a node that has the service.
+    """
 
     def __init__(self, node: Needs) -> None:
         config = node.config
@@ -93,7 +96,6 @@ class TransactionService:
         self._is_loaded = False
         self._alarm: DelayedOperation | None = None
         node.kept.add("transactions", lambda: self.coordinator.size_bytes)
-        self.open()
 
     # --- loading -----------------------------------------------------------------------------------------
 

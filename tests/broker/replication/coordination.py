@@ -1,0 +1,334 @@
+"""The simulated cluster with whole nodes, whose coordinators serve groups and transactional producers.
+
+Nodes are `MemberNode`s behind their gate, and are asked by requests. A client has a connection: a request may
+be lost, late, or carried out without an answer, and is never repeated by itself; one that is given up has
+left nothing under way. `python tests/broker/replication/coordination.py SEED` replays a run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeAlias
+from unittest import mock
+
+from broker.replication.simulation import NODES, QUIET_MS, SimNode, Violation, World
+from penstock.broker.context import Context
+from penstock.broker.interceptors import Stage
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.coordinators import MemberNode
+from penstock.broker.replication.gate import Gate
+from penstock.broker.replication.member import Member
+from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.security.session import Session
+from penstock.common.failures import Failures
+from penstock.common.java_hash import partition_of
+from penstock.protocol.message import Message
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+
+OUT, PARTITIONS = "out", 2
+TOPICS = {
+    OUT: bytes(15) + b"\x2b",
+    OFFSETS_TOPIC: bytes(15) + b"\x2c",
+    TRANSACTIONS_TOPIC: bytes(15) + b"\x2d",
+}
+"""Topics beside the one of the plain simulation, with their ids; each has `PARTITIONS` partitions."""
+
+SETTINGS = {
+    "offsets.topic.num.partitions": str(PARTITIONS),
+    "transaction.state.log.num.partitions": str(PARTITIONS),
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+
+ANSWER_MS = 700
+"""How long a client waits for an answer before it gives up its connection."""
+
+Script: TypeAlias = Generator[Any, Any, None]
+"""What a client does: yields milliseconds to rest for, or a node, a request and its version, for the answer;
+None where there is none.
+"""
+
+
+class Raising(Failures):
+    """No barrier of a simulated node hides an exception."""
+
+    def caught(self, component: str, context: str, error: BaseException | None = None) -> None:
+        error = error or sys.exc_info()[1]
+        raise Violation(f"{component}: {context}: {error!r}") from error
+
+
+class Authority:
+    """The controller, as one node reaches it."""
+
+    def __init__(self, world: CoordinatedWorld, member: Member) -> None:
+        self._world, self._member = world, member
+        self.placing: Any = world.quorum.controller
+        self.cluster_id = world.cluster_id
+
+    @property
+    def end_offset(self) -> int:
+        return self._world.quorum.end_offset
+
+    def producer_ids_end(self) -> int:
+        return self._world.quorum.image.producer_ids_end
+
+    def broker_count(self) -> int:
+        return len(NODES)
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        quorum = self._world.quorum
+        quorum.commit(records, now_ms, beside=self._member.node_id)
+        self._member.take(quorum.since(self._member.next_batch))
+
+
+class CoordinatedNode(SimNode):
+    """A node with handlers, coordinators and gate."""
+
+    world: CoordinatedWorld
+    node: MemberNode
+
+    def _begin(self, member: Member) -> None:
+        world = self.world
+        records, next_batch = world.quorum.everything()
+        cluster = MemberCluster(
+            world.config, self.store, world.clock.now_ms(), member, Authority(world, member), records
+        )
+        self.node = node = MemberNode(world.config, self.store, world.clock, (), cluster)
+        self.purgatory = node.purgatory
+        node.failures = Raising(world.clock.monotonic)
+        node.member, node.peers = member, world
+        member.begin(cluster, node, records, next_batch)
+        member.moves = node
+        node.interceptors.set(Stage.REPLICATION, Gate(member, selects_by_rack=False).intercept)
+
+    def handle(self, request: Any, version: int, connection: int, answered: Callable[[Any], None]) -> None:
+        """Have a request carried out; `answered` gets the response, at once or later in this life."""
+        node, life = self.node, self.life
+        context: Context[Any] = Context(node, Session(connection, "sim", ("sim", self.id)))
+        route = node.router.find(request.API_KEY, version)
+        context.version = version
+        context.arrived = node.clock.monotonic()
+
+        def go_on(call: Callable[[], Any]) -> None:
+            if self.life != life:
+                return
+            context.now_ms, context.now = node.clock.now_ms(), node.clock.monotonic()
+            outcome = call()
+            if type(outcome) is Wait:
+                later = outcome.answer or (lambda: route.handle(request, context))
+                node.purgatory.park(outcome, lambda: go_on(later))
+            else:
+                answered(outcome)
+
+        go_on(lambda: route.handle(request, context))
+
+
+class Client:
+    """One client, which follows its script and has one request under way at a time."""
+
+    def __init__(self, world: CoordinatedWorld, name: str, script: Script) -> None:
+        self.world, self.name = world, name
+        self._script = script
+        self._number = 0
+        self.is_done = False
+
+    def go_on(self, answer: Any = None) -> None:
+        """Do the next thing."""
+        try:
+            step = self._script.send(answer)
+        except StopIteration:
+            self.is_done = True
+            return
+        self._number += 1
+        if isinstance(step, int):
+            self.world.after(step, None, self._if_current(lambda: self.go_on()))
+            return
+        node, request, version = step
+        self.world.after(ANSWER_MS, None, self._if_current(lambda: self.go_on()))
+        self.world.ask(self, node, request, version, self._number)
+
+    def _if_current(self, action: Callable[[], None]) -> Callable[[], None]:
+        number = self._number
+
+        def run() -> None:
+            if self._number == number:
+                action()
+
+        return run
+
+    def has_under_way(self, number: int) -> bool:
+        """Whether this is the request that the client waits for."""
+        return self._number == number
+
+
+class CoordinatedWorld(World):
+    """A world with coordinators and clients."""
+
+    pace_ms = 300
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.clients: list[Client] = []
+        self._connections = itertools.count(1)
+
+    def _settings(self) -> dict[str, str]:
+        return SETTINGS
+
+    def _make_node(self, node_id: int) -> SimNode:
+        return CoordinatedNode(self, node_id)
+
+    def _topics(self) -> list[Message]:
+        records = super()._topics()
+        for name, topic_id in TOPICS.items():
+            records.append(TopicRecord(name=name, topic_id=topic_id))
+            records.append(
+                ConfigRecord(resource_type=2, resource_name=name, name="min.insync.replicas", value="2")
+            )
+            for index in range(PARTITIONS):
+                replicas = [*NODES[index:], *NODES[:index]]
+                records.append(
+                    PartitionRecord(
+                        topic_id=topic_id,
+                        partition_id=index,
+                        replicas=replicas,
+                        isr=replicas,
+                        leader=-1,
+                        leader_epoch=0,
+                        partition_epoch=0,
+                    )
+                )
+        return records
+
+    def add(self, name: str, script: Script) -> None:
+        """Have one more client begin."""
+        client = Client(self, name, script)
+        self.clients.append(client)
+        self.after(self.random.randint(1, 50), None, client.go_on)
+
+    def ask(self, client: Client, node: int, request: Any, version: int, number: int) -> None:
+        """Carry a request of a client to a node, and the answer back."""
+        delay = self.random.randint(0, min(self.delay_ms, 60))
+        if self.random.random() < self.loss:
+            return
+
+        def receive() -> None:
+            there = self.nodes[node]
+            if there.member is None or not client.has_under_way(number):
+                return
+            assert isinstance(there, CoordinatedNode)
+            there.handle(request, version, next(self._connections), answer)
+
+        def answer(response: Any) -> None:
+            if self.random.random() < self.loss:
+                return
+
+            def deliver() -> None:
+                if client.has_under_way(number):
+                    client.go_on(response)
+
+            self.after(self.random.randint(0, min(self.delay_ms, 60)), None, deliver)
+
+        self.after(delay, node, receive)
+
+    def leader(self, topic: str, index: int) -> int:
+        """A node that leads a partition, as some node has it; any node where that one has none."""
+        there = self.nodes[self.random.choice(NODES)]
+        if there.member is not None:
+            leader = there.member.cluster.topics[topic].partitions[index].leader
+            if leader > 0:
+                return leader
+        return self.random.choice(NODES)
+
+    def coordinator(self, topic: str, key: str) -> int:
+        """A node that may coordinate a group or a transactional id."""
+        return self.leader(topic, partition_of(key, PARTITIONS))
+
+    def reach(self, source: int, target: int) -> MemberNode | None:
+        """The node `target`, where `source` reaches it now."""
+        there = self.nodes.get(target)
+        is_cut = (source, target) in self.cut or (target, source) in self.cut
+        if there is None or there.member is None or is_cut or there.paused_until > self.uptime_ms:
+            return None
+        assert isinstance(there, CoordinatedNode)
+        return there.node
+
+    def heal(self) -> None:
+        self.tearing = 0.0
+        super().heal()
+
+    @property
+    def leading(self) -> dict[int, CoordinatedNode | None]:
+        """The node that leads each partition of `OUT`, by the controller; None where it does not live."""
+        found: dict[int, CoordinatedNode | None] = {}
+        for index, image in enumerate(self.quorum.image.topics[OUT].partitions):
+            there = self.nodes.get(image.leader)
+            found[index] = there if isinstance(there, CoordinatedNode) and there.member is not None else None
+        return found
+
+    @property
+    def out_of_sync(self) -> list[str]:
+        """The partitions that are not led, or do not have all replicas in sync."""
+        return [
+            f"{name}-{each.index} ({each.leader}, {each.replicas.in_sync})"
+            for name, topic in self.quorum.image.topics.items()
+            for each in topic.partitions
+            if each.leader < 0 or set(each.replicas.in_sync) != set(NODES)
+        ]
+
+
+def run(seed: int, *, troubles: int = 10, trouble_every_ms: int = 700) -> CoordinatedWorld:
+    """Run a world with trouble, then without, until its clients have come to their end.
+
+    Raises:
+        Violation: a law did not hold, or the cluster has not recovered.
+    """
+    from broker.replication.coordination_laws import Laws
+
+    logging.getLogger("penstock").setLevel(logging.CRITICAL)
+    world = CoordinatedWorld(seed)
+    laws = Laws(world)
+    with mock.patch("penstock.broker.groups.service._new_member_id", side_effect=laws.new_member_id):
+        world.begin()
+        laws.begin()
+        world.run(world.random.randint(50, 600))
+        for _ in range(troubles):
+            world.trouble()
+            world.run(world.uptime_ms + world.random.randint(1, trouble_every_ms))
+        world.heal()
+        deadline = world.uptime_ms + QUIET_MS
+        laws.end_soon()
+        while world.out_of_sync or not all(each.is_done for each in world.clients):
+            if world.uptime_ms > deadline:
+                busy = [each.name for each in world.clients if not each.is_done]
+                world._checker.fail(f"not recovered; at work are {busy}, {world.out_of_sync} are not in sync")
+            world.run(world.uptime_ms + 200)
+        laws.check_end()
+    return world
+
+
+def main() -> int:
+    """Run the seed that is named, or those from a first one on: FIRST..LAST."""
+    first, _, last = sys.argv[1].partition("..")
+    for seed in range(int(first), int(last or first) + 1):
+        try:
+            world = run(seed)
+        except Violation as violation:
+            print(violation)
+            return 1
+        if not last:
+            print("\n".join(world.trace), f"\n{world.steps} steps")
+    print("no violation")
+    return 0
+
+
+if __name__ == "__main__":
+    from broker.replication import coordination  # not this copy of it: laws compare classes
+
+    sys.exit(coordination.main())
