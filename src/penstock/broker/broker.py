@@ -9,11 +9,9 @@ started again it keeps its port and its data, also those in memory.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
@@ -21,7 +19,7 @@ from penstock.broker.network.listeners import listening_at
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
-from penstock.common.listening.serving_thread import ServingThread
+from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.model import setting_text
 
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.throwaway import Security
 
 
-class Broker:
+class Broker(Served):
     """One broker on one address.
 
     `data_dir` is a directory in Kafka's layout, made if need be; None keeps everything in memory.
@@ -148,17 +146,13 @@ class Broker:
     def data_dir(self) -> str | None:
         return self.config.data_dir
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_running
-
     def __repr__(self) -> str:
         state = "running" if self.is_running else "stopped"
         return f"<Broker {self.bootstrap_servers} {state}, data in {self.data_dir or 'memory'}>"
 
     # --- starting and stopping ---------------------------------------------------------------------------
 
-    def start(self) -> Broker:
+    def start(self) -> Self:
         """Start serving; return when clients can connect. Does nothing if it runs already.
 
         Raises:
@@ -177,22 +171,6 @@ class Broker:
         self._thread.stop()
 
     stop = close
-
-    def __enter__(self) -> Broker:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Broker:
-        return await asyncio.get_running_loop().run_in_executor(None, self.start)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     # --- the thread --------------------------------------------------------------------------------------
 

@@ -15,13 +15,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from penstock.broker.cluster_node import ClusterNode, Shared
 from penstock.broker.config.values import BrokerConfig
 from penstock.clock import Clock, SystemClock
-from penstock.common.listening.serving_thread import ServingThread
+from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.model import setting_text
 
@@ -36,7 +35,7 @@ BROKERS_MAX = 100
 """Brokers of one cluster: each takes descriptors, timers and, with all others, connections between them."""
 
 
-class Cluster:
+class Cluster(Served):
     """Several brokers, numbered from 1.
 
     `data_dir` is a directory, made if need be, with one in Kafka's layout for each broker; None keeps
@@ -109,17 +108,13 @@ class Cluster:
             raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, self._nodes))}")
         return found
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_running
-
     def __repr__(self) -> str:
         state = "running" if self.is_running else "stopped"
         return f"<Cluster of {len(self._nodes)} {state}, data in {self.data_dir or 'memory'}>"
 
     # --- starting and stopping ---------------------------------------------------------------------------
 
-    def start(self) -> Cluster:
+    def start(self) -> Self:
         """Start all brokers; return when clients can connect to each. Does nothing if it runs already.
 
         Raises:
@@ -136,22 +131,6 @@ class Cluster:
             StorageError: data could not be forced to disk.
         """
         self._thread.stop()
-
-    def __enter__(self) -> Cluster:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Cluster:
-        return await asyncio.get_running_loop().run_in_executor(None, self.start)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     # --- the thread --------------------------------------------------------------------------------------
 

@@ -99,13 +99,6 @@ class KafkaBroker(Broker):
     def _intercept(self, chain: InterceptorChain) -> None:
         chain.set(Stage.FAULTS, answering_faults(self.faults))
 
-    def start(self) -> KafkaBroker:
-        super().start()
-        return self
-
-    def __enter__(self) -> KafkaBroker:
-        return self.start()
-
     # --- what happens to it ------------------------------------------------------------------------------
 
     def pause(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from penstock.broker.cluster import Cluster
 from penstock.broker.interceptors import Stage
@@ -90,7 +90,7 @@ class KafkaCluster(Cluster):
         self._held: set[int] = set()
         self._paused: dict[int, Callable[[], None]] = {}
 
-    def start(self, node: int | None = None) -> KafkaCluster:
+    def start(self, node: int | None = None) -> Self:
         """Start all brokers; or one that was stopped or killed, with its port and its data.
 
         Raises:
@@ -108,9 +108,6 @@ class KafkaCluster(Cluster):
 
         self._await(start())
         return self
-
-    def __enter__(self) -> KafkaCluster:
-        return self.start()
 
     # --- brokers -----------------------------------------------------------------------------------------
 

@@ -11,13 +11,48 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from penstock.common.logs import logger_named
 
 T = TypeVar("T")
 
 logger = logger_named("penstock.broker")
+
+
+class Served:
+    """What serves on a thread from `start` to `close`; a ``with`` or ``async with`` block does both."""
+
+    _thread: ServingThread
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_running
+
+    def start(self) -> Self:
+        """Start serving; return when clients can connect. Does nothing if it runs already."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop serving. Harmless when stopped."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.get_running_loop().run_in_executor(None, self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
 
 
 class ServingThread:
