@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
-from penstock.broker.network.listeners import listening_at
+from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
@@ -89,10 +89,6 @@ class Broker(Served):
         if security is not None:
             from penstock.broker.security.throwaway import security_of
 
-            if not isinstance(security, str) and not hasattr(security, "client_settings"):
-                raise ConfigError(
-                    f"security is {security!r}: text such as 'SASL_SSL' is needed, or a Security"
-                )
             self.security = security_of(security)
             texts = {**self.security.settings(host, port), **texts}
         self.config = BrokerConfig(texts, as_version)
@@ -122,7 +118,7 @@ class Broker(Served):
     @property
     def bootstrap_servers(self) -> str:
         """The address for clients: ``host:port``."""
-        return _reachable(self.host, self._port)
+        return reachable(self.host, self._port)
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
         """Settings for a client of this broker, by librdkafka's names, which Penstock's clients understand.
@@ -140,7 +136,7 @@ class Broker(Served):
     @property
     def address_07(self) -> str | None:
         """``host:port`` of the listener for Kafka 0.7; None where there is none, or not yet."""
-        return None if self._address07 is None else _reachable(*self._address07)
+        return None if self._address07 is None else reachable(*self._address07)
 
     @property
     def data_dir(self) -> str | None:
@@ -210,9 +206,3 @@ class Broker(Served):
         if self._memory is None:
             self._memory = MemoryStore(self.config.node_id, self.clock)
         return self._memory
-
-
-def _reachable(host: str, port: int) -> str:
-    """The address for a client on this machine."""
-    host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
+    from penstock.broker.security.throwaway import Security
 
 BROKERS_MAX = 100
 """Brokers of one cluster: each takes descriptors, timers and, with all others, connections between them."""
@@ -43,11 +44,11 @@ class Cluster(Served):
     given in turn; without them no broker has one. Settings, the same for all brokers, come as `config` under
     Kafka's dotted names, or as keyword arguments with underscores: ``Cluster(min_insync_replicas=2)``.
     Topics get as many replicas as there are brokers, three at most, unless `default.replication.factor` says
-    otherwise.
+    otherwise. `as_version` and `security` are as in `Broker`; between brokers nothing crosses a socket.
 
     Raises:
-        ConfigError: a setting is unknown (the nearest one is suggested), or its value does not fit; or the
-            numbers of brokers, ports and racks do not.
+        ConfigError: a setting is unknown (the nearest one is suggested), or its value does not fit; the
+            numbers of brokers, ports and racks do not; or there is no such release.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class Cluster(Served):
         racks: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
         clock: Clock | None = None,
+        as_version: str | None = None,
+        security: Security | str | None = None,
         **settings: object,
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
@@ -69,17 +72,29 @@ class Cluster(Served):
         named = {name.replace("_", "."): value for name, value in settings.items()}
         texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
         texts.setdefault("default.replication.factor", str(min(brokers, 3)))
+        self.security: Security | None = None
+        """Throw-away certificates and users, the same for all brokers, where there are some."""
+        if security is not None:
+            from penstock.broker.security.throwaway import security_of
+
+            self.security = security_of(security)
+            texts = {**self.security.settings(host, 0), **texts}
         self.host = host
         self.clock: Clock = clock or SystemClock()
         self.data_dir = None if data_dir is None else str(data_dir)
-        self.config = BrokerConfig(texts)
+        self.config = BrokerConfig(texts, as_version)
         """The settings that all brokers have in common."""
         self._shared = Shared(self.clock, self.data_dir, self.config, Random())
         self._nodes: dict[int, ClusterNode] = {}
         for number in range(1, brokers + 1):
             rack = racks[(number - 1) % len(racks)] if racks else None
             port = ports[number - 1] if ports else 0
-            self._nodes[number] = ClusterNode(number, rack, host, port, texts, self._shared)
+            own = dict(texts)
+            if self.security is not None:
+                own["listeners"] = (
+                    f"{self.security.protocol}://{'[' + host + ']' if ':' in host else host}:{port}"
+                )
+            self._nodes[number] = ClusterNode(number, rack, host, port, own, self._shared, as_version)
         self._thread = ServingThread(self._serving)
 
     # --- where it is -------------------------------------------------------------------------------------
@@ -93,6 +108,19 @@ class Cluster(Served):
     def bootstrap_servers(self) -> str:
         """The addresses of all brokers for clients: ``host:port,host:port``."""
         return ",".join(each.bootstrap for each in self._nodes.values())
+
+    def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
+        """Settings for a client of this cluster, by librdkafka's names, which Penstock's clients understand.
+
+        `user` is one of those of `security`, by default the first; `mechanism` one of its mechanisms.
+
+        Raises:
+            ConfigError: there is no such user.
+        """
+        found = {"bootstrap.servers": self.bootstrap_servers}
+        if self.security is not None:
+            found |= self.security.client_settings(user, mechanism)
+        return found
 
     def address(self, node: int) -> str:
         """The address of one broker: ``host:port``.
@@ -164,6 +192,8 @@ class Cluster(Served):
 
     async def _start(self, node: ClusterNode) -> None:
         await node.start(self._connect(node), lambda chain: self._intercept(node, chain))
+        if self.security is not None and node.server is not None:
+            self.security.seed(node.server.node)
 
     def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
         """Put more interceptors into the chain of a broker that has just been started."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.stores import open_store
-from penstock.broker.network.listeners import listeners_of
+from penstock.broker.network.listeners import listeners_of, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.replication.answers import Answers
@@ -157,9 +157,20 @@ class ClusterNode:
     """One broker of a cluster, through all its lives: its id, port and data stay."""
 
     def __init__(
-        self, node_id: int, rack: str | None, host: str, port: int, texts: Mapping[str, str], shared: Shared
+        self,
+        node_id: int,
+        rack: str | None,
+        host: str,
+        port: int,
+        texts: Mapping[str, str],
+        shared: Shared,
+        as_version: str | None = None,
     ) -> None:
-        """Raises ConfigError: a setting is unknown, or its value does not fit."""
+        """`as_version` is a release of Kafka to behave as.
+
+        Raises:
+            ConfigError: a setting or the release is unknown, or a value does not fit.
+        """
         self.id = node_id
         self.rack = rack
         self.host = host
@@ -168,12 +179,13 @@ class ClusterNode:
         """What serves while it runs."""
         self.member: Member | None = None
         self._shared = shared
+        self._as_version = as_version
         self._texts = {**texts, "node.id": str(node_id)}
         if rack is not None:
             self._texts["broker.rack"] = rack
         if shared.data_dir is not None:
             self._texts["log.dirs"] = os.path.join(shared.data_dir, f"broker-{node_id}")
-        self.config = BrokerConfig(self._texts)
+        self.config = BrokerConfig(self._texts, as_version)
         self._memory: MemoryStore | None = None
         self._saved: dict[tuple[str, int], int] = {}
         self._lives = 0
@@ -184,8 +196,7 @@ class ClusterNode:
     @property
     def bootstrap(self) -> str:
         """The address for clients: ``host:port``."""
-        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        return reachable(self.host, self.port)
 
     @property
     def is_running(self) -> bool:
@@ -307,7 +318,7 @@ class ClusterNode:
                 for each in listeners_of(self.config)
             ]
             self._texts["listeners"] = ",".join(listeners)
-            self.config = BrokerConfig(self._texts)
+            self.config = BrokerConfig(self._texts, self._as_version)
 
     # --- ending ------------------------------------------------------------------------------------------
 

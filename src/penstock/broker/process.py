@@ -89,7 +89,8 @@ async def serve_cluster(
     count = config.integer("penstock.brokers")
     texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
     ports = [port + each if port else 0 for each in range(count)]
-    cluster = Cluster(count, config.data_dir, host, ports, config=texts)
+    release = None if config.release is None else config.release.name
+    cluster = Cluster(count, config.data_dir, host, ports, config=texts, as_version=release)
     async with cluster.serving():
         gc.collect()
         gc.freeze()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,13 +20,19 @@ from penstock.clock import MovableClock
 from penstock.common.java_hash import partition_of
 from penstock.errors import NetworkError
 from penstock.protocol.api_keys import ApiKey
+from penstock.testing.answers import answering_faults
+from penstock.testing.connection import FaultyConnection
+from penstock.testing.faults import Faults
 
 if TYPE_CHECKING:
     import os
 
     from penstock.broker.cluster_node import ClusterNode
     from penstock.broker.interceptors import InterceptorChain
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.server import Server
     from penstock.broker.requests.routes import VersionedRoute
+    from penstock.broker.security.throwaway import Security
     from penstock.clock import Clock
 
 T = TypeVar("T")
@@ -81,12 +88,28 @@ class KafkaCluster(Cluster):
         racks: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
         clock: Clock | None = None,
+        as_version: str | None = None,
+        security: Security | str | None = None,
         **settings: object,
     ) -> None:
         """`clock` may be a `ManualClock`: then time stands still until `advance`."""
         merged = {**CLUSTER_SETTINGS, **(config or {})}
         moved = clock or MovableClock()
-        super().__init__(brokers, data_dir, host, ports, racks=racks, config=merged, clock=moved, **settings)
+        super().__init__(
+            brokers,
+            data_dir,
+            host,
+            ports,
+            racks=racks,
+            config=merged,
+            clock=moved,
+            as_version=as_version,
+            security=security,
+            **settings,
+        )
+        self.faults = Faults()
+        """Applied to the requests of clients to any broker; those between brokers are not requests."""
+        self._numbers = itertools.count(1)
         self._held: set[int] = set()
         self._paused: dict[int, Callable[[], None]] = {}
 
@@ -403,7 +426,11 @@ class KafkaCluster(Cluster):
 
     # --- the thread --------------------------------------------------------------------------------------
 
+    def _connect(self, node: ClusterNode) -> Callable[[Server], Connection]:
+        return lambda server: FaultyConnection(server, self.faults, self._numbers)
+
     def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
+        chain.set(Stage.FAULTS, answering_faults(self.faults))
         chain.set(Stage.CUSTOM, lambda route: self._holding(node.id, route))
 
     def _holding(self, node: int, route: VersionedRoute) -> VersionedRoute:

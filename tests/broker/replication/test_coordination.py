@@ -32,8 +32,8 @@ def test_the_laws_hold(first: int) -> None:
 
 @pytest.mark.parametrize("seed", [17, 230])
 def test_seeds_that_have_failed(seed: int) -> None:
-    """17: a producer id brought metadata by which another node coordinates. 230: a leader without a log had no
-    epoch to compare a follower's with, which waited for ever.
+    """17: a producer id brought metadata by which another node coordinates. 230: a leader without a log had
+    no epoch to compare with that of a follower, which waited for ever.
     """
     coordination.run(seed)
 

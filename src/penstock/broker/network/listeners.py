@@ -100,6 +100,12 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
     return complete
 
 
+def reachable(host: str, port: int) -> str:
+    """Return the address for a client on this machine: ``host:port``."""
+    host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def listening_at(config: BrokerConfig) -> tuple[str, int]:
     """Host and port of the first listener.
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.partitions.partition import Appended, Partition
 from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.followers import Followers
+from penstock.log.walk import fetch_from, walk_whole
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.format.batch_header import read_header, split_batches
+from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
     from typing import Any
@@ -110,6 +111,8 @@ class ReplicatedPartition(Partition):
         self.replicas, self.in_sync = image.replicas.assigned, image.replicas.in_sync
         self.epoch = image.epoch
         if not self.leads:
+            if self.leader_epoch != before and self.stores_older:
+                self._forget_uncommitted()
             self.followers = None
             if led:
                 self.losses += 1
@@ -122,6 +125,14 @@ class ReplicatedPartition(Partition):
             self.followers.changed(self.in_sync)
             self.followers.assign(self.replicas, now_s)
         self._raise_high_watermark()
+
+    def _forget_uncommitted(self) -> None:
+        """Cut what is not known to be committed: formats before magic 2 have no epochs to compare by, and
+        Apache Kafka did the same before KIP-101.
+        """
+        if len(self.replicas) > 1 and self._store.has_log(self.topic, self.index, self.topic_id):
+            _ = self.log  # a log that is opened takes the high watermark that was noted
+            self.cut(self._high_watermark)
 
     def _lead(self, now_s: float) -> None:
         """Begin an epoch as the leader: it begins where the log ends now."""
@@ -302,19 +313,20 @@ class ReplicatedPartition(Partition):
         if not records and self._log is None and not high_watermark:
             return False
         log = self.log
-        for start, end, _ in split_batches(records):
-            header = read_header(records, start)
-            if header.base_offset < log.end_offset:
+        for entry in walk_whole(fetch_from(records), 0, len(records)):
+            if entry.base_offset < log.end_offset:
                 continue
+            start = entry.position
             log.append(
-                memoryview(records)[start:end],
-                first_offset=header.base_offset,
-                last_offset=header.last_offset,
-                max_timestamp=header.max_timestamp,
+                memoryview(records)[start : start + entry.size],
+                # A compressed message set of formats before magic 2 has the offset of its last message.
+                first_offset=entry.base_offset if entry.magic >= 2 else log.end_offset,
+                last_offset=entry.last_offset,
+                max_timestamp=entry.max_timestamp,
                 now_ms=now_ms,
             )
-            if self._producers is not None:
-                self._producers.replicated(header)
+            if self._producers is not None and entry.magic >= 2:
+                self._producers.replicated(read_header(records, start))
         start_offset = min(start_offset, log.end_offset)
         if start_offset > log.start_offset:
             log.delete_before(start_offset)

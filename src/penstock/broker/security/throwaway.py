@@ -238,5 +238,11 @@ class Security:
 
 
 def security_of(given: Security | str) -> Security:
-    """What the argument `security` of `Broker` stands for."""
+    """Return what the argument `security` of `Broker` and `Cluster` stands for.
+
+    Raises:
+        ConfigError: it is neither a protocol nor a `Security`.
+    """
+    if not isinstance(given, (str, Security)):
+        raise ConfigError(f"security is {given!r}: text such as 'SASL_SSL' is needed, or a Security")
     return given if isinstance(given, Security) else Security(given)

@@ -1,0 +1,66 @@
+"""`KafkaCluster` takes what `KafkaBroker` takes: security, a release to behave as, faults, a still clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import Consumer, Producer
+from penstock.broker.security.throwaway import Security
+from penstock.errors import AuthenticationError, ConfigError, KafkaError
+from penstock.testing import KafkaCluster
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_every_broker_asks_for_the_password(protocol: str) -> None:
+    with KafkaCluster(2, security=Security(protocol, users=["ann", "bob"])) as cluster:
+        topic = cluster.create_topic(partitions=2, replicas=2)
+        settings = cluster.client_settings("bob")
+        assert settings["bootstrap.servers"] == cluster.bootstrap_servers
+        with Producer(config={**settings, "acks": "all"}) as producer:
+            for partition in range(2):
+                assert producer.send(topic, b"v", partition=partition).result(timeout=20).offset == 0
+        for node in cluster.node_ids:
+            wrong = {**settings, "bootstrap.servers": cluster.address(node), "sasl.password": "wrong"}
+            with pytest.raises(AuthenticationError), Producer(config=wrong) as producer:
+                producer.send(topic, b"v").result(timeout=20)
+
+
+def test_access_control_entries_hold_on_every_broker() -> None:
+    security = Security("SASL_PLAINTEXT", users=["ann", "bob"], acls=["allow bob read topic:t"])
+    with KafkaCluster(2, security=security) as cluster:
+        cluster.create_topic("t", replicas=[[2, 1]])
+        with Producer(config=cluster.client_settings("bob")) as producer, pytest.raises(KafkaError) as caught:
+            producer.send("t", b"v").result(timeout=20)
+        assert caught.value.code == 29
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "2.8"])
+def test_a_cluster_behaves_as_an_older_release(release: str) -> None:
+    with KafkaCluster(2, as_version=release) as cluster:
+        topic = cluster.create_topic(replicas=2)
+        settings = {"bootstrap.servers": cluster.bootstrap_servers}
+        with Producer(config={**settings, "acks": "all"}) as producer:
+            assert producer.send(topic, b"v").result(timeout=20).offset == 0
+        cluster.move_leader(topic)
+        with Consumer(config={**settings, "auto.offset.reset": "earliest"}) as consumer:
+            consumer.assign([(topic, 0)])
+            assert [record.value for record in consumer.poll(10_000)] == [b"v"]
+
+
+def test_a_fault_concerns_all_brokers() -> None:
+    with KafkaCluster(2) as cluster:
+        topic = cluster.create_topic(partitions=2, replicas=[[1, 2], [2, 1]])
+        with (
+            cluster.faults.fail("Produce", "NOT_ENOUGH_REPLICAS", topic=topic, times=2) as fault,
+            Producer(cluster.bootstrap_servers, {"acks": "all"}) as producer,
+        ):
+            for partition in range(2):
+                assert producer.send(topic, b"v", partition=partition).result(timeout=20).offset == 0
+        assert fault.count == 2
+
+
+def test_what_a_cluster_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="security is 7"):
+        KafkaCluster(security=7)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="blue"):
+        KafkaCluster(as_version="blue")
