@@ -40,10 +40,11 @@ GROUPS = [f"g{number}" for number in range(40)]
 
 @pytest.fixture
 def cluster() -> Iterator[KafkaCluster]:
-    """Lagging followers stay in sync for an hour, so that nothing goes on without them."""
+    """Lagging followers stay in sync for an hour, and silent ones alive: nothing goes on without them."""
     with KafkaCluster(
         3,
         replica_lag_time_max_ms=3_600_000,
+        broker_session_timeout_ms=3_600_000,
     ) as cluster:
         cluster.create_topic(TOPIC, partitions=3, replicas=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         for topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):

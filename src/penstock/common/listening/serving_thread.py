@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -21,7 +22,7 @@ T = TypeVar("T")
 logger = logger_named("penstock.broker")
 
 
-class Served:
+class Served(ABC):
     """What serves on a thread from `start` to `close`; a ``with`` or ``async with`` block does both."""
 
     _thread: ServingThread
@@ -30,13 +31,13 @@ class Served:
     def is_running(self) -> bool:
         return self._thread.is_running
 
+    @abstractmethod
     def start(self) -> Self:
         """Start serving; return when clients can connect. Does nothing if it runs already."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Stop serving. Harmless when stopped."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self.start()
