@@ -34,3 +34,22 @@ def test_help_is_laid_out(words: tuple[str, ...], columns: int) -> None:
         assert line.count("penstock " + " ".join(words) + " -") <= 1, line
         assert len(line) <= columns, line
         assert line == line.rstrip(), line
+
+
+@pytest.mark.parametrize("words", list(commands(penstock, ())), ids=" ".join)
+def test_every_option_says_what_it_is_for(words: tuple[str, ...]) -> None:
+    command: click.Command = penstock
+    for word in words:
+        assert isinstance(command, click.Group)
+        inner = command.get_command(click.Context(command), word)
+        assert inner is not None
+        command = inner
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    assert [one.opts for one in options if not one.help and not one.hidden] == []
+
+
+@pytest.mark.parametrize("words", [["-V"], ["--version"]])
+def test_the_version_is_told_as_kcat_tells_it(words: list[str]) -> None:
+    done = CliRunner().invoke(penstock, words)
+    assert done.exit_code == 0
+    assert done.output.startswith("penstock, version ")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Broker, read_topic
+from penstock.cli import main
 from penstock.cli.positions import parse_span
 from penstock.errors import ConfigError
 
@@ -93,3 +94,38 @@ def test_what_is_sent_may_be_any_bytes(address: str) -> None:
 def test_offsets_of_any_length_are_refused() -> None:
     with pytest.raises(ConfigError):
         parse_span([HUGE])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("topic create x --partitions two", "'two' is not a whole number; see penstock topic create --help"),
+        ("topic list -b 127.0.0.1:99999", "'127.0.0.1:99999': ports go from 1 to 65535"),
+        ("topic list -b 127.0.0.1:0", "'127.0.0.1:0': ports go from 1 to 65535"),
+        ("topic list -b 127.0.0.1:x", "'127.0.0.1:x' is not host:port"),
+        ("topic list -b 127.0.0.1:٩", "is not host:port"),
+    ],
+)
+def test_what_is_wrong_is_said_in_plain_words(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_of_a_thing_is_not_several(capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker:
+        assert main(["topic", "create", "only", "-b", broker.bootstrap_servers]) == 0
+        assert main(["cluster", "describe", "-b", broker.bootstrap_servers]) == 0
+    out = capsys.readouterr().out
+    assert "1 topic with 1 partition\n" in out
+    assert "0 partitions without a leader" in out
+
+
+def test_rules_without_an_authorizer_are_told_what_to_set(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["acl", "list", "-b", address]) == 1
+    err = capsys.readouterr().err
+    assert ".:" not in err
+    assert "(SECURITY_DISABLED); access rules need authorizer.class.name among the settings" in err

@@ -8,7 +8,7 @@ import click
 
 from penstock.cli.listing import json_option, put_json, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import put
+from penstock.cli.outcome import counted, put
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metadata import Node
@@ -51,8 +51,9 @@ def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None
         put_json(row)
         return
     put(f"cluster {cluster.cluster_id or 'without an id'}")
-    put(f"{row['topics']} topics with {row['partitions']} partitions")
-    put(f"{row['leaderless']} partitions without a leader, {row['under_replicated']} not fully in sync")
+    put(f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}")
+    without = counted(sum(one.leader < 0 for one in partitions), "partition")
+    put(f"{without} without a leader, {row['under_replicated']} not fully in sync")
     rows = [broker_row(node, cluster.controller) for node in cluster.nodes]
     put_rows("broker", rows, as_json=False)
 

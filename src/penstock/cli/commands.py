@@ -41,6 +41,14 @@ NOUNS = {
     "completion": "penstock.cli.completion",
 }
 
+PLAIN_WORDS = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid float": "is not a number",
+}
+"""What click says, and what it means."""
+
 
 class Nouns(click.Group):
     """Commands that are imported when they are asked for."""
@@ -60,7 +68,7 @@ class Nouns(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Every command explains itself: penstock consume --help",
 )
-@click.version_option(package_name="penstock", prog_name="penstock")
+@click.version_option(None, "-V", "--version", package_name="penstock", prog_name="penstock")
 @profile_option()
 def penstock() -> None:
     """Kafka for Python people: a broker, a client, and a pipeline on Spark.
@@ -116,5 +124,7 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
 def _with_advice(error: click.ClickException) -> str:
     """The message in one line, and where the right spelling is explained."""
     message = " ".join(error.format_message().split()).rstrip(".")
+    for words, plain in PLAIN_WORDS.items():
+        message = message.replace(words, plain)
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{message}; see {context.command_path if context else 'penstock'} --help"

@@ -63,7 +63,14 @@ def command(context: click.Context) -> None:
 
 
 @command.command("show")
-@click.option("-b", "--bootstrap-server", "--broker", "bootstrap", metavar="HOST:PORT")
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    "--broker",
+    "bootstrap",
+    metavar="HOST:PORT",
+    help="As another command would be given it.",
+)
 @property_option()
 @json_option()
 def show(bootstrap: str | None = None, properties: tuple[str, ...] = (), as_json: bool = False) -> None:

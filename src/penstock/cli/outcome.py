@@ -74,6 +74,11 @@ def put_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, as in ``1 topic`` and ``2 topics``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def note(line: str) -> None:
     """Write one line on stderr that is no error."""
     print(printable(line), file=sys.stderr)

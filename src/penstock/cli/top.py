@@ -14,7 +14,7 @@ from penstock.cli import completion, waiting
 from penstock.cli.interrupts import before_the_end
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import is_terminal, put, readable
+from penstock.cli.outcome import counted, is_terminal, put, readable
 from penstock.cli.samples import Sample, group_rows, take, topic_rows
 from penstock.cli.times import DURATION_HELP, parse_duration
 from penstock.clock import SystemClock
@@ -138,7 +138,7 @@ def picture(now: Sample, before: Sample | None, where: str) -> list[str]:
     at = time.strftime("%H:%M:%S", time.gmtime(now.time_ms / 1000))
     topics, groups = topic_rows(now, before), group_rows(now, before)
     total = sum(float(str(row["records_per_s"] or 0)) for row in topics)
-    head = f"{readable(where)} at {at} UTC: {len(topics)} topics, {len(groups)} groups"
+    head = f"{readable(where)} at {at} UTC: {counted(len(topics), 'topic')}, {counted(len(groups), 'group')}"
     if before is not None:
         head += f", {_amount(total)} records/s"
     lines = [head, ""]

@@ -178,7 +178,7 @@ def find_hanging(
 @click.option("--partition", metavar="TOPIC:P", help="Only in this partition: for a transaction that hangs.")
 @click.option("--start-offset", type=click.IntRange(0), help="Where the transaction begins in it.")
 @click.option("--producer-id", type=int, help="Instead of --start-offset, with the next two.")
-@click.option("--producer-epoch", type=int)
+@click.option("--producer-epoch", type=int, help="As in the list of producers.")
 @click.option("--coordinator-epoch", type=int, help="As in the list of producers. One too high does harm.")
 def abort(
     bootstrap: str,

@@ -71,7 +71,13 @@ def _password_command(name: str, help_text: str, *, is_new: bool) -> None:
         help="For this mechanism only; both by default.",
     )
     @click.option("--password-file", type=click.Path(), help="A file whose text is the password.")
-    @click.option("--iterations", type=click.IntRange(4096, 16384), default=4096, show_default=True)
+    @click.option(
+        "--iterations",
+        type=click.IntRange(4096, 16384),
+        default=4096,
+        show_default=True,
+        help="Rounds of hashing (RFC 5802): more make a stolen hash dearer to try, and each login slower.",
+    )
     @click.argument("user")
     def set_password(
         bootstrap: str,

@@ -71,8 +71,10 @@ def parse_address(value: object) -> Address:
     else:
         host, colon, port = text.partition(":")
         port = port if colon else "9092"
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not (port.isascii() and port.isdigit()):
         raise ValueError(f"{text!r} is not host:port")
+    if not 0 < int(port[:9]) < 65536:
+        raise ValueError(f"{text!r}: ports go from 1 to 65535")
     return Address(host, int(port))
 
 

@@ -179,6 +179,7 @@ def error_for(code: int, context: str = "") -> KafkaError:
     else:
         name, text, retriable = known.name, known.description, known.retriable
     kind, cure = _REFUSALS.get(code, (KafkaError, ""))
+    context = context.removesuffix(".")
     message = f"{context}: {text} ({name}){cure}" if context else f"{text} ({name}){cure}"
     return kind(code, name, message, retriable=retriable, detail=context or text)
 
@@ -191,9 +192,10 @@ _REFUSALS: dict[int, tuple[type[KafkaError], str]] = {
     30: (GroupAuthorizationError, "; an ACL has to allow READ on the group"),
     31: (ClusterAuthorizationError, "; an ACL has to allow it on the cluster"),
     53: (TransactionalIdAuthorizationError, "; an ACL has to allow WRITE on the transactional id"),
+    54: (KafkaError, "; access rules need authorizer.class.name among the settings of the broker"),
     65: (AuthorizationError, ""),
 }
-"""Codes of missing rights: their class, and what to do."""
+"""Codes of rights: their class, and what to do."""
 
 _RETRIABLE = frozenset(
     (
