@@ -3,6 +3,8 @@
 # make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.14 there is
+# make first-hour  every line of README, tutorial and how-tos from a new wheel, typed into a terminal and run in a notebook
+#              kernel, on every Python of 3.11 to 3.14 there is (ARGS="--python 3.12 docs/tutorial.md" for less)
 # make soak    the same laws for minutes: random kills, long runs
 # make attack  everything that ever harmed a broker, against one beside a good client; part of make soak
 # make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")
@@ -20,7 +22,7 @@ PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo lint test check compat soak attack fuzz wheels bench clean
+.PHONY: help setup docs demo lint test check compat soak attack fuzz wheels first-hour bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -56,6 +58,9 @@ fuzz: $(VENV)/.fuzz
 
 wheels: $(VENV)/.everything
 	$(BIN)/python tools/try_wheel.py
+
+first-hour: $(VENV)/.everything
+	$(BIN)/python tools/first_hour.py $(ARGS)
 
 docs: $(VENV)/.everything
 	$(BIN)/python tools/build_site.py
