@@ -260,9 +260,11 @@ def try_page(page: Page, mode: str, environment: Environment, place: Path, keep:
     log: list[str] = []
     run = run_terminal if mode == "terminal" else run_notebook
     try:
-        # Pages name ports: the tests of documents may be at the same ones.
-        with (Path(tempfile.gettempdir()) / "penstock-documents.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as stack:
+            if any(re.search(r"\b19\d{3}\b", block.code) for block in page.blocks):
+                # The tests of documents may be at the same ports.
+                lock = (Path(tempfile.gettempdir()) / "penstock-documents.lock").open("w")
+                fcntl.flock(stack.enter_context(lock), fcntl.LOCK_EX)
             began_at = time.monotonic()
             run(page, environment, folder, log)
         failure = None
