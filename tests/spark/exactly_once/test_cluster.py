@@ -252,6 +252,31 @@ def test_batches_of_a_run_share_a_driver_and_jobs_leave_nothing_behind(sink: Sin
     assert (found.decision, found.finished) == (None, -1)
 
 
+def test_a_job_without_a_name_stores_nothing_and_loses_nothing(numbers: Any) -> None:
+    with Broker(transaction_abort_timed_out_transaction_cleanup_interval_ms=50) as broker:
+        from penstock import Admin
+
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topic("job", partitions=2)
+            at, short = broker.bootstrap_servers, {"transaction.timeout.ms": "200"}
+            job = Sink(SinkPlace("penstock-job", at), "job")
+            gate = gate_for(job.place, "job")
+            hold(job.place, gate).result(30)
+            commit_job(job.place, 0, [job.write(0, 7), job.write(0, 8, task=1)], gate=gate)
+            job.shows([7, 8])
+            late = Sink(SinkPlace("penstock-late-job", at, short), "job")
+            written = late.write(0, 9)
+            time.sleep(0.6)
+            commit_job(late.place, 0, [written])  # aborted meanwhile: copied from the log
+            job.shows([7, 8, 9])
+            failed = Sink(SinkPlace("penstock-failed-job", at), "job")
+            lost = [failed.write(0, 1), failed.write(0, 2, task=1), failed.write(0, 3, number=1)]
+            abort_batch(failed.place, 0, lost[:2], is_repeatable=False)
+            assert admin.list_transactions(states=["Ongoing"]) == []
+            job.shows([7, 8, 9])
+            assert admin.list_topics() == ["job"]
+
+
 def test_a_transaction_that_times_out_before_the_decision_is_copied(new_topic: Any, numbers: Any) -> None:
     settings = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": 50}
     with Broker(**settings) as broker:
@@ -272,10 +297,10 @@ def test_rows_of_a_job_appear_when_its_gate_ends_and_not_before(sink: Sink) -> N
     sink.commit(sink.driver(), 0, sink.write(0, 1))
     gate = gate_for(sink.place, sink.topic)
     sink.shows([1])  # a gate that no task has closed holds nothing up
-    hold(sink.place, gate)
+    hold(sink.place, gate).result(30)
     written = [sink.write(1, 10, 11), sink.write(1, 12, task=1)]
     _held.clear()  # as in another worker
-    hold(sink.place, gate)
+    hold(sink.place, gate).result(30)
     written.append(sink.write(1, 13, task=2))
     driver = sink.driver()
     sink.commit(driver, 1, *written)
@@ -284,12 +309,12 @@ def test_rows_of_a_job_appear_when_its_gate_ends_and_not_before(sink: Sink) -> N
     sink.shows([1, 10, 11, 12, 13])
     _held.clear()
     with pytest.raises(KafkaError):
-        hold(sink.place, gate)
+        hold(sink.place, gate).result(30)
 
 
 def test_the_gate_of_a_job_that_fails_ends_with_it(sink: Sink) -> None:
     gate = gate_for(sink.place, sink.topic)
-    hold(sink.place, gate)
+    hold(sink.place, gate).result(30)
     abort_batch(sink.place, 0, [sink.write(0, 1)], gate)
     sink.commit(sink.driver(), 0, sink.write(0, 2))
     sink.shows([2])

@@ -30,8 +30,8 @@ _runs_met: set[tuple[str, str]] = set()
 class Attempt(NamedTuple):
     """What Spark says of the task that writes."""
 
-    run: str
-    """Differs in each run of a query."""
+    run: str | None
+    """Differs in each run of a query; None for a job whose name no other run has."""
     batch: int
     partition: int
     number: int
@@ -69,11 +69,13 @@ def write_attempt(
             if not rows.num_rows:
                 continue
             if producer is None:
-                if gate is not None:
-                    hold(place, gate)
+                # The gate is closed while the producer gets its id: rows come after both.
+                held = hold(place, gate) if gate is not None else None
                 settings = place.settings(**{"transactional.id": _free_id(place, attempt)})
                 producer = Producer(place.bootstrap_servers, settings)
                 producer.begin_transaction()
+                if held is not None:
+                    held.result()
             delivery = deliveries.setdefault(topic, TableDelivery(topic))
             producer.send_arrow(topic, rows, delivery=delivery)
         if producer is None:
@@ -98,6 +100,8 @@ def _free_id(place: SinkPlace, attempt: Attempt) -> str:
     look, since a batch is committed before the next one begins.
     """
     name = place.task_id(attempt.batch, attempt.partition, attempt.number)
+    if attempt.run is None:
+        return name
     this_run = place.sink, attempt.run
     if this_run in _runs_met:
         return name

@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import NamedTuple
 
-from penstock.client.background_loop import run
+from penstock.client.background_loop import background_loop, run
 from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID
@@ -74,15 +75,19 @@ def gate_for(place: SinkPlace, topic: str) -> Gate:
     return run(get())
 
 
-def hold(place: SinkPlace, gate: Gate) -> None:
-    """Write the records of the gate, unless this process has done so. To be called before the first row.
+def hold(place: SinkPlace, gate: Gate) -> Future[None]:
+    """Begin to write the records of the gate, unless this process has done so.
 
-    Raises:
+    The result is to be awaited before the first row.
+
+    Raises, with the result:
         KafkaError: the gate has ended: the job is over, or has taken longer than its timeout.
         NetworkError, RequestTimeoutError: no broker answers.
     """
+    done: Future[None] = Future()
     if gate.transaction in _held:
-        return
+        done.set_result(None)
+        return done
     config = ProducerConfig.parse(place.settings(), {"bootstrap_servers": place.bootstrap_servers})
 
     async def write() -> None:
@@ -95,8 +100,9 @@ def hold(place: SinkPlace, gate: Gate) -> None:
                 await coordinators.add_partitions(gate.transaction, partitions)
             await asyncio.gather(*(_write(client, gate, tp, is_implicit) for tp in partitions))
 
-    run(write())
-    _held.add(gate.transaction)
+        _held.add(gate.transaction)
+
+    return asyncio.run_coroutine_threadsafe(write(), background_loop())
 
 
 async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implicit: bool) -> None:

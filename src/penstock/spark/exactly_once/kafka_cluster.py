@@ -9,6 +9,7 @@ from contextlib import suppress
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.producer import AsyncProducer
+from penstock.client.transactions.coordinators import speaks_implicit_adds
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError, ProducerFencedError, TransactionAbortableError
 from penstock.model import TopicPartition
@@ -85,12 +86,6 @@ class KafkaSinkCluster:
         store = self._store(self._place.finished_key, finished_value(batch))
         self._finishing = asyncio.create_task(store)
 
-    async def remove(self) -> None:
-        """Remove what is stored about the sink: no other driver will ever ask."""
-        await self._finished()
-        await self._store(self._place.decision_key, None)
-        await self._store(self._place.finished_key, None)
-
     async def _finished(self) -> None:
         if self._finishing is not None:
             task, self._finishing = self._finishing, None
@@ -134,8 +129,10 @@ class KafkaSinkCluster:
         """Let rows appear, once the transactions that hold them are committed in all partitions."""
         await until_marked(self._coordinators, transactions)
         fate = await self.end(gate.transaction, is_commit=False)
-        # With brokers before KIP-890 the epoch stays: a task that is late would close the gate again.
-        await self.fence(gate.transaction.transactional_id)
+        # With brokers before KIP-890 the epoch stays: a task that is late would close the gate again. With
+        # later ones the end of a transaction is a new epoch; what has no transaction yet gets none.
+        if not transactions or not speaks_implicit_adds(self._client):
+            await self.fence(gate.transaction.transactional_id)
         if fate is Fate.UNCLEAR and transactions:
             _log.warning(
                 "the gate of %s ended before its time: its rows may have appeared one task after the other",
@@ -168,3 +165,23 @@ class KafkaSinkCluster:
                 await producer.close()
         spans = merged({each.topic: each.offsets} for each in written)
         return TaskTransaction(*coordinates), log_reader.spans_of(spans)
+
+
+class UnnamedJobCluster(KafkaSinkCluster):
+    """That of a job under a name that is made for it: no other run ever asks what was stored, so nothing is.
+
+    Where it fails between two of its commits, its other transactions are aborted: nothing would ever commit
+    them.
+    """
+
+    async def take_over(self) -> SinkState:
+        return SinkState()
+
+    async def peek(self) -> SinkState | None:
+        return SinkState()
+
+    async def decide(self, decision: Decision) -> None:
+        return
+
+    async def finish(self, batch: int) -> None:
+        return

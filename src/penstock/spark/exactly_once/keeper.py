@@ -12,7 +12,7 @@ from penstock.spark.exactly_once.attempt import AttemptResult
 from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, merged
 from penstock.spark.exactly_once.driver import SinkDriver
 from penstock.spark.exactly_once.gate import Gate
-from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
+from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster, UnnamedJobCluster
 from penstock.spark.exactly_once.place import SinkPlace
 
 _log = logger_named("penstock.spark")
@@ -54,17 +54,15 @@ def commit_job(
 ) -> None:
     """Commit what a batch query has written, and open its gate. Raises as `SinkDriver.commit`.
 
-    What is stored about it is kept only where it `is_repeatable`: then it may be run again.
+    Something is stored about it only where it `is_repeatable`: then it may be run again.
     """
 
     async def commit() -> None:
-        cluster, driver = await _made(place, fails_on_loss)
+        cluster, driver = await _made(place, fails_on_loss, _kind(is_repeatable))
         try:
             committed = await driver.commit(batch, *_united(written))
             if gate is not None:
                 await cluster.end_gate(gate, committed)
-            if not is_repeatable:
-                await cluster.remove()
         finally:
             await cluster.close()
 
@@ -75,7 +73,12 @@ def commit_job(
 
 
 def abort_batch(
-    place: SinkPlace, batch: int, written: Sequence[AttemptResult], gate: Gate | None = None
+    place: SinkPlace,
+    batch: int,
+    written: Sequence[AttemptResult],
+    gate: Gate | None = None,
+    *,
+    is_repeatable: bool = True,
 ) -> None:
     """Abort what a batch that has failed wrote, unless it is decided.
 
@@ -84,7 +87,7 @@ def abort_batch(
     """
 
     async def abort() -> None:
-        cluster, driver = await _made(place, True)
+        cluster, driver = await _made(place, True, _kind(is_repeatable))
         try:
             state = await cluster.peek()
             await driver.abort(state, batch, _united(written)[0])
@@ -105,8 +108,14 @@ def _united(written: Sequence[AttemptResult]) -> tuple[list[TaskTransaction], Ra
     return transactions, merged(each.ranges for each in written), sum(each.rows for each in written)
 
 
-async def _made(place: SinkPlace, fails_on_loss: bool) -> tuple[KafkaSinkCluster, SinkDriver]:
-    cluster = KafkaSinkCluster(place)
+def _kind(is_repeatable: bool) -> type[KafkaSinkCluster]:
+    return KafkaSinkCluster if is_repeatable else UnnamedJobCluster
+
+
+async def _made(
+    place: SinkPlace, fails_on_loss: bool, kind: type[KafkaSinkCluster] = KafkaSinkCluster
+) -> tuple[KafkaSinkCluster, SinkDriver]:
+    cluster = kind(place)
     return cluster, SinkDriver(cluster, accepts_loss=not fails_on_loss)
 
 

@@ -36,7 +36,7 @@ class Prepared(WriterCommitMessage):
     """What one task has written, and whose it is."""
 
     place: SinkPlace
-    run_id: str
+    run_id: str | None
     result: AttemptResult
 
 
@@ -66,7 +66,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
                 presume_written_before(self._options)
                 commit_batch(
                     written[0].place,
-                    written[0].run_id,
+                    written[0].run_id or "",
                     batch_id,
                     [each.result for each in written],
                     fails_on_loss=self._options.fail_on_data_loss,
@@ -95,7 +95,9 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
         self._gate = gate_for(self._place, options.topic) if options.topic is not None else None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
-        return write_task(self._place, self._run_id, self._batch, self._columns, iterator, self._gate)
+        # A name that was made for this job has been met by no other run.
+        run_id = self._run_id if self._is_repeatable else None
+        return write_task(self._place, run_id, self._batch, self._columns, iterator, self._gate)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         from penstock.spark.exactly_once.keeper import commit_job
@@ -114,7 +116,13 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
         from penstock.spark.exactly_once.keeper import abort_batch
 
         with plain_errors():
-            abort_batch(self._place, self._batch, [each.result for each in _prepared(messages)], self._gate)
+            abort_batch(
+                self._place,
+                self._batch,
+                [each.result for each in _prepared(messages)],
+                self._gate,
+                is_repeatable=self._is_repeatable,
+            )
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
@@ -129,7 +137,7 @@ def place_of(options: WriteOptions, identity: str) -> SinkPlace:
 
 def write_task(
     place: SinkPlace,
-    run_id: str,
+    run_id: str | None,
     batch: int,
     columns: SinkColumns,
     batches: Iterator[pa.RecordBatch],
