@@ -79,6 +79,61 @@ def test_a_terminal_that_goes_away_harms_nothing(monkeypatch: pytest.MonkeyPatch
         shown.add(1, 10)
 
 
+class Notebook:
+    """What IPython is to a cell: outputs by their numbers, each as it looks after the last change."""
+
+    class ZMQInteractiveShell:
+        """The name of the class is how a notebook is known."""
+
+    class Handle:
+        def __init__(self, outputs: list[list[str]]) -> None:
+            self.history: list[str] = []
+            outputs.append(self.history)
+
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            assert raw
+            self.history.append(data["text/plain"])
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.outputs: list[list[str]] = []
+        shell = SimpleNamespace(get_ipython=Notebook.ZMQInteractiveShell)
+        monkeypatch.setitem(sys.modules, "IPython", shell)
+        monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=self.display))
+
+    def display(self, data: dict[str, str], raw: bool, display_id: bool) -> Notebook.Handle:
+        assert display_id
+        handle = Notebook.Handle(self.outputs)
+        handle.update(data, raw)
+        return handle
+
+
+def test_in_a_notebook_it_is_one_output_that_says_at_the_end_what_was_done(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(monkeypatch)
+    with Progress("orders", "rows", 2) as shown:
+        shown.add(1, 10)
+        shown.add(1, 10)
+    (output,) = notebook.outputs
+    assert [line.partition("  1 rows")[0].partition("  2 rows")[0] for line in output[:2]] == [
+        "orders ████████████░░░░░░░░░░░░  50%",
+        "orders ████████████████████████ 100%",
+    ]
+    assert output[2:] == ["orders: 2 rows in 0:00, 0 MB/s"]
+    assert terminal.getvalue() == ""
+
+
+def test_a_notebook_that_cannot_show_it_harms_nothing(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(monkeypatch)
+    monkeypatch.setattr(notebook, "outputs", None)
+    with Progress("orders", "rows", 2) as shown:
+        shown.add(1, 10)
+        shown.add(1, 10)
+    assert terminal.getvalue() == ""
+
+
 def test_calls_show_it(servers: str, new_topic: Callable[..., str], terminal: Terminal) -> None:
     topic = new_topic()
     write_topic(pa.table({"value": ["x"] * 1_000}), topic, servers)

@@ -1,7 +1,9 @@
 """A line that says how far a call is, for those that take seconds, on terminals and in notebooks.
 
 It goes to stderr, begins after a second, is written anew four times a second at most, and is gone when the
-call ends. No thread, no library. Elsewhere (pipes, files, services) nothing is written.
+call ends. In a notebook it is an output of the cell, which is replaced, and says at the end what the call has
+done: a carriage return there leaves an empty line on red ground. No thread, no library but IPython, where the
+notebook has it already. Elsewhere (pipes, files, services) nothing is written.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import shutil
 import sys
 import time
 from types import TracebackType
+from typing import Any
 
 SHOWN_AFTER_S = 1.0
 """What is faster shows nothing."""
@@ -55,6 +58,9 @@ class Progress:
         self._next_at = self._began_at + SHOWN_AFTER_S
         self._shown = 0
         """Columns of the line that is shown; 0 where there is none."""
+        self._is_in_notebook = self.is_wanted and _is_notebook()
+        self._output: Any = None
+        """The output of the notebook's cell that is replaced."""
 
     def __enter__(self) -> Progress:
         return self
@@ -63,7 +69,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._shown:
-            self._write("")
+            self._write(self.summary(time.monotonic() - self._began_at) if self._is_in_notebook else "")
 
     def add(self, count: int, size_bytes: int) -> None:
         """So much more is done."""
@@ -88,7 +94,29 @@ class Progress:
         left = f", {_clock(elapsed_s * (1 - part) / part)} left" if part else ""
         return f"{self._what} {bar} {part:4.0%}  {said}{left}"
 
+    def summary(self, elapsed_s: float) -> str:
+        """What a notebook keeps when the call is over after so many seconds."""
+        rate = self._bytes / 1e6 / max(elapsed_s, 1e-9)
+        return f"{self._what}: {self._done:,} {self._unit} in {_clock(elapsed_s)}, {rate:,.0f} MB/s"
+
+    def _show(self, line: str) -> None:
+        """Show the line as an output of the cell, in the place of the one before."""
+        from IPython.display import display
+
+        text = {"text/plain": line}
+        if self._output is None:
+            self._output = display(text, raw=True, display_id=True)
+        else:
+            self._output.update(text, raw=True)
+
     def _write(self, line: str) -> None:
+        if self._is_in_notebook:
+            try:
+                self._show(line)
+            except Exception:  # a notebook of another kind: progress is not worth the call
+                self.is_wanted = False
+            self._shown = len(line)
+            return
         room = shutil.get_terminal_size().columns - 1
         line = line[:room]
         try:
