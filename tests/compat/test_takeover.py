@@ -10,8 +10,9 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from compat.handover import Turns
-from compat.peers import real_kafka, until
+from compat.peers import CLUSTER_ID, java, maven_classpath, real_kafka, until
 from penstock import Admin, Broker, read_topic
+from penstock.broker.metadata.directory_levels import describe
 from penstock.errors import StorageError
 from penstock.records.format.batch_header import read_header, split_batches
 
@@ -207,6 +208,34 @@ def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds:
     log = (tmp_path / "server.log").read_text(errors="replace")
     assert "stray" not in log.lower()
     assert "conflicting entries" not in log
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("words", [(), ("--standalone",)], ids=["static voters", "dynamic quorum"])
+def test_a_directory_that_was_only_formatted(words: tuple[str, ...], tmp_path: Path) -> None:
+    """What `kafka-storage format` notes for the first start counts in ours; Apache Kafka goes on with it."""
+    turns = Turns(tmp_path, dynamic_quorum=bool(words))
+    properties = tmp_path / "format.properties"
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"listeners=PLAINTEXT://{turns.servers},{turns.controller_listener}\nlog.dirs={turns.directory}\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+        + ("" if words else f"controller.quorum.voters=1@{turns.controller_listener.partition('//')[2]}\n")
+        + ("controller.quorum.bootstrap.servers=127.0.0.1:9093\n" if words else "")
+    )
+    user = ("--add-scram", "SCRAM-SHA-256=[name=ann,password=secret]", "--release-version", "4.1-IV1")
+    asked = ("format", "-t", CLUSTER_ID, "-c", properties, *user, *words)
+    java(maven_classpath(f"kafka-{VERSION}"), "kafka.tools.StorageTool", *asked, check=True)
+    for number in range(2):
+        with turns.ours() as servers, Admin(servers) as admin:
+            assert list(admin.list_users()) == ["ann"]
+            if not number:
+                admin.create_topic("a", 1)
+            assert send(servers, "a", 1) == [2 * number]
+        assert describe(str(turns.directory)).level == 27
+        with turns.kafka(VERSION) as servers, Admin(servers) as admin:
+            assert list(admin.list_users()) == ["ann"]
+            assert send(servers, "a", 1) == [2 * number + 1]
 
 
 def test_transactions(tmp_path: Path) -> None:

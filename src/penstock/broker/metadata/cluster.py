@@ -8,6 +8,7 @@ restart brings back what was there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -107,14 +108,28 @@ class Cluster:
                 removed_ids.add(record.topic_id)
         self._next_producer_id = self._producer_ids_end
         if is_new:
-            levels = _first_features(config).items()
-            self._commit(
-                [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels], now_ms
-            )
+            self._commit(self._first_records(config), now_ms)
         self._metadata.level = self.features.get(METADATA_FEATURE, METADATA_VERSION)
         store.broker_epoch = self._metadata.registrations.get(self.node_id, NOT_REGISTERED)
         self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)
+
+    def _first_records(self, config: BrokerConfig) -> list[Message]:
+        """The records that a new metadata log begins with: those of `kafka-storage format`, if it was run.
+
+        Raises:
+            ConfigError: the setting that chooses the level names no release.
+            StorageError: what the formatting has left cannot be read.
+        """
+        directory = self._store.metadata_directory
+        if directory is not None and os.path.exists(f"{directory}/bootstrap.checkpoint"):
+            from penstock.broker.metadata.takeover import bootstrap_records  # few directories are formatted
+
+            found = bootstrap_records(directory)
+            if any(isinstance(each, FeatureLevelRecord) and each.name == METADATA_FEATURE for each in found):
+                return found
+        levels = _first_features(config).items()
+        return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
 
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
         """Write records for topics whose data were written by another broker.

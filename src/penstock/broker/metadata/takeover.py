@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.broker.metadata.metadata_log import unframe
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
@@ -26,12 +27,14 @@ from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.salvage import sound_batches
 from penstock.log.segments.segment import FileSegment
 from penstock.model import TopicPartition
+from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
     from penstock.log.directory.identity_files import MetaProperties
     from penstock.log.directory.metadata_snapshots import Snapshot
+    from penstock.protocol.message import Message
     from penstock.records.format.batch_header import BatchHeader
 
 GROUPS_NAMED = 10
@@ -67,17 +70,25 @@ def check_takeover(
             f"directory, and remove {META_PROPERTIES} from the copy",
         )
     metadata = partitions.pop(TopicPartition(METADATA_TOPIC, 0), None)
-    if metadata is None:
-        if os.path.exists(f"{path}/{BOOTSTRAP}") and partitions:
-            raise _refusal(
-                path,
-                "Apache Kafka has made it, and its metadata are elsewhere (metadata.log.dir, or the first of "
-                "several log.dirs)",
-                "name that directory, too, in log.dirs",
-            )
-    else:
+    if metadata is None and os.path.exists(f"{path}/{BOOTSTRAP}") and partitions:
+        raise _refusal(
+            path,
+            "Apache Kafka has made it, and its metadata are elsewhere (metadata.log.dir, or the first of "
+            "several log.dirs)",
+            "name that directory, too, in log.dirs",
+        )
+    if os.path.exists(f"{path}/{BOOTSTRAP}") and not _has_metadata(metadata):
+        from penstock.broker.metadata.foreign_metadata import check_records
+
+        values = _bootstrap_values(path)
+        _say(path, check_records(values, -1, (), has_authorizer=True, has_token_secret=True))
+    if metadata is not None:
+        if meta is None:
+            _say(path, _found_no_owner(metadata))
         records = metadata_of(path, metadata)
-        if records is not None:
+        if records is None:
+            _say(path, _found_missing_directory(path, metadata, meta, known))
+        else:
             from penstock.broker.metadata.foreign_metadata import check_quorum, check_records, check_voters
 
             node_id = -1 if meta is None else meta.node_id
@@ -90,6 +101,85 @@ def check_takeover(
                 has_token_secret=has_token_secret,
             )
             _say(path, found or check_quorum(records.quorum, node_id) or _found_share_groups(places))
+
+
+def bootstrap_records(path: str) -> list[Message]:
+    """Return what `kafka-storage format` has noted for the first start: levels of features, SCRAM users.
+
+    Empty where a directory has not been formatted.
+
+    Raises:
+        StorageError: the note cannot be read.
+        DecodeError: a record in it is damaged.
+    """
+    return [record for value in _bootstrap_values(path) if (record := unframe(value)) is not None]
+
+
+def _bootstrap_values(path: str) -> Sequence[bytes]:
+    from penstock.log.directory.metadata_snapshots import SnapshotFile, read_snapshot
+
+    file = f"{path}/{BOOTSTRAP}"
+    if not os.path.exists(file):
+        return ()
+    try:
+        return read_snapshot(SnapshotFile(0, 0, file)).values
+    except StorageError as error:
+        if error.errno is not None:
+            raise
+        raise _refusal(
+            path, str(error), "format it again (kafka-storage format), or put the file back from a copy"
+        ) from error
+
+
+def _has_metadata(metadata: str | None) -> bool:
+    """Whether a metadata log, if there is one, holds anything."""
+    if metadata is None:
+        return False
+    with storage("read", metadata):
+        names = os.listdir(metadata)
+        return any(map(_offset_of, names)) or any(
+            os.path.getsize(f"{metadata}/{name}") for name in names if name.endswith(".log")
+        )
+
+
+def _found_no_owner(metadata: str) -> tuple[str, str] | None:
+    """Metadata of Apache Kafka in a directory without `meta.properties`."""
+    with storage("read", metadata):
+        names = os.listdir(metadata)
+    if QUORUM_STATE not in names and not any(map(_offset_of, names)):
+        return None
+    return (
+        f"it has metadata of a cluster, but no {META_PROPERTIES}, which says of which cluster and node",
+        _PUT + ", or write one with version=1, cluster.id, node.id and directory.id",
+    )
+
+
+def _found_missing_directory(
+    path: str, metadata: str, meta: MetaProperties | None, known: set[str]
+) -> tuple[str, str] | None:
+    """Partitions that this broker has put into a further directory of `log.dirs`, which is not there.
+
+    They would be served empty, and begin with offset 0 again. For logs that Apache Kafka has not written.
+    """
+    from penstock.broker.metadata.assigned_directories import assigned_directories
+    from penstock.log.directory.metadata_snapshots import first_voters
+
+    quorum = first_voters(metadata)
+    if meta is None or meta.directory_id is None or quorum.voters is None:
+        return None
+    if uuid_from_text(meta.directory_id) not in quorum.voters:
+        return None  # its meta.properties has been made anew: the records have another id of this directory
+    records = metadata_of(path, metadata, written_by_any=True)
+    ids = set(map(uuid_from_text, known))
+    for where, directory_id in assigned_directories(() if records is None else records.values()):
+        if directory_id not in ids:
+            return (
+                f"{where} lies in another directory of log.dirs, whose directory.id is "
+                f"{uuid_to_text(directory_id)}",
+                "name that, too, in log.dirs, and see that its disk is mounted; if it is lost, an empty "
+                f"directory with that id in its {META_PROPERTIES} takes its place",
+            )
+    return None
 
 
 def _found_share_groups(places: Mapping[TopicPartition, str]) -> tuple[str, str] | None:
@@ -132,6 +222,12 @@ def _check_others(path: str, others: Sequence[str]) -> tuple[set[str], Mapping[T
             places[partition] = each
     for each, meta in found.items():
         for before, other in found.items():
+            if each != before and meta.directory_id is not None and meta.directory_id == other.directory_id:
+                raise _refusal(
+                    each,
+                    f"its directory.id, {meta.directory_id}, is that of {before} as well",
+                    "one of the two is a copy: leave it out of log.dirs, or put its own meta.properties back",
+                )
             if (other.cluster_id, other.node_id) != (meta.cluster_id, meta.node_id):
                 raise _refusal(each, f"it is not of the cluster and the node of {before}", _ONE_NODE)
     return {meta.directory_id for meta in found.values() if meta.directory_id}, places
