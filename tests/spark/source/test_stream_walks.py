@@ -263,25 +263,6 @@ def test_an_older_spark_starts_where_its_first_batch_ends_when_that_is_the_lates
     assert end == {"t0": {"0": 10}, BEGINS_HERE: {}}
 
 
-@pytest.mark.parametrize("dies", [False, True])
-def test_an_older_spark_reads_what_has_come_between_two_runs_with_available_now(dies: bool) -> None:
-    """Spark 4.0 and 4.1 ask where such a run ends before anything else, and for nothing in between."""
-    query = Query(Cluster(), UnlimitedStreamReader, startingOffsets="latest")
-    log = query.cluster.topics["t0"][0]
-    log[1] = 10
-    query.batch(dies=dies)
-    for end in (15, 15, 20):
-        log[1] = end
-        query.reader = query.new_reader()
-        target = query.reader.latestOffset()
-        if query.logged is not None:
-            query.start = query.reader.initialOffset()  # asked anew, since nothing is committed
-            query.batch()
-        query.logged = target
-        query.batch()
-    assert query.read == [(TopicPartition("t0", 0), offset) for offset in range(10, 20)]
-
-
 @pytest.mark.parametrize("starting", ["latest", '{"t0": {"0": -1}}'])
 def test_a_query_that_dies_in_its_first_micro_batch_begins_where_it_began(starting: str) -> None:
     """Spark logs where that micro-batch ends, not where it starts, and asks anew after a restart."""

@@ -123,9 +123,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         with plain_errors():
-            if BEGINS_HERE in end and start == self._initial:
-                # The first micro-batch of a query. Before Spark 4.2, ends of others have the mark as well:
-                # those of trigger AvailableNow, which are asked for before the position is known.
+            if BEGINS_HERE in end:
                 return []
             if start == self._initial and self._options.start.moves and not self._has_planned:
                 refuse_losses([LOST_START], fail_on_data_loss=self._options.fail_on_data_loss)
