@@ -163,7 +163,7 @@ FACES = [(Producer, AsyncProducer), (Consumer, AsyncConsumer), (Admin, AsyncAdmi
 INNER = set(
     """
     append_encoded begin_leaving check_transactional_id consumed encode_columns end_leaving fetched_bytes
-    get_ready hold is_in_group iterate_now let_go needs_attention notice poll_arrow_now poll_limit poll_now
+    get_ready hold is_in_group iterate_now let_go needs_attention notice part_now poll_arrow_now poll_limit poll_now
     progress release send_when_possible start try_send wait wake_up
     """.split()  # noqa: SIM905
 )

@@ -84,6 +84,7 @@ CONSUMER: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "resume": lambda tp: {"partitions": [tp]},
     "poll": lambda tp: {"timeout_ms": 1, "max_records": 1},
     "poll_arrow": lambda tp: {"timeout_ms": 1, "columns": ["value"], "batch_bytes": 100},
+    "poll_part": lambda tp: {"timeout_ms": 1},
     "commit": lambda tp: {"offsets": {tp: 0}},
     "commit_async": lambda tp: {"offsets": {tp: 0}, "when_done": None},
     "committed": lambda tp: {"partitions": [tp]},
@@ -186,6 +187,7 @@ def test_constructors(servers: str) -> None:
         "as_version": None,
         "listen_07": None,
         "interceptors": (),
+        "clock": None,
     }
     hold(Broker, {**own, "security": None})
 
@@ -214,6 +216,7 @@ ADMIN: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "delete_user": lambda tp: {"user": "u", "mechanisms": []},
     "set_user_quotas": lambda tp: {"user": "u", "quotas": {}},
     "set_quotas": lambda tp: {"entity": {"user": "u"}, "quotas": {}},
+    "describe_producers": lambda tp: {"partitions": [tp], "broker": None},
     "list_transactions": lambda tp: {
         "states": (), "producer_ids": (), "longer_than_ms": None, "pattern": None,
     },
@@ -245,11 +248,10 @@ def test_every_call_is_in_the_tables() -> None:
     rest = {
         Consumer: {
             "assignment", "group_metadata", "member_id", "paused", "positions", "seek_to_beginning",
-            "seek_to_committed", "seek_to_end", "subscribe", "unsubscribe",
+            "seek_to_committed", "seek_to_end", "stats", "subscribe", "unsubscribe",
         },
         Admin: {
-            "close", "create_topic", "describe_cluster", "describe_producers", "list_quotas",
-            "write_abort_marker",
+            "close", "create_topic", "describe_cluster", "list_quotas", "stats", "write_abort_marker",
         },
     }  # fmt: skip
     for kind, table in ((Consumer, CONSUMER), (Admin, ADMIN)):

@@ -9,6 +9,7 @@ started again it keeps its port and its data, also those in memory.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self, Unpack
@@ -24,8 +25,6 @@ from penstock.errors import ConfigError
 from penstock.model import setting_text
 
 if TYPE_CHECKING:
-    import os
-
     from penstock.broker.config.keyword_settings import BrokerSettings
     from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
@@ -68,6 +67,10 @@ class Broker(Served):
         security: Security | str | None = None,
         **settings: Unpack[BrokerSettings],
     ) -> None:
+        if data_dir is not None and not isinstance(data_dir, (str, os.PathLike)):
+            raise ConfigError(f"data_dir is {data_dir!r}: the path of a directory is needed")
+        if clock is not None and not (hasattr(clock, "now_ms") and hasattr(clock, "monotonic")):
+            raise ConfigError(f"clock is {clock!r}: an object with now_ms() and monotonic() is needed")
         if config is not None and not isinstance(config, Mapping):
             raise ConfigError(f"config is {config!r}: a mapping of settings is needed")
         if as_version is not None and not isinstance(as_version, str):

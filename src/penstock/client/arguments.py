@@ -144,6 +144,18 @@ def whole(value: object, what: str) -> int:
         raise ConfigError(f"{what} is {value!r}: a whole number is needed") from None
 
 
+def broker_id(value: object, what: str) -> int:
+    """The id of a broker.
+
+    Raises:
+        ConfigError: it is no whole number, or below 0.
+    """
+    number = whole(value, what)
+    if number < 0:
+        raise ConfigError(f"{what} is {number}: the id of a broker is needed, 0 or more")
+    return number
+
+
 def milliseconds(value: object, what: str) -> float:
     """A duration, with or without a fraction.
 

@@ -14,7 +14,7 @@ from penstock.client.admin.alterations import ChangeAdministration
 from penstock.client.admin.groups import GroupAdministration
 from penstock.client.admin.security import SecurityAdministration
 from penstock.client.admin.transactions import TransactionAdministration
-from penstock.client.arguments import checked, flag, one_of, optional, whole
+from penstock.client.arguments import checked, flag, one_of, optional
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER, AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo
@@ -286,7 +286,7 @@ class AsyncAdmin(
         nodes = [cluster.nodes[node_id] for node_id in sorted(cluster.nodes)]
         return ClusterDescription(cluster.cluster_id, cluster.controller_id, nodes)
 
-    @checked(broker=optional(whole))
+    @checked(broker=optional(arguments.broker_id))
     async def describe_config(
         self, topic: str | None = None, *, broker: int | None = None
     ) -> dict[str, ConfigValue]:
@@ -301,9 +301,9 @@ class AsyncAdmin(
             raise ConfigError("describe_config() takes the name of a topic, or broker=, not both")
         if topic is not None:
             arguments.topic_name(topic)
-        else:
-            broker = arguments.whole(broker, "broker")
         await self.start()
+        if broker is not None:
+            await self._client.check_node(broker)
         return await self._client.retrying(
             "describing settings", lambda: self._describe_config(topic, broker)
         )
@@ -341,10 +341,10 @@ class AsyncAdmin(
 
         See `offsets.fetch_offsets`.
         """
-        await self.start()
         wanted = arguments.by_partition(questions, "list_offsets()")
         for tp, question in wanted.items():
             wanted[tp] = arguments.time_ms(question, f"the question about {tp}")
+        await self.start()
         return await fetch_offsets(self._client, wanted, isolation=isolation)
 
 

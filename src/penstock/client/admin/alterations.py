@@ -10,7 +10,16 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.arguments import by_partition, checked, flag, names, optional, topic_name, whole
+from penstock.client.arguments import (
+    broker_id,
+    by_partition,
+    checked,
+    flag,
+    names,
+    optional,
+    topic_name,
+    whole,
+)
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER
 from penstock.errors import AuthorizationError, ConfigError, KafkaError
@@ -100,7 +109,7 @@ class ChangeAdministration:
         await self._client.retrying("creating partitions", attempt)
         await self._client.retrying("waiting for the new partitions", lambda: self._client.refresh([topic]))
 
-    @checked(all_brokers=flag, validate_only=flag, broker=optional(whole))
+    @checked(all_brokers=flag, validate_only=flag, broker=optional(broker_id))
     async def alter_config(
         self,
         topic: str | None = None,
@@ -128,8 +137,6 @@ class ChangeAdministration:
             raise ConfigError("alter_config() takes the name of a topic, or broker=, or all_brokers=True")
         if topic is not None:
             topic_name(topic)
-        elif broker is not None:
-            whole(broker, "broker")
         for kind, given in (("set", set), ("append", append), ("subtract", subtract)):
             if given is not None and not isinstance(given, Mapping):
                 raise ConfigError(f"{kind} is {given!r}: a mapping of settings is needed")
@@ -153,6 +160,8 @@ class ChangeAdministration:
             validate_only=validate_only,
         )
         await self._ready()
+        if broker is not None:
+            await self._client.check_node(broker)
 
         async def attempt() -> None:
             node = broker if broker is not None else CONTROLLER
@@ -178,10 +187,10 @@ class ChangeAdministration:
             UnsupportedVersionError: the broker is older than 0.11.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        await self._ready()
         wanted = by_partition(offsets, "delete_records()")
         for tp, offset in wanted.items():
             wanted[tp] = whole(offset, f"the offset for {tp}")
+        await self._ready()
         return await self._client.retrying("deleting records", lambda: self._delete_records(wanted))
 
     async def _delete_records(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -214,7 +223,7 @@ class ChangeAdministration:
                 check_complete([tp], found, broker, "DeleteRecords")
         return found
 
-    @checked(broker=optional(whole))
+    @checked(broker=optional(broker_id))
     async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
         """The data directories of one broker, or of all, with the size of every partition.
 
@@ -225,6 +234,8 @@ class ChangeAdministration:
         """
         await self._ready()
         await self._client.retrying("describing directories", self._client.refresh)
+        if broker is not None:
+            await self._client.check_node(broker)
         brokers = sorted(self._client.cluster.nodes) if broker is None else [broker]
         found: list[LogDirectory] = []
         for node in brokers:

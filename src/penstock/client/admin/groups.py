@@ -164,6 +164,7 @@ class GroupAdministration:
             request = DeleteGroupsRequest(groups_names=[group_id])
             await self._ask_coordinator(group_id, "deleting a group", request, read)
 
+    @checked(group_id=text)
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -172,6 +173,7 @@ class GroupAdministration:
         found = await self._offsets(group_id).fetch(asked)
         return {tp: at for tp, at in sorted(found.items()) if at is not None}
 
+    @checked(group_id=text)
     async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
         """Set offsets of a group without members; the group is made where it does not exist.
 
@@ -187,6 +189,7 @@ class GroupAdministration:
                 raise _refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
             raise
 
+    @checked(group_id=text)
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> None:

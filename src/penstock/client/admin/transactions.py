@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.arguments import (
+    broker_id,
     checked,
     flag,
     instance_of,
@@ -277,7 +278,7 @@ class TransactionAdministration:
         )
         return fenced
 
-    @checked(broker=optional(whole))
+    @checked(broker=optional(broker_id))
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
@@ -286,11 +287,14 @@ class TransactionAdministration:
         `broker` asks that replica instead.
 
         Raises:
+            ConfigError: the cluster has no such broker.
             KafkaError: a partition does not exist (3), is not at that broker (6), or may not be read (29).
             UnsupportedVersionError: a broker is older than Kafka 2.8.
             NetworkError, RequestTimeoutError: a broker does not answer.
         """
         wanted = topic_partitions(partitions, "describe_producers()")
+        if broker is not None:
+            await self._client.check_node(broker)
         found: dict[TopicPartition, list[PartitionProducer]] = {}
 
         async def attempt() -> None:

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Unpack
 
-from penstock.client.arguments import checked, instance_of, optional, seconds
+from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name
 from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transactions import BlockingTransactionCalls
 from penstock.client.produce.delivery import Delivery
@@ -131,8 +131,10 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
         producer = self._producer
         given = optional(instance_of(TableDelivery))(delivery, "delivery")
         delivery = TableDelivery(topic) if given is None else given
+        chunks = record_batches(data, fields or {})
+        topic = topic_name(topic)
         self._run(producer.get_ready(topic, time.monotonic() + self._block_s))
-        for chunk in record_batches(data, fields or {}):
+        for chunk in chunks:
             self._append(topic, producer.encode_columns(topic, chunk), delivery)
         return delivery
 

@@ -23,7 +23,7 @@ from penstock.client.cluster.other_protocols import wants_sasl
 from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
 from penstock.client.config import Address, ClientConfig
 from penstock.common.logs import logger_named
-from penstock.errors import AuthenticationError, KafkaError, NetworkError, PenstockError
+from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -264,6 +264,20 @@ class AsyncClient:
         if node is None:
             raise NetworkError(f"node {node_id} is not among the brokers of the cluster")
         return await self._pool.open(node.address, purpose)
+
+    async def check_node(self, node_id: int) -> None:
+        """Make sure that the cluster has a broker of this id.
+
+        Raises:
+            ConfigError: it has none.
+            NetworkError: no broker answers.
+        """
+        await self.bootstrap()
+        if node_id not in self.cluster.nodes:
+            await self.refresh()
+        if node_id not in self.cluster.nodes:
+            some = ", ".join(map(str, sorted(self.cluster.nodes)[:10]))
+            raise ConfigError(f"there is no broker {node_id} in the cluster; it has {some}")
 
     async def _any_peer(self, purpose: str) -> Peer:
         """Any open connection, otherwise any known broker, otherwise the bootstrap addresses."""

@@ -14,7 +14,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
-from penstock.client.arguments import column_names, milliseconds, topic_partitions, whole
+from penstock.client.arguments import (
+    checked,
+    column_names,
+    flag,
+    function,
+    milliseconds,
+    optional,
+    topic_partitions,
+    whole,
+)
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.assigned_partitions import AssignedPartitions
@@ -104,6 +113,7 @@ class AsyncConsumer(AssignedPartitions[K, V]):
     async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
         await self.close(has_failed=exc_type is not None)
 
+    @checked(has_failed=flag)
     async def close(self, *, has_failed: bool = False) -> None:
         """Leave the group, stop fetching and close the connections.
 
@@ -172,6 +182,7 @@ class AsyncConsumer(AssignedPartitions[K, V]):
         self._paused &= set(wanted)
         self._counted = {tp: counted for tp, counted in self._counted.items() if tp in self._positions}
 
+    @checked(on_assigned=optional(function), on_revoked=optional(function), on_lost=optional(function))
     def subscribe(
         self,
         topics: str | re.Pattern[str] | Iterable[str],

@@ -468,7 +468,7 @@ def parse_topics(
         return (), topics
     names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError("subscribe() takes the names of topics, or a pattern for them")
+        raise ConfigError(f"subscribe() takes the names of topics, or a pattern for them, not {topics!r}")
     if not names[0].startswith("^"):
         return names, None
     if len(names) > 1:

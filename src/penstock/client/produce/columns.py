@@ -142,7 +142,10 @@ def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -
     if not isinstance(fields, Mapping):
         raise EncodeError(f"fields is {fields!r}: a mapping is needed, such as {{'key': 'user'}}")
     names = _field_names(data.schema.names, fields)
-    table = pa.table({field: data.column(name) for field, name in names.items()})
+    return _cut(pa.table({field: data.column(name) for field, name in names.items()}))
+
+
+def _cut(table: pa.Table) -> Iterator[pa.RecordBatch]:
     if not table.num_rows:
         return
     rows = max(1, table.num_rows * CHUNK_BYTES // max(1, table.nbytes))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name, whole
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.metadata import TopicInfo, no_such_partition
+from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
@@ -20,6 +20,7 @@ from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.produce.sender import Sender
+from penstock.client.produce.topic_state import TopicState
 from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
@@ -54,20 +55,6 @@ log = logger_named("penstock.client")
 
 INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
-
-
-class _TopicState:
-    """The partitions of a topic as the producer needs them on every record."""
-
-    __slots__ = ("available", "count", "info", "sticky", "tp")
-
-    def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
-        self.info = info
-        self.count = len(info.partitions)
-        self.tp = [TopicPartition(info.name, partition) for partition in range(self.count)]
-        led = [number for number, p in sorted(info.partitions.items()) if p.leader >= 0]
-        self.available = led or list(range(self.count))
-        self.sticky = sticky
 
 
 class AsyncProducer(TransactionCalls, Generic[K, V]):
@@ -117,7 +104,7 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         """Whether records without a key may go anywhere: the partitioner need not be asked."""
         self.serializers = serializers_of(self.config)
         """What makes bytes of keys and values; None where they are bytes."""
-        self._topics: dict[str, _TopicState] = {}
+        self._topics: dict[str, TopicState] = {}
         self._sender: Sender | None = None
         self._client.begin_reports(self.stats)
         self._encoder: ColumnEncoder | None = None
@@ -295,6 +282,9 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
+        # What is wrong with the record need not wait for a broker.
+        value, key, headers = as_bytes("value", value), as_bytes("key", key), checked_headers(headers)[0]
+        timestamp = None if timestamp is None else whole_ms(timestamp)
         while True:
             await self.get_ready(topic, deadline)
             if partition is not None and partition >= self._topics[topic].count:
@@ -323,7 +313,7 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
                 f"buffer.memory = {self.config.buffer_memory} bytes are waiting to be acknowledged"
             )
 
-    async def _know(self, topic: str, deadline: float) -> _TopicState:
+    async def _know(self, topic: str, deadline: float) -> TopicState:
         """The partitions of a topic, up to date."""
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
@@ -335,9 +325,9 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         state = self._topics.get(topic)
         if state is None:
             sticky = StickyChoice(self._accumulator.batch_bytes_max, self._client.dice)
-            state = self._topics[topic] = _TopicState(info, sticky)
+            state = self._topics[topic] = TopicState(info, sticky)
         elif state.info is not info:
-            state = self._topics[topic] = _TopicState(info, state.sticky)
+            state = self._topics[topic] = TopicState(info, state.sticky)
         return state
 
     # -- columns
@@ -366,9 +356,10 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
 
         given = optional(instance_of(TableDelivery))(delivery, "delivery")
         delivery = TableDelivery(topic) if given is None else given
-        deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
-        await self.get_ready(topic, deadline)
-        for chunk in record_batches(data, fields or {}):
+        chunks = record_batches(data, fields or {})
+        topic = topic_name(topic)
+        await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
+        for chunk in chunks:
             for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
                 if not self.append_encoded(topic, batch, delivery):
                     await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
@@ -401,6 +392,7 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         self._sender.wake()
         return True
 
+    @checked(topic=topic_name, oldest_ms=optional(whole))
     async def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
         """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
 
