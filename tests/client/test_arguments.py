@@ -163,8 +163,8 @@ FACES = [(Producer, AsyncProducer), (Consumer, AsyncConsumer), (Admin, AsyncAdmi
 INNER = set(
     """
     append_encoded begin_leaving check_transactional_id consumed encode_columns end_leaving fetched_bytes
-    get_ready hold is_in_group iterate_now let_go needs_attention notice part_now poll_arrow_now poll_limit poll_now
-    progress release send_when_possible start try_send wait wake_up
+    get_ready hold is_in_group iterate_now let_go needs_attention notice part_now poll_arrow_now
+    poll_limit poll_now progress release send_when_possible start try_send wait wake_up
     """.split()  # noqa: SIM905
 )
 """What the asyncio classes need of each other, and `start`, which ``with`` stands for."""

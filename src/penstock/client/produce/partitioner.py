@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.client.config import Partitioner
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.metadata import TopicInfo
 
 MASK32 = 0xFFFFFFFF
 MURMUR2_SEED = 0x9747B28C
@@ -100,3 +105,17 @@ class StickyChoice:
             self._appended = 0
         self._appended += record_bytes
         return self._current
+
+
+class TopicState:
+    """The partitions of a topic as the producer needs them on every record."""
+
+    __slots__ = ("available", "count", "info", "sticky", "tp")
+
+    def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
+        self.info = info
+        self.count = len(info.partitions)
+        self.tp = [TopicPartition(info.name, partition) for partition in range(self.count)]
+        led = [number for number, p in sorted(info.partitions.items()) if p.leader >= 0]
+        self.available = led or list(range(self.count))
+        self.sticky = sticky

@@ -18,9 +18,8 @@ from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
-from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice
+from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState
 from penstock.client.produce.sender import Sender
-from penstock.client.produce.topic_state import TopicState
 from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
