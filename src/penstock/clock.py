@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Protocol, cast
+
+from penstock.errors import ConfigError
 
 
 class Clock(Protocol):
@@ -49,16 +51,33 @@ class ManualClock:
 
 
 class MovableClock:
-    """The clock of this machine, put forward by calls of `advance`."""
+    """The clock of this machine, put forward by calls of `advance`, and stopped by `stop`."""
 
     def __init__(self) -> None:
         self._ahead_ms = 0
+        self._ahead_s = 0.0
+        self._still: tuple[int, float] | None = None
+        """What the machine's clocks showed when this one was stopped."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self._ahead_ms
+        still = self._still
+        return (time.time_ns() // 1_000_000 if still is None else still[0]) + self._ahead_ms
 
     def monotonic(self) -> float:
-        return time.monotonic() + self._ahead_ms / 1000
+        still = self._still
+        return (time.monotonic() if still is None else still[1]) + self._ahead_s
+
+    def stop(self) -> None:
+        """Stand still until `start`. Harmless when it does."""
+        if self._still is None:
+            self._still = time.time_ns() // 1_000_000, time.monotonic()
+
+    def start(self) -> None:
+        """Go on from where it stood, which stays behind the machine's clock. Harmless when it goes."""
+        still, self._still = self._still, None
+        if still is not None:
+            self._ahead_ms += still[0] - time.time_ns() // 1_000_000
+            self._ahead_s += still[1] - time.monotonic()
 
     def advance(self, ms: int) -> None:
         """Move forward by `ms` milliseconds.
@@ -69,3 +88,40 @@ class MovableClock:
         if ms < 0:
             raise ValueError(f"a clock cannot go back: {ms} ms")
         self._ahead_ms += ms
+        self._ahead_s += ms / 1000
+
+
+class Movable(Protocol):
+    """A clock that can be put forward."""
+
+    def advance(self, ms: int) -> None: ...
+
+
+class Stoppable(Protocol):
+    """A clock that can be stopped."""
+
+    def stop(self) -> None: ...
+
+    def start(self) -> None: ...
+
+
+def movable(clock: object) -> Movable:
+    """Return a clock as one that can be put forward.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not hasattr(clock, "advance"):
+        raise ConfigError(f"{type(clock).__name__} cannot be put forward; give a MovableClock or ManualClock")
+    return cast("Movable", clock)
+
+
+def stoppable(clock: object) -> Stoppable:
+    """Return a clock as one that can be stopped.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not hasattr(clock, "stop") or not hasattr(clock, "start"):
+        raise ConfigError(f"{type(clock).__name__} cannot be stopped; give a MovableClock, or none")
+    return cast("Stoppable", clock)

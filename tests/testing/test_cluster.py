@@ -6,8 +6,9 @@ import pytest
 
 from penstock import Consumer, Producer
 from penstock.broker.security.throwaway import Security
+from penstock.clock import SystemClock
 from penstock.errors import AuthenticationError, ConfigError, KafkaError
-from penstock.testing import KafkaCluster
+from penstock.testing import KafkaBroker, KafkaCluster
 
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
@@ -64,3 +65,50 @@ def test_what_a_cluster_cannot_be_is_refused() -> None:
         KafkaCluster(security=7)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="blue"):
         KafkaCluster(as_version="blue")
+
+
+def test_the_clock_of_a_cluster_stands_still_and_goes_on() -> None:
+    with KafkaCluster(2) as cluster:
+        topic = cluster.create_topic(replicas=[[1, 2]])
+        cluster.stop_clock()
+        before = cluster.clock.now_ms(), cluster.clock.monotonic()
+        cluster.kill(1)
+        assert (cluster.clock.now_ms(), cluster.clock.monotonic()) == before
+        cluster.advance(ms=900)
+        assert cluster.partition(topic).leader == 1
+        cluster.advance(ms=200)
+        assert cluster.partition(topic).leader == 2
+        assert cluster.clock.now_ms() == before[0] + 1100
+        cluster.start_clock()
+        cluster.start(1)
+        assert cluster.clock.monotonic() >= before[1] + 1.1
+
+
+def test_a_transaction_times_out_when_the_clock_says_so() -> None:
+    with KafkaBroker() as broker:
+        topic = broker.create_topic()
+        settings = {"transactional.id": "x", "transaction.timeout.ms": "5000"}
+        with Producer(broker.bootstrap_servers, settings) as producer:
+            broker.stop_clock()
+            producer.begin_transaction()
+            producer.send(topic, b"v").result(timeout=20)
+            broker.advance(seconds=4)
+            assert stable(broker, topic) == 0
+            broker.advance(seconds=20)
+            assert stable(broker, topic) == 2, "the marker is there"
+            broker.start_clock()
+
+
+def stable(broker: KafkaBroker, topic: str) -> int:
+    """The last stable offset of the topic's partition."""
+    offset: int = broker._call(
+        lambda server: server.node.cluster.topics[topic].partitions[0].last_stable_offset
+    )
+    return offset
+
+
+def test_a_clock_that_cannot_be_stopped_is_refused() -> None:
+    with pytest.raises(ConfigError, match="SystemClock cannot be stopped"):
+        KafkaBroker(clock=SystemClock()).stop_clock()
+    with pytest.raises(ConfigError, match="SystemClock cannot be put forward"):
+        KafkaBroker(clock=SystemClock()).advance(1)

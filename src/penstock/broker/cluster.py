@@ -122,6 +122,11 @@ class Cluster(Served):
             found |= self.security.client_settings(user, mechanism)
         return found
 
+    @property
+    def ports(self) -> list[int]:
+        """The ports of the first listeners; those asked for as long as brokers have not been started."""
+        return [each.port for each in self._nodes.values()]
+
     def address(self, node: int) -> str:
         """The address of one broker: ``host:port``.
 

@@ -80,7 +80,8 @@ async def serve_cluster(
     Raises:
         ConfigError, NetworkError, StorageError: as `run_broker`.
     """
-    from penstock.broker.cluster import Cluster  # most processes are one broker
+    from penstock.broker.lever_socket import serving_levers  # most processes are one broker
+    from penstock.broker.levers import LeveredCluster
 
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -90,8 +91,8 @@ async def serve_cluster(
     texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
     ports = [port + each if port else 0 for each in range(count)]
     release = None if config.release is None else config.release.name
-    cluster = Cluster(count, config.data_dir, host, ports, config=texts, as_version=release)
-    async with cluster.serving():
+    cluster = LeveredCluster(count, config.data_dir, host, ports, config=texts, as_version=release)
+    async with cluster.serving(), serving_levers(cluster, cluster.ports[0]):
         gc.collect()
         gc.freeze()
         place = cluster.data_dir or "memory"

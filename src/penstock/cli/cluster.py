@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.cluster_levers import add_levers
 from penstock.cli.listing import json_option, put_json, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import counted, put
@@ -16,13 +17,23 @@ if TYPE_CHECKING:
 
 @click.group("cluster")
 def command() -> None:
-    """Look at the cluster as a whole.
+    """Look at the cluster as a whole; have things happen to one.
+
+    What happens to brokers, links, leaders and time, happens to a cluster of
+    penstock broker --brokers N on this machine, for tests. -b names its first broker.
 
     \b
     Examples:
-      penstock cluster describe
       penstock cluster describe --json
+      penstock cluster nodes
+      penstock cluster kill 2 --fence
+      penstock cluster move-leader orders 0 --to 3
+      penstock cluster cut 1 --from clients
+      penstock cluster advance 1h
     """
+
+
+add_levers(command)
 
 
 @command.command("describe", short_help="The cluster's id and brokers; whether all is well.")

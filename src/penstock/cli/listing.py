@@ -49,6 +49,14 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
         ("leaderless", "number", "how many of them have no leader"),
         ("under_replicated", "number", "how many have replicas that are not in sync"),
     ),
+    "node": _fields(
+        ("broker", "number", "the broker's id"),
+        ("address", "text", "where clients reach it"),
+        ("state", "text", "`running`, `paused` or `stopped`"),
+        ("is_fenced", "boolean", "whether the controller takes it for dead"),
+        ("is_frozen", "boolean", "whether it follows no leaders"),
+        ("is_cut_from_clients", "boolean", "whether no client is answered"),
+    ),
     "topic": _fields(
         TOPIC,
         ("topic_id", "text or null", "its id; null before Kafka 2.8"),

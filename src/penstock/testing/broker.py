@@ -9,12 +9,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from penstock.broker.broker import Broker
 from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.planning import Planner
-from penstock.clock import MovableClock
+from penstock.clock import MovableClock, movable, stoppable
 from penstock.errors import ConfigError, NetworkError
 from penstock.testing.answers import answering_faults
 from penstock.testing.connection import FaultyConnection
@@ -48,10 +48,6 @@ class ConnectionInfo(NamedTuple):
     number: int
     client_id: str | None
     address: str
-
-
-class _Movable(Protocol):
-    def advance(self, ms: int) -> None: ...
 
 
 class KafkaBroker(Broker):
@@ -160,7 +156,7 @@ class KafkaBroker(Broker):
         Sessions expire, retention deletes, long polls end. Connections do not count as idle for that time.
         """
         step_ms = ms + round(seconds * 1000)
-        clock = cast(_Movable, self.clock)
+        clock = movable(self.clock)
 
         def move(server: Server) -> None:
             clock.advance(step_ms)
@@ -172,6 +168,24 @@ class KafkaBroker(Broker):
             self._call(move)
         else:
             clock.advance(step_ms)
+
+    def stop_clock(self) -> None:
+        """Let the broker's time stand still, until `start_clock` or `advance`. Harmless when it does.
+
+        Sessions, retention and timeouts of transactions wait; requests are served.
+
+        Raises:
+            ConfigError: the broker was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).stop()
+
+    def start_clock(self) -> None:
+        """Let time go on from where it stood. Harmless when it goes.
+
+        Raises:
+            ConfigError: the broker was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).start()
 
     # --- what happens to logins --------------------------------------------------------------------------
 

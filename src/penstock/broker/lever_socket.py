@@ -1,0 +1,204 @@
+"""The levers of a cluster that is a process of its own: one line of JSON for each, over a Unix socket.
+
+The socket is in a directory that only its user can enter, and is readable by that user alone;
+nothing listens on a network. Its name is the port of the first broker, so that the command line finds it.
+
+A request is ``{"lever": "kill", "with": {"node": 2}}``. Its answer is ``{"value": null}``, or has an error:
+``{"error": "why"}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError, PenstockError, StorageError
+
+if TYPE_CHECKING:
+    from penstock.broker.levers import LeveredCluster
+
+logger = logger_named("penstock.broker")
+
+REQUEST_BYTES_MAX = 4096
+"""The longest line: names of topics and groups have at most a few hundred characters."""
+
+CONNECTIONS_MAX = 8
+"""How many may be open at once."""
+
+IDLE_S = 10.0
+"""How long a connection may take to send its line."""
+
+LEVERS: Mapping[str, Mapping[str, type]] = {
+    "nodes": {},
+    "start": {"node": int},
+    "stop": {"node": int},
+    "kill": {"node": int, "fence": bool},
+    "restart": {"node": int, "kill": bool},
+    "fence": {"node": int},
+    "pause": {"node": int},
+    "resume": {"node": int},
+    "cut_link": {"one": int, "other": int},
+    "cut_off": {"node": int},
+    "cut_from_controller": {"node": int},
+    "cut_from_clients": {"node": int},
+    "slow": {"one": int, "other": int, "ms": int},
+    "heal": {"node": int},
+    "freeze_follower": {"node": int},
+    "thaw_follower": {"node": int},
+    "shrink_isr": {"topic": str, "partition": int, "node": int},
+    "move_leader": {"topic": str, "partition": int, "node": int},
+    "elect": {"topic": str, "partition": int, "unclean": bool},
+    "move_coordinator": {"group": str, "transactional_id": str, "node": int},
+    "stop_clock": {},
+    "start_clock": {},
+    "advance": {"ms": int},
+}
+"""The methods of `LeveredCluster` that can be called, and the types of their arguments."""
+
+ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
+"""The furthest that one call puts the clock forward: a year."""
+
+
+def has_sockets() -> bool:
+    """Whether this system has Unix sockets for asyncio; Windows has none."""
+    return hasattr(asyncio, "start_unix_server")
+
+
+def directory() -> str:
+    """Where sockets are: below ``XDG_RUNTIME_DIR``, or among temporary files under the user's id."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return os.path.join(runtime, "penstock")
+    return os.path.join(tempfile.gettempdir(), f"penstock-{os.getuid()}")
+
+
+def socket_path(port: int) -> str:
+    """The socket of the cluster whose first broker has this port."""
+    return os.path.join(directory(), f"{port}.levers")
+
+
+def check_is_private(path: str) -> None:
+    """Refuse a directory that others have made, or could change.
+
+    Raises:
+        StorageError: it is no directory, another user's, or open to others.
+    """
+    found = os.lstat(path)
+    is_private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    if not is_private or found.st_uid != os.getuid():
+        raise StorageError(f"{path} is not a directory of this user alone; remove it, or set XDG_RUNTIME_DIR")
+
+
+@asynccontextmanager
+async def serving_levers(cluster: LeveredCluster, port: int) -> AsyncIterator[str | None]:
+    """Serve the levers of a cluster for the length of a block; give the path of the socket.
+
+    Without a socket, where this system has none or the directory will not do, the block runs all the same,
+    and None is given.
+    """
+    path = None
+    if has_sockets():
+        path = socket_path(port)
+        try:
+            os.makedirs(directory(), mode=0o700, exist_ok=True)
+            check_is_private(directory())
+            with suppress(FileNotFoundError):
+                os.unlink(path)  # of a process that was killed: this one has its port
+            server = await asyncio.start_unix_server(
+                _Serving(cluster).serve, path=path, limit=REQUEST_BYTES_MAX
+            )
+            os.chmod(path, 0o600)
+        except (OSError, StorageError) as error:
+            logger.warning("the levers of the cluster cannot be moved from outside: %s", error)
+            path = None
+    if path is None:
+        yield None
+        return
+    try:
+        yield path
+    finally:
+        server.close()
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+class _Serving:
+    """The connections to one socket."""
+
+    def __init__(self, cluster: LeveredCluster) -> None:
+        self._cluster = cluster
+        self._count = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._count += 1
+        try:
+            if self._count > CONNECTIONS_MAX:
+                answer: dict[str, Any] = {"error": "too many commands at once; try again"}
+            else:
+                answer = await self._answer(reader)
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        except OSError as error:
+            logger.info("a lever was not answered: %s", error)
+        finally:
+            self._count -= 1
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(IDLE_S):
+                line = await reader.readuntil(b"\n")
+            name, arguments = read_request(line)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            return {
+                "error": f"one line of at most {REQUEST_BYTES_MAX} bytes is needed, within {IDLE_S:.0f} s"
+            }
+        except ConfigError as error:
+            return {"error": str(error)}
+        logger.info("lever %s %s", name, arguments)
+        loop = asyncio.get_running_loop()
+        try:
+            # In a thread: levers wait for what this loop does.
+            value = await loop.run_in_executor(None, lambda: getattr(self._cluster, name)(**arguments))
+        except PenstockError as error:
+            return {"error": str(error)}
+        except (KeyError, IndexError):
+            return {"error": f"{name}: there is no such topic, partition, group or transactional id"}
+        return {"value": [each._asdict() for each in value] if isinstance(value, list) else value_of(value)}
+
+
+def value_of(value: object) -> int | None:
+    """What a lever gives back, as JSON: a broker's id, or null."""
+    return value if isinstance(value, int) else None
+
+
+def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the lever and the arguments of a request.
+
+    Raises:
+        ConfigError: it is no request, the lever is unknown, or an argument is unknown or of another type.
+    """
+    try:
+        request = json.loads(line)
+        name, arguments = request["lever"], request.get("with", {})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ConfigError('a request is {"lever": NAME, "with": {…}}') from None
+    wanted = LEVERS.get(name) if isinstance(name, str) else None
+    if wanted is None:
+        raise ConfigError(f"there is no lever {name!r}; there are {', '.join(LEVERS)}")
+    if not isinstance(arguments, dict):
+        raise ConfigError(f"the arguments of {name} are an object, as in {{'node': 1}}")
+    for argument, value in arguments.items():
+        kind = wanted.get(argument)
+        if kind is None or type(value) is not kind:
+            raise ConfigError(f"{name} does not take {argument}={value!r}")
+    if not 0 <= arguments.get("ms", 0) <= ADVANCE_MS_MAX:
+        raise ConfigError(f"{name} takes 0 to {ADVANCE_MS_MAX} ms")
+    return name, arguments

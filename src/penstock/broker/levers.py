@@ -1,0 +1,541 @@
+"""Levers: what can happen to a cluster, by calls from any thread but the cluster's own.
+
+`penstock.testing.KafkaCluster` has them for tests, and `penstock cluster` moves those of a process by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+from penstock.broker.cluster import Cluster
+from penstock.broker.interceptors import Stage
+from penstock.broker.metadata.planning import Planner
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.messages import CONTROLLER
+from penstock.broker.requests.purgatory import Wait
+from penstock.clock import Clock, MovableClock, movable, stoppable
+from penstock.common.java_hash import partition_of
+from penstock.errors import NetworkError
+from penstock.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    import os
+
+    from penstock.broker.cluster_node import ClusterNode
+    from penstock.broker.interceptors import InterceptorChain
+    from penstock.broker.requests.routes import VersionedRoute
+    from penstock.broker.security.throwaway import Security
+
+T = TypeVar("T")
+
+NEVER = float("inf")
+
+
+class Replica(NamedTuple):
+    """One replica of a partition as its node has it."""
+
+    node: int
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+
+
+class PartitionState(NamedTuple):
+    """One partition as the controller has it. `leader` is -1 where there is none."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+class NodeState(NamedTuple):
+    """One broker, and what levers have done to it."""
+
+    broker: int
+    address: str
+    state: str
+    """``running``, ``paused`` or ``stopped``."""
+    is_fenced: bool
+    """Whether the controller takes it for dead."""
+    is_frozen: bool
+    """Whether it follows no leaders."""
+    is_cut_from_clients: bool
+
+
+class LeveredCluster(Cluster):
+    """A cluster with levers, and the same arguments.
+
+    Every call returns when what it does is done, but for what is said otherwise. Brokers are named by their
+    ids.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        data_dir: str | os.PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        ports: Sequence[int] = (),
+        *,
+        racks: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+        clock: Clock | None = None,
+        as_version: str | None = None,
+        security: Security | str | None = None,
+        **settings: object,
+    ) -> None:
+        """`clock` may be a `ManualClock`: then time stands still until `advance`."""
+        super().__init__(
+            brokers,
+            data_dir,
+            host,
+            ports,
+            racks=racks,
+            config=config,
+            clock=clock or MovableClock(),
+            as_version=as_version,
+            security=security,
+            **settings,
+        )
+        self._held: set[int] = set()
+        self._paused: dict[int, Callable[[], None]] = {}
+        self._serving_on: asyncio.AbstractEventLoop | None = None
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        async with super().serving():
+            self._serving_on = asyncio.get_running_loop()
+            try:
+                yield
+            finally:
+                self._serving_on = None
+
+    def start(self, node: int | None = None) -> Self:
+        """Start all brokers; or one that was stopped or killed, with its port and its data.
+
+        Raises:
+            NetworkError: an address cannot be listened on.
+            StorageError: a data directory cannot be used.
+        """
+        if node is None:
+            super().start()
+            return self
+        found = self._node(node)
+
+        async def start() -> None:
+            await self._start(found)
+            await found.wait_until_alive()
+
+        self._await(start())
+        return self
+
+    # --- brokers -----------------------------------------------------------------------------------------
+
+    def stop(self, node: int) -> None:
+        """Stop a broker in order: others lead before its connections close.
+
+        Raises:
+            StorageError: data could not be forced to disk.
+        """
+        self.resume(node)
+        self._await(self._node(node).stop())
+
+    def kill(self, node: int, *, fence: bool = False) -> None:
+        """End a broker as under kill -9. Others lead once its session is over, or at once with `fence`."""
+        self.resume(node)
+        self._await(self._node(node).kill())
+        if fence:
+            self.fence(node)
+
+    def fence(self, node: int) -> None:
+        """Have the controller take a broker for dead, as if its session were over. If it lives, it comes
+        back.
+        """
+        self._call(lambda: self._commit(self._shared.quorum.controller.fence(node)))
+
+    def restart(self, node: int, *, kill: bool = False) -> None:
+        """Stop (or kill) a broker and start it again, with its port and its data."""
+        if kill:
+            self.kill(node)
+        else:
+            self.stop(node)
+        self.start(node)
+
+    def pause(self, node: int) -> None:
+        """Stop a broker in mid-stride, as under SIGSTOP: connections stay, and nothing is answered or
+        sent.
+        """
+        found = self._node(node)
+
+        def pause() -> None:
+            server = found.server
+            if server is None or node in self._paused:
+                return
+            self._paused[node] = server.run_due
+            self._held.add(node)
+            server.run_due = _nothing  # type: ignore[method-assign]
+            self._shared.transport.pause(node)
+
+        self._call(pause)
+
+    def resume(self, node: int) -> None:
+        """Go on after `pause`. Harmless otherwise."""
+        found = self._node(node)
+
+        def resume() -> None:
+            run_due = self._paused.pop(node, None)
+            if run_due is None or found.server is None:
+                return
+            found.server.run_due = run_due  # type: ignore[method-assign]
+            self._shared.transport.resume(node)
+            self._release(found)
+
+        if self._serving_on is not None:
+            self._call(resume)
+
+    @contextmanager
+    def paused(self, node: int) -> Iterator[None]:
+        """Have a broker stand still for the length of a block."""
+        self.pause(node)
+        try:
+            yield
+        finally:
+            self.resume(node)
+
+    # --- links -------------------------------------------------------------------------------------------
+
+    def cut(self, one: int, *others: int) -> None:
+        """Let nothing pass between a broker and others; with none named, all others and the controller."""
+        ends = others or (*(each for each in self.node_ids if each != one), CONTROLLER)
+
+        def cut() -> None:
+            for other in ends:
+                self._shared.transport.links.cut(one, other)
+
+        self._call(cut)
+
+    def cut_link(self, one: int, other: int) -> None:
+        """Let nothing pass between two brokers."""
+        self._node(one)
+        self._node(other)
+        self.cut(one, other)
+
+    def cut_off(self, node: int) -> None:
+        """Let nothing pass between a broker and all others, the controller included."""
+        self._node(node)
+        self.cut(node)
+
+    def cut_from_controller(self, node: int) -> None:
+        """Let nothing pass between a broker and the controller: it is fenced, and does not learn of it."""
+        self.cut(node, CONTROLLER)
+
+    def cut_from_clients(self, node: int) -> None:
+        """Answer no client any more; brokers still reach each other."""
+        self._call(lambda: self._held.add(node))
+
+    def slow(self, one: int, other: int, ms: float) -> None:
+        """Deliver everything between two brokers so many milliseconds late."""
+        self._call(lambda: self._shared.transport.links.slow(one, other, ms / 1000))
+
+    def heal(self, node: int | None = None) -> None:
+        """Let everything pass again, to and from one broker or everywhere, without delay."""
+
+        def heal() -> None:
+            self._shared.transport.links.heal(node)
+            for each in self._nodes.values() if node is None else [self._node(node)]:
+                if each.id not in self._paused:
+                    self._release(each)
+                if each.member is not None and each.is_running:
+                    each.member.beat()
+
+        self._call(heal)
+
+    def _release(self, node: ClusterNode) -> None:
+        self._held.discard(node.id)
+        if node.server is not None:
+            node.server.node.purgatory.notify(_Held(node.id))
+            node.server.run_due()
+
+    def nodes(self) -> list[NodeState]:
+        """Return all brokers, those that do not run included."""
+
+        def look() -> list[NodeState]:
+            known = self._shared.quorum.brokers.by_id
+            found = []
+            for node in self._nodes.values():
+                state = "paused" if node.id in self._paused else "running" if node.is_running else "stopped"
+                registered = known.get(node.id)
+                is_frozen = node.member is not None and node.is_running and node.member.frozen
+                is_cut = node.id in self._held and node.id not in self._paused
+                is_fenced = registered is None or registered.fenced
+                found.append(NodeState(node.id, node.bootstrap, state, is_fenced, is_frozen, is_cut))
+            return found
+
+        return self._call(look)
+
+    # --- partitions --------------------------------------------------------------------------------------
+
+    def create_topic(
+        self,
+        name: str | None = None,
+        partitions: int = 1,
+        *,
+        replicas: int | Sequence[Sequence[int]] = -1,
+        **settings: object,
+    ) -> str:
+        """Create a topic and return its name; unnamed, it gets a name of its own.
+
+        `replicas` is a number, or the brokers of each partition, the preferred leader first. Settings as in
+        `Cluster`.
+
+        Raises:
+            KafkaError: it exists, or its name, replicas or a setting will not do.
+        """
+        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
+        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
+
+        def create() -> None:
+            node = next(iter(self._shared.nodes.values()), None)
+            if node is None:
+                raise NetworkError("no broker is running; start one first")
+            planner = Planner(node.cluster)
+            if isinstance(replicas, int):
+                plan = planner.new_topic(topic, partitions, replicas, configs=texts)
+            else:
+                assigned = dict(enumerate(replicas))
+                plan = planner.new_topic(topic, assignments=assigned, configs=texts)
+            node.cluster.create_topics([plan], node.clock.now_ms())
+
+        self._call(create)
+        self._settle()
+        return topic
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionState:
+        """Return a partition as the controller has it.
+
+        Raises:
+            KeyError, IndexError: there is no such partition.
+        """
+
+        def look() -> PartitionState:
+            found = self._shared.quorum.image.topics[topic].partitions[partition]
+            return PartitionState(
+                found.leader, found.leader_epoch, found.replicas.assigned, found.replicas.in_sync
+            )
+
+        return self._call(look)
+
+    def replicas(self, topic: str, partition: int = 0) -> list[Replica]:
+        """Return the replicas of a partition on the brokers that run."""
+
+        def look() -> list[Replica]:
+            found = []
+            for node in self._shared.nodes.values():
+                known = node.cluster.topics[topic].partitions[partition]
+                if node.node_id in known.replicas:
+                    log = known.reader
+                    found.append(
+                        Replica(node.node_id, log.start_offset, known.high_watermark, log.end_offset)
+                    )
+            return found
+
+        return self._call(look)
+
+    def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
+        """Have another in-sync replica lead a partition: the one named, or the next; return which.
+
+        Raises:
+            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
+        """
+        state = self.partition(topic, partition)
+        target = node
+        if target is None:
+            others = [each for each in state.replicas if each in state.in_sync and each != state.leader]
+            target = others[0] if others else state.leader
+        chosen = target
+        self._call(lambda: self._commit(self._shared.quorum.controller.lead(topic, partition, chosen)))
+        self._settle()
+        return chosen
+
+    def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
+        """Elect the preferred leader; or any, of a partition that has none, with the loss that it brings.
+
+        Raises:
+            KafkaError: as ElectLeaders answers: 80, 83, or 84 where nothing has to be elected.
+        """
+        kind = Kind.UNCLEAN if unclean else Kind.PREFERRED
+        self._call(lambda: self._commit(self._shared.quorum.controller.elect(topic, partition, kind)))
+        self._settle()
+
+    def shrink_isr(self, topic: str, partition: int, node: int) -> None:
+        """Remove a follower from the in-sync replicas, and freeze it, so that it does not come back by
+        itself.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42), it leads the partition.
+        """
+        self.freeze_follower(node)
+        self._call(lambda: self._commit(self._shared.quorum.controller.shrink(topic, partition, node)))
+        self._settle()
+
+    def freeze_follower(self, node: int) -> None:
+        """Stop a broker from following others: it lives, and leads, and falls behind. `thaw_follower` ends
+        it.
+        """
+        self._freeze(node, True)
+
+    def thaw_follower(self, node: int) -> None:
+        """Have a broker follow its leaders again."""
+        self._freeze(node, False)
+
+    def _freeze(self, node: int, frozen: bool) -> None:
+        member = self._node(node).member
+        if member is None:
+            raise NetworkError(f"broker {node} is not running; start it first")
+        self._call(lambda: member.freeze(frozen))
+
+    # --- coordinators ------------------------------------------------------------------------------------
+
+    def coordinator(self, *, group: str | None = None, transactional_id: str | None = None) -> int:
+        """Return the broker that coordinates a group or a transactional id; -1 for none.
+
+        Raises:
+            KeyError: there is no group yet, or no transaction.
+        """
+        topic, partition = self._state_of(group, transactional_id)
+        return self.partition(topic, partition).leader
+
+    def move_coordinator(
+        self, *, group: str | None = None, transactional_id: str | None = None, node: int | None = None
+    ) -> int:
+        """Have another broker coordinate a group or a transactional id; return which.
+
+        Raises:
+            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
+            KeyError: there is no group yet, or no transaction.
+        """
+        return self.move_leader(*self._state_of(group, transactional_id), node=node)
+
+    def _state_of(self, group: str | None, transactional_id: str | None) -> tuple[str, int]:
+        topic = OFFSETS_TOPIC if group is not None else TRANSACTIONS_TOPIC
+        key = group if group is not None else transactional_id or ""
+        count = self._call(lambda: len(self._shared.quorum.image.topics[topic].partitions))
+        return topic, partition_of(key, count)
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
+        """Put the clock of all brokers forward; what is due by then happens.
+
+        Brokers that live are not fenced for it: they have sent heartbeats meanwhile.
+        """
+        step_ms = ms + round(seconds * 1000)
+        shared = self._shared
+
+        async def move() -> None:
+            movable(self.clock).advance(step_ms)
+            for node in self._nodes.values():
+                can_beat = shared.transport.links.passes(node.id, CONTROLLER) and node.id not in self._paused
+                if node.server is not None and can_beat:
+                    shared.quorum.controller.heard(node.id, self.clock.monotonic())
+            for node in self._nodes.values():
+                if node.server is not None and node.id not in self._paused:
+                    for connection in node.server.connections:
+                        connection.active_at += step_ms / 1000
+                    node.server.clock_moved()
+            shared.expire()
+            for _ in range(SETTLING_TURNS):
+                await asyncio.sleep(0)
+
+        self._await(move())
+
+    def stop_clock(self) -> None:
+        """Let time stand still for all brokers, until `start_clock` or `advance`. Harmless when it does.
+
+        Sessions, retention and timeouts of transactions wait; requests are served.
+
+        Raises:
+            ConfigError: the cluster was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).stop()
+
+    def start_clock(self) -> None:
+        """Let time go on from where it stood. Harmless when it goes.
+
+        Raises:
+            ConfigError: the cluster was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).start()
+
+    # --- the thread --------------------------------------------------------------------------------------
+
+    def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
+        chain.set(Stage.CUSTOM, lambda route: self._holding(node.id, route))
+
+    def _holding(self, node: int, route: VersionedRoute) -> VersionedRoute:
+        """A route whose requests wait as long as the node stands still, or is cut from its clients."""
+        inner = route.handle
+
+        def handle(request: Any, context: Any) -> Any:
+            if node not in self._held:
+                return inner(request, context)
+            if route.key == ApiKey.PRODUCE:  # the frame is not there any more when its turn comes
+                for topic in request.topic_data:
+                    for data in topic.partition_data:
+                        data.records = None if data.records is None else memoryview(bytearray(data.records))
+            return Wait((_Held(node),), NEVER, 1, lambda: handle(request, context))
+
+        return route._replace(handle=handle)
+
+    def _commit(self, records: Sequence[Any]) -> None:
+        self._shared.quorum.commit(records, self.clock.now_ms())
+
+    def _settle(self) -> None:
+        """Let what was decided reach the brokers."""
+
+        async def turns() -> None:
+            for _ in range(SETTLING_TURNS):
+                await asyncio.sleep(0)
+
+        self._await(turns())
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if self._serving_on is None:
+            raise NetworkError("the cluster is not running; start it first")
+        return self._serving_on
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have the cluster's thread run a coroutine, and return what it returns."""
+        try:
+            loop = self._loop()
+        except NetworkError:
+            work.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def _call(self, function: Callable[[], T]) -> T:
+        """Have the cluster's thread call a function, and return what it returns."""
+
+        async def call() -> T:
+            return function()
+
+        return self._await(call())
+
+
+SETTLING_TURNS = 10
+"""Turns of the loop in which a message has gone to a broker, and its answer has come back."""
+
+
+class _Held(NamedTuple):
+    """The key under which requests to a broker wait that stands still."""
+
+    node: int
+
+
+def _nothing() -> None:
+    """What a broker does that stands still."""

@@ -1,0 +1,247 @@
+"""The levers of ``penstock cluster``: what happens to ``penstock broker --brokers N``, by hand."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import bootstrap_option
+from penstock.cli.outcome import put
+from penstock.errors import ConfigError, NetworkError, PenstockError
+from penstock.moments import duration_ms
+
+PATIENCE_S = 60.0
+"""How long a lever may take: a broker that stops waits for others to lead."""
+
+NODE = click.argument("node", metavar="BROKER", type=click.IntRange(1))
+TOPIC = click.argument("topic")
+PARTITION = click.argument("partition", type=click.IntRange(0))
+
+
+def move(bootstrap: str, lever: str, **arguments: object) -> Any:
+    """Move a lever of the cluster whose first broker is among the addresses; return what it gives back.
+
+    Raises:
+        NetworkError: no such cluster runs on this machine, as this user.
+        PenstockError: it cannot be moved.
+    """
+    from penstock.broker.lever_socket import check_is_private, directory, has_sockets, socket_path
+
+    if not has_sockets():
+        raise ConfigError(
+            "levers are moved through Unix sockets, not known here; use penstock.testing.KafkaCluster"
+        )
+    for address in bootstrap.split(","):
+        port = address.rpartition(":")[2]
+        if not port.isdecimal():
+            continue
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(PATIENCE_S)
+            try:
+                check_is_private(directory())
+                connection.connect(socket_path(int(port)))
+                given = {name: value for name, value in arguments.items() if value is not None}
+                connection.sendall(json.dumps({"lever": lever, "with": given}).encode() + b"\n")
+                with connection.makefile("rb") as answers:
+                    answer = json.loads(answers.readline() or b"{}")
+            except (FileNotFoundError, ConnectionRefusedError):
+                continue
+            except OSError as error:
+                raise NetworkError(f"the cluster at {address} does not answer: {error}") from None
+        if "error" in answer:
+            raise PenstockError(str(answer["error"]))
+        return answer.get("value")
+    raise NetworkError(
+        f"no cluster with levers at {bootstrap}: start one with penstock broker --brokers 3 on this machine,"
+        " as this user, and name its first broker"
+    )
+
+
+def add_levers(group: click.Group) -> None:
+    """Add the levers to ``penstock cluster``."""
+    for command in (
+        nodes, start, stop, kill, restart, fence, pause, resume, cut, slow, heal, freeze, thaw, shrink_isr,
+        move_leader, elect, move_coordinator, advance, clock,
+    ):  # fmt: skip
+        group.add_command(command)
+
+
+def _lever(name: str, summary: str) -> Callable[[Callable[..., None]], click.Command]:
+    def made(function: Callable[..., None]) -> click.Command:
+        return click.command(name, short_help=summary)(bootstrap_option()(function))
+
+    return made
+
+
+@_lever("nodes", "The brokers, and what levers have done to them.")
+@json_option()
+def nodes(bootstrap: str, as_json: bool) -> None:
+    """The brokers of a cluster of penstock broker --brokers N, and what levers have done to them."""
+    put_rows("node", move(bootstrap, "nodes"), as_json)
+
+
+@_lever("start", "Start a broker that was stopped or killed.")
+@NODE
+def start(bootstrap: str, node: int) -> None:
+    """Start a broker that was stopped or killed, with its port and its data."""
+    move(bootstrap, "start", node=node)
+
+
+@_lever("stop", "Stop a broker in order.")
+@NODE
+def stop(bootstrap: str, node: int) -> None:
+    """Stop a broker in order: others lead before its connections close."""
+    move(bootstrap, "stop", node=node)
+
+
+@_lever("kill", "End a broker as under kill -9.")
+@NODE
+@click.option("--fence", is_flag=True, help="Others lead at once, not only when its session is over.")
+def kill(bootstrap: str, node: int, fence: bool) -> None:
+    """End a broker as under kill -9; its port and what it had written stay."""
+    move(bootstrap, "kill", node=node, fence=fence)
+
+
+@_lever("restart", "Stop a broker and start it again.")
+@NODE
+@click.option("--kill", is_flag=True, help="End it as under kill -9.")
+def restart(bootstrap: str, node: int, kill: bool) -> None:
+    """Stop a broker and start it again."""
+    move(bootstrap, "restart", node=node, kill=kill)
+
+
+@_lever("fence", "Have the controller take a broker for dead.")
+@NODE
+def fence(bootstrap: str, node: int) -> None:
+    """Have the controller take a broker for dead. If it lives, it comes back."""
+    move(bootstrap, "fence", node=node)
+
+
+@_lever("pause", "Have a broker stand still, as under SIGSTOP.")
+@NODE
+def pause(bootstrap: str, node: int) -> None:
+    """Have a broker stand still, as under SIGSTOP: connections stay, nothing is answered."""
+    move(bootstrap, "pause", node=node)
+
+
+@_lever("resume", "Have a broker go on after pause.")
+@NODE
+def resume(bootstrap: str, node: int) -> None:
+    """Have a broker go on after pause."""
+    move(bootstrap, "resume", node=node)
+
+
+@_lever("cut", "Cut a broker off, from others or from clients.")
+@NODE
+@click.argument("other", metavar="[BROKER]", type=click.IntRange(1), required=False)
+@click.option(
+    "--from", "ends", type=click.Choice(["clients", "controller"]), help="Cut it off from these alone."
+)
+def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
+    """Let nothing pass between two brokers; or to and from one, or between one and clients.
+
+    \b
+    Examples:
+      penstock cluster cut 1 2
+      penstock cluster cut 1
+      penstock cluster cut 1 --from clients
+      penstock cluster heal
+    """
+    if ends is not None and other is not None:
+        raise click.UsageError("name another broker or --from, not both")
+    if ends is not None:
+        move(bootstrap, f"cut_from_{ends}", node=node)
+    elif other is not None:
+        move(bootstrap, "cut_link", one=node, other=other)
+    else:
+        move(bootstrap, "cut_off", node=node)
+
+
+@_lever("slow", "Slow down the link between two brokers.")
+@NODE
+@click.argument("other", metavar="BROKER", type=click.IntRange(1))
+@click.argument("delay", metavar="DURATION")
+def slow(bootstrap: str, node: int, other: int, delay: str) -> None:
+    """Deliver everything between two brokers late, by a duration such as 200ms."""
+    move(bootstrap, "slow", one=node, other=other, ms=duration_ms(delay))
+
+
+@_lever("heal", "Let everything pass again, without delay.")
+@click.argument("node", metavar="[BROKER]", type=click.IntRange(1), required=False)
+def heal(bootstrap: str, node: int | None) -> None:
+    """Let everything pass again, without delay: to and from one broker, or everywhere."""
+    move(bootstrap, "heal", node=node)
+
+
+@_lever("freeze", "Stop a broker from following leaders.")
+@NODE
+def freeze(bootstrap: str, node: int) -> None:
+    """Stop a broker from following leaders: it lives, and falls behind."""
+    move(bootstrap, "freeze_follower", node=node)
+
+
+@_lever("thaw", "Have a broker follow its leaders again.")
+@NODE
+def thaw(bootstrap: str, node: int) -> None:
+    """Have a broker follow its leaders again, after freeze or shrink-isr."""
+    move(bootstrap, "thaw_follower", node=node)
+
+
+@_lever("shrink-isr", "Remove a follower from the in-sync replicas.")
+@TOPIC
+@PARTITION
+@NODE
+def shrink_isr(bootstrap: str, topic: str, partition: int, node: int) -> None:
+    """Remove a follower from the in-sync replicas of a partition, and freeze it."""
+    move(bootstrap, "shrink_isr", topic=topic, partition=partition, node=node)
+
+
+@_lever("move-leader", "Have another broker lead a partition.")
+@TOPIC
+@PARTITION
+@click.option("--to", "node", metavar="BROKER", type=click.IntRange(1), help="This one; otherwise the next.")
+def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) -> None:
+    """Have another in-sync replica lead a partition, and print which."""
+    put(str(move(bootstrap, "move_leader", topic=topic, partition=partition, node=node)))
+
+
+@_lever("elect", "Elect the preferred leader of a partition.")
+@TOPIC
+@PARTITION
+@click.option("--unclean", is_flag=True, help="Any replica, with the loss that it brings.")
+def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
+    """Elect the preferred leader of a partition; or any, of one that has none."""
+    move(bootstrap, "elect", topic=topic, partition=partition, unclean=unclean)
+
+
+@_lever("move-coordinator", "Have another broker coordinate a group.")
+@click.option("--group", help="The coordinator of this group.")
+@click.option("--transactional-id", help="The coordinator of this transactional id.")
+@click.option("--to", "node", metavar="BROKER", type=click.IntRange(1), help="This one; otherwise the next.")
+def move_coordinator(
+    bootstrap: str, group: str | None, transactional_id: str | None, node: int | None
+) -> None:
+    """Have another broker coordinate a group or a transactional id, and print which."""
+    if (group is None) == (transactional_id is None):
+        raise click.UsageError("name either --group or --transactional-id")
+    moved = move(bootstrap, "move_coordinator", group=group, transactional_id=transactional_id, node=node)
+    put(str(moved))
+
+
+@_lever("advance", "Put the clock of all brokers forward.")
+@click.argument("duration", metavar="DURATION")
+def advance(bootstrap: str, duration: str) -> None:
+    """Put the clock of all brokers forward, by a duration such as 90s or 1h30m; what is due happens."""
+    move(bootstrap, "advance", ms=duration_ms(duration))
+
+
+@_lever("clock", "Let time stand still, or go on.")
+@click.argument("what", metavar="stop|start", type=click.Choice(["stop", "start"]))
+def clock(bootstrap: str, what: str) -> None:
+    """Let time stand still for all brokers, or go on from where it stood."""
+    move(bootstrap, f"{what}_clock")

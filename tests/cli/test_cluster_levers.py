@@ -1,0 +1,160 @@
+"""`penstock cluster`: levers of a cluster in another process, by a socket that only its user can open."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.lever_socket import check_is_private, read_request
+from penstock.cli import main
+from penstock.errors import ConfigError, StorageError
+
+pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="levers need Unix sockets")
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory for sockets, for this process and those that it starts."""
+    path = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(path))
+        yield path
+
+
+@pytest.fixture(scope="module")
+def address(runtime: Path) -> Iterator[str]:
+    """The first broker of a cluster that is a process of its own."""
+    command = [sys.executable, "-m", "penstock.broker", "--port", "0", "--brokers", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            yield line.split(" listening on ")[1].split(",")[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0, errors
+    assert not list((runtime / "penstock").iterdir())
+
+
+def run(capsys: pytest.CaptureFixture[str], address: str, *words: str) -> tuple[int, str]:
+    """The exit code of `penstock cluster`, and what it printed."""
+    code = main(["cluster", *words, "-b", address])
+    out, err = capsys.readouterr()
+    return code, out + err
+
+
+def nodes(capsys: pytest.CaptureFixture[str], address: str) -> dict[int, dict[str, object]]:
+    code, out = run(capsys, address, "nodes", "--json")
+    assert code == 0
+    return {row["broker"]: row for row in map(json.loads, out.splitlines())}
+
+
+def test_each_lever_moves(capsys: pytest.CaptureFixture[str], address: str) -> None:
+    assert (
+        main(["topic", "create", "t", "--partitions", "1", "--replication-factor", "3", "-b", address]) == 0
+    )
+    capsys.readouterr()
+    code, moved = run(capsys, address, "move-leader", "t", "0")
+    assert (code, int(moved) in (1, 2, 3)) == (0, True)
+    leader = int(moved)
+    follower, third = (each for each in (1, 2, 3) if each != leader)
+    for words in (
+        ["shrink-isr", "t", "0", str(follower)],
+        ["thaw", str(follower)],
+        ["slow", "1", "2", "5ms"],
+        ["cut", "1", "2"],
+        ["cut", str(third), "--from", "clients"],
+        ["clock", "stop"],
+        ["advance", "1s"],
+        ["clock", "start"],
+    ):
+        assert run(capsys, address, *words) == (0, ""), words
+    assert nodes(capsys, address)[third]["is_cut_from_clients"] is True
+    for words in (["heal"], ["freeze", str(third)], ["pause", str(follower)]):
+        assert run(capsys, address, *words) == (0, ""), words
+    found = nodes(capsys, address)
+    assert [found[each]["state"] for each in (follower, third)] == ["paused", "running"]
+    assert [found[each]["is_frozen"] for each in (follower, third)] == [False, True]
+    for words in (["resume", str(follower)], ["thaw", str(third)], ["kill", str(third), "--fence"]):
+        assert run(capsys, address, *words) == (0, ""), words
+    assert nodes(capsys, address)[third]["state"] == "stopped"
+    assert run(capsys, address, "start", str(third)) == (0, "")
+    assert {each["state"] for each in nodes(capsys, address).values()} == {"running"}
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["kill", "9"], "there is no broker 9"),
+        (["move-leader", "none", "0"], "no such topic"),
+        (["move-coordinator"], "either --group or"),
+        (["cut", "1", "2", "--from", "clients"], "not both"),
+        (["advance", "blue"], "blue"),
+        (["advance", "10000d"], "takes 0 to"),
+    ],
+)
+def test_a_lever_that_cannot_be_moved_says_why(
+    capsys: pytest.CaptureFixture[str], address: str, words: list[str], reason: str
+) -> None:
+    code, printed = run(capsys, address, *words)
+    assert code != 0
+    assert reason in printed
+
+
+def test_the_socket_is_its_users_alone(runtime: Path, address: str) -> None:
+    (path,) = (runtime / "penstock").iterdir()
+    assert path.name == f"{address.rpartition(':')[2]}.levers"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_what_comes_through_the_socket_has_limits(runtime: Path, address: str) -> None:
+    (path,) = (runtime / "penstock").iterdir()
+    for sent in (
+        b"x" * 5000 + b"\n",
+        b"[]\n",
+        b'{"lever": "close"}\n',
+        b'{"lever": "kill", "with": {"node": "1"}}\n',
+    ):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(20)
+            connection.connect(str(path))
+            connection.sendall(sent)
+            with connection.makefile("rb") as answers:
+                assert "error" in json.loads(answers.readline())
+
+
+def test_without_a_cluster_the_command_says_how_to_start_one(
+    capsys: pytest.CaptureFixture[str], runtime: Path
+) -> None:
+    code, printed = run(capsys, "127.0.0.1:1", "kill", "1")
+    assert code == 1
+    assert "--brokers 3" in printed
+
+
+def test_a_directory_that_others_can_enter_is_not_used(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o755)
+    with pytest.raises(StorageError, match="of this user alone"):
+        check_is_private(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"1", b"{}", b'{"lever": 1}', b'{"lever": "serving"}', b'{"lever": "kill", "with": []}',
+        b'{"lever": "kill", "with": {"node": true}}', b'{"lever": "advance", "with": {"ms": -1}}',
+    ],
+)  # fmt: skip
+def test_only_levers_are_called(line: bytes) -> None:
+    with pytest.raises(ConfigError):
+        read_request(line)
