@@ -16,6 +16,7 @@ import pytest
 
 from penstock.broker.lever_socket import check_is_private, read_request
 from penstock.cli import main
+from penstock.cli.listing import NOUNS
 from penstock.errors import ConfigError, StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="levers need Unix sockets")
@@ -56,7 +57,9 @@ def run(capsys: pytest.CaptureFixture[str], address: str, *words: str) -> tuple[
 def nodes(capsys: pytest.CaptureFixture[str], address: str) -> dict[int, dict[str, object]]:
     code, out = run(capsys, address, "nodes", "--json")
     assert code == 0
-    return {row["broker"]: row for row in map(json.loads, out.splitlines())}
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert all(list(row) == [field.name for field in NOUNS["node"]] for row in rows)
+    return {row["broker"]: row for row in rows}
 
 
 def test_each_lever_moves(capsys: pytest.CaptureFixture[str], address: str) -> None:

@@ -52,6 +52,24 @@ LISTING = {
 EMPTY = {"transaction hanging"}
 """Commands that have nothing to list here."""
 
+LEVERS = (
+    *(
+        "start",
+        "stop",
+        "kill",
+        "restart",
+        "fence",
+        "pause",
+        "resume",
+        "cut",
+        "slow",
+        "heal",
+        "freeze",
+        "thaw",
+    ),
+    *("shrink-isr", "move-leader", "elect", "move-coordinator", "advance", "clock"),
+)
+
 NOT_LISTING = {
     "broker": "runs",
     "directory describe": "prints sentences about one directory",
@@ -69,6 +87,8 @@ NOT_LISTING = {
     "user remove": "says nothing",
     "user quota": "says nothing",
     "quota set": "says nothing",
+    "cluster nodes": "needs levers; the noun node, in test_cluster_levers.py",
+    **{f"cluster {lever}": "says nothing, or a broker's id" for lever in LEVERS},
     "produce": "writes records",
     "consume": "prints records; -J has their form",
     "event decode": "prints an event",
@@ -189,7 +209,7 @@ def test_lines_of_json_have_the_schema_of_their_noun(
 
 
 def test_a_noun_that_nothing_prints_would_be_a_promise_of_nothing() -> None:
-    printed_elsewhere = {"topic rate", "group rate", "perf", "mirror"}
+    printed_elsewhere = {"topic rate", "group rate", "perf", "mirror", "node"}
     assert {noun for noun, _ in LISTING.values()} | printed_elsewhere == set(NOUNS)
 
 

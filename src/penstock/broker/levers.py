@@ -9,63 +9,28 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.broker.cluster import Cluster
+from penstock.broker.held_requests import Held, holding, nothing
 from penstock.broker.interceptors import Stage
+from penstock.broker.lever_states import NodeState, PartitionState, Replica
 from penstock.broker.metadata.planning import Planner
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.elections import Kind
 from penstock.broker.replication.messages import CONTROLLER
-from penstock.broker.requests.purgatory import Wait
 from penstock.clock import Clock, MovableClock, movable, stoppable
 from penstock.common.java_hash import partition_of
 from penstock.errors import NetworkError
-from penstock.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     import os
 
     from penstock.broker.cluster_node import ClusterNode
     from penstock.broker.interceptors import InterceptorChain
-    from penstock.broker.requests.routes import VersionedRoute
     from penstock.broker.security.throwaway import Security
 
 T = TypeVar("T")
-
-NEVER = float("inf")
-
-
-class Replica(NamedTuple):
-    """One replica of a partition as its node has it."""
-
-    node: int
-    log_start_offset: int
-    high_watermark: int
-    log_end_offset: int
-
-
-class PartitionState(NamedTuple):
-    """One partition as the controller has it. `leader` is -1 where there is none."""
-
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-
-
-class NodeState(NamedTuple):
-    """One broker, and what levers have done to it."""
-
-    broker: int
-    address: str
-    state: str
-    """``running``, ``paused`` or ``stopped``."""
-    is_fenced: bool
-    """Whether the controller takes it for dead."""
-    is_frozen: bool
-    """Whether it follows no leaders."""
-    is_cut_from_clients: bool
 
 
 class LeveredCluster(Cluster):
@@ -178,7 +143,7 @@ class LeveredCluster(Cluster):
                 return
             self._paused[node] = server.run_due
             self._held.add(node)
-            server.run_due = _nothing  # type: ignore[method-assign]
+            server.run_due = nothing  # type: ignore[method-assign]
             self._shared.transport.pause(node)
 
         self._call(pause)
@@ -258,7 +223,7 @@ class LeveredCluster(Cluster):
     def _release(self, node: ClusterNode) -> None:
         self._held.discard(node.id)
         if node.server is not None:
-            node.server.node.purgatory.notify(_Held(node.id))
+            node.server.node.purgatory.notify(Held(node.id))
             node.server.run_due()
 
     def nodes(self) -> list[NodeState]:
@@ -475,22 +440,7 @@ class LeveredCluster(Cluster):
     # --- the thread --------------------------------------------------------------------------------------
 
     def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
-        chain.set(Stage.CUSTOM, lambda route: self._holding(node.id, route))
-
-    def _holding(self, node: int, route: VersionedRoute) -> VersionedRoute:
-        """A route whose requests wait as long as the node stands still, or is cut from its clients."""
-        inner = route.handle
-
-        def handle(request: Any, context: Any) -> Any:
-            if node not in self._held:
-                return inner(request, context)
-            if route.key == ApiKey.PRODUCE:  # the frame is not there any more when its turn comes
-                for topic in request.topic_data:
-                    for data in topic.partition_data:
-                        data.records = None if data.records is None else memoryview(bytearray(data.records))
-            return Wait((_Held(node),), NEVER, 1, lambda: handle(request, context))
-
-        return route._replace(handle=handle)
+        chain.set(Stage.CUSTOM, lambda route: holding(route, node.id, self._held))
 
     def _commit(self, records: Sequence[Any]) -> None:
         self._shared.quorum.commit(records, self.clock.now_ms())
@@ -529,13 +479,3 @@ class LeveredCluster(Cluster):
 
 SETTLING_TURNS = 10
 """Turns of the loop in which a message has gone to a broker, and its answer has come back."""
-
-
-class _Held(NamedTuple):
-    """The key under which requests to a broker wait that stands still."""
-
-    node: int
-
-
-def _nothing() -> None:
-    """What a broker does that stands still."""

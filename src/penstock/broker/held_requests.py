@@ -1,0 +1,40 @@
+"""Requests to a broker that stands still, or is cut off from its clients: they wait until it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.broker.requests.purgatory import Wait
+from penstock.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.routes import VersionedRoute
+
+NEVER = float("inf")
+
+
+class Held(NamedTuple):
+    """The key under which the requests to a broker wait."""
+
+    node: int
+
+
+def holding(route: VersionedRoute, node: int, held: Container[int]) -> VersionedRoute:
+    """Return a route whose requests wait as long as `held` has the id of the node."""
+    inner = route.handle
+
+    def handle(request: Any, context: Any) -> Any:
+        if node not in held:
+            return inner(request, context)
+        if route.key == ApiKey.PRODUCE:  # the frame is not there any more when its turn comes
+            for topic in request.topic_data:
+                for data in topic.partition_data:
+                    data.records = None if data.records is None else memoryview(bytearray(data.records))
+        return Wait((Held(node),), NEVER, 1, lambda: handle(request, context))
+
+    return route._replace(handle=handle)
+
+
+def nothing() -> None:
+    """Do what a broker does that stands still."""
