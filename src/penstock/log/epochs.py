@@ -52,6 +52,15 @@ class LeaderEpochs:
         after = self.entries[found + 1 :]
         return self.entries[found][0], after[0][1] if after else log_end_offset
 
+    def epoch_of(self, offset: int) -> int:
+        """Return the epoch in which a record at `offset` was written; -1 where none is known that early."""
+        found = -1
+        for epoch, first_offset in self.entries:
+            if first_offset > offset:
+                break
+            found = epoch
+        return found
+
     def truncate_end(self, end_offset: int) -> None:
         """Drop the epochs that began at `end_offset` or later: their batches are gone."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]

@@ -348,6 +348,7 @@ def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffse
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log_start_offset,
+        aborted_transactions=None,
         diverging_epoch=where,
         records=b"",
     )

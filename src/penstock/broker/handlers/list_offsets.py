@@ -117,6 +117,8 @@ def _look_up(
 ) -> ListOffsetsPartitionResponse:
     response = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
+        if context.version:
+            _check_time(asked.timestamp, context.version)
         partition = context.node.cluster.topic(name).partition(asked.partition_index)
         partition.check_leader_epoch(asked.current_leader_epoch)
         if context.version == 0:
@@ -124,13 +126,23 @@ def _look_up(
         else:
             found = _offset_for(partition, asked.timestamp, context, response, searches, committed_only)
             if found is not None:
-                _answer(response, partition, found, context)
+                _answer(response, partition, found, context, is_end=asked.timestamp == LATEST)
     except KafkaError as error:
         response.error_code = error.code
     except StorageError as error:
         context.node.limited_log.once(logging.ERROR, str(error))
         response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return response
+
+
+def _check_time(timestamp: int, version: int) -> None:
+    """Check a time before anything is known of its partition.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION (35), a special time that this version does not have.
+    """
+    if version < _SINCE.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
+        raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {timestamp} in ListOffsets v{version}")
 
 
 def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: int) -> list[int]:
@@ -148,10 +160,14 @@ def _answer(
     partition: Partition,
     found: OffsetAndTime,
     context: Context[Needs],
+    *,
+    is_end: bool = False,
 ) -> None:
+    """Fill in what was found, with the epoch in which it was written; the end has the leader's own."""
     response.offset, response.timestamp = found
     if context.version >= LEADER_EPOCH_SINCE:
-        response.leader_epoch = partition.leader_epoch
+        written = -1 if is_end else partition.reader.leader_epochs.epoch_of(found[0])
+        response.leader_epoch = partition.leader_epoch if written < 0 else written
 
 
 def _offset_for(
@@ -165,13 +181,7 @@ def _offset_for(
     """The offset and time that answer a request from v1 on; None where there is no such record.
 
     None as well where it takes long to find: the search goes into `searches`.
-
-    Raises:
-        KafkaError: UNSUPPORTED_VERSION (35), a special time that this version does not have.
     """
-    version = context.version
-    if version < _SINCE.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
-        raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {timestamp} in ListOffsets v{version}")
     if timestamp == LATEST:
         return (partition.last_stable_offset if committed_only else partition.high_watermark), -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -35,6 +35,8 @@ TOPIC_IDS_SINCE = 10
 
 SEVERAL_GROUPS_SINCE = 8
 
+ERROR_FOR_ALL_SINCE = 2
+
 NO_OFFSET_SINCE = 1
 
 OFFSET_BYTES = 20
@@ -68,7 +70,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
     try:
         context.node.groups.open(request.group_id)
     except KafkaError as error:
-        return OffsetFetchResponse(error_code=error.code)
+        return _refuse(request, error.code, context)
     offsets = context.node.groups.offsets.of_group(request.group_id)
     if request.topics is None:
         asked: Iterable[tuple[str, Iterable[int]]] = _by_topic(offsets)
@@ -95,6 +97,25 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
                     error_code=_UNSTABLE if unstable else missing if found is None else ErrorCode.NONE,
                 )
             )
+    return response
+
+
+def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> OffsetFetchResponse:
+    """The answer that has an error for the whole; in versions without such a field for each partition."""
+    response = OffsetFetchResponse(error_code=code)
+    if context.version < ERROR_FOR_ALL_SINCE:
+        for topic in merged(request.topics or (), lambda topic: topic.name, "partition_indexes"):
+            refused = [
+                OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=-1,
+                    committed_leader_epoch=-1,
+                    metadata="",
+                    error_code=code,
+                )
+                for index in topic.partition_indexes
+            ]
+            response.topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=refused))
     return response
 
 

@@ -132,6 +132,21 @@ class Answers:
 
         return handle
 
+    def describe_topic_partitions(self, inner: Handler) -> Handler:
+        """Name the replicas that are not there."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            present = {each.id for each, _, _ in self._living(context)}
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    partition.offline_replicas = [
+                        each for each in partition.replica_nodes if each not in present
+                    ]
+            return response
+
+        return handle
+
     def find_coordinator(self, inner: Handler) -> Handler:
         """Name the leader of the partition that a group or a transactional id lives in."""
 
@@ -294,18 +309,16 @@ def _complete(partition: Any, present: set[int], version: int, member: Member) -
         partition.leader_id = -1
     if version < FULL_LISTS_SINCE:
         alive = [each for each in partition.replica_nodes if each in present]
-        if partition.error_code:
-            partition.replica_nodes, partition.isr_nodes = [], []
-        else:
-            if len(alive) < len(partition.replica_nodes):
-                partition.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
-            partition.replica_nodes = alive
-            partition.isr_nodes = [each for each in partition.isr_nodes if each in present]
+        if not partition.error_code and len(alive) < len(partition.replica_nodes):
+            partition.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+        partition.replica_nodes = alive
+        partition.isr_nodes = [each for each in partition.isr_nodes if each in present]
 
 
 _WRAPPED: dict[int, Callable[[Answers, Handler], Handler]] = {
     ApiKey.METADATA: Answers.metadata,
     ApiKey.DESCRIBE_CLUSTER: Answers.describe_cluster,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Answers.describe_topic_partitions,
     ApiKey.FIND_COORDINATOR: Answers.find_coordinator,
     ApiKey.DESCRIBE_LOG_DIRS: Answers.describe_log_dirs,
     ApiKey.ELECT_LEADERS: Answers.elect_leaders,

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 ALL_REPLICAS = -1
 DEBUGGING_REPLICA = -2
-"""A replica id with which any replica answers ListOffsets and OffsetForLeaderEpoch."""
+"""A replica id with which any replica answers ListOffsets. OffsetForLeaderEpoch, where it is the default in
+version 2, asks the leader all the same, as in Kafka 4.3."""
 
 FOLLOWERS_SERVE_SINCE = 11
 """The version of Fetch from which on any replica serves consumers (KIP-392)."""
@@ -267,15 +268,6 @@ class Gate:
                     answer.error_code, answer.offset, answer.timestamp = code, -1, -1
         return response
 
-    def end_of_epoch(self, inner: Handler) -> Handler:
-        """Ask the leader, but for one who debugs."""
-
-        def handle(request: Any, context: Context[Any]) -> Any:
-            any_replica = request.replica_id == DEBUGGING_REPLICA
-            return self._with(1, any_replica, lambda: inner(request, context))
-
-        return handle
-
     # --- coordinators ------------------------------------------------------------------------------------
 
     def commit_in_transaction(self, inner: Handler) -> Handler:
@@ -418,6 +410,5 @@ _WRAPPED: dict[int, Callable[[Gate, Handler], Handler]] = {
     ApiKey.PRODUCE: Gate.produce,
     ApiKey.FETCH: Gate.fetch,
     ApiKey.LIST_OFFSETS: Gate.list_offsets,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: Gate.end_of_epoch,
     ApiKey.TXN_OFFSET_COMMIT: Gate.commit_in_transaction,
 }
