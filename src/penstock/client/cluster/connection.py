@@ -46,6 +46,10 @@ IOV_MAX = 1024
 """The most chunks that one sendmsg takes (limits.h on Linux)."""
 
 
+class AbandonedError(NetworkError):
+    """The connection was closed by this client, to be rid of a request that waits at the broker."""
+
+
 class _Waiting:
     """The caller of a request in flight: a future, and times in seconds of the loop's clock."""
 

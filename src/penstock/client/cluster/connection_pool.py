@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.cluster.connection import Connection, connect
+from penstock.client.cluster.connection import AbandonedError, Connection, connect
 from penstock.client.cluster.negotiation import NodeVersions, negotiate
 from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
 from penstock.client.cluster.other_protocols import explained
@@ -95,9 +95,10 @@ class ConnectionPool:
         if peer is not None and peer.connection.cause is not None:
             del self._peers[address, purpose]
             counters = self.counters.of(address)
-            counters.disconnects += 1
             counters.is_connected = any(other == address for other, _ in self._peers)
-            self._say_lost(address, peer.connection.cause)
+            if not isinstance(peer.connection.cause, AbandonedError):
+                counters.disconnects += 1
+                self._say_lost(address, peer.connection.cause)
             return None
         return peer
 

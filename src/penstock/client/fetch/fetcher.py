@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import FETCH, AsyncClient
+from penstock.client.cluster.connection import AbandonedError
 from penstock.client.cluster.metadata import NO_NODE
 from penstock.client.cluster.retry import Verdict, judge, timed_out
 from penstock.client.cluster.topic_settings import is_compacted
@@ -31,7 +32,7 @@ from penstock.client.fetch.fetch_buffer import FetchBuffer
 from penstock.client.fetch.read_replicas import ReadReplicas
 from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
-from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, ProtocolViolationError
+from penstock.errors import DecodeError, KafkaError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.fetch_request import FetchRequest
@@ -122,7 +123,7 @@ class Fetcher:
                 return
             peer = self._client.live_peer(node_id, FETCH)
             if peer is not None and not peer.connection.is_receiving:
-                peer.connection.close(_Abandoned("the fetch is no longer wanted"))
+                peer.connection.close(AbandonedError("the fetch is no longer wanted"))
 
     def wake(self) -> None:
         """Have the fetcher look for something to do."""
@@ -235,7 +236,7 @@ class Fetcher:
         if done.cancelled() or self._is_closed:
             return
         if error is not None:
-            if not isinstance(error, _Abandoned):
+            if not isinstance(error, AbandonedError):
                 reason = error if isinstance(error, PenstockError) else DecodeError(str(error))
                 self._failed(cursors, reason, node_id)
             self.wake()
@@ -483,7 +484,3 @@ class Fetcher:
     def _is_nowhere(self, cursor: Cursor) -> bool:
         """Whether no node is known that a partition can be read from."""
         return self._replicas.node_of(cursor, self._loop.time()) is None
-
-
-class _Abandoned(NetworkError):
-    """The connection was closed on purpose, to be rid of a fetch that waits."""

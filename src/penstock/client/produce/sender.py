@@ -53,6 +53,10 @@ AGAIN_AFTER_S = 1.0
 TIMEOUT_SLACK_S = 1.0
 """The broker is asked to give up within the request timeout; its answer may take a moment longer."""
 
+COMPLAIN_AFTER_S = 5.0
+COMPLAIN_EVERY_S = 60.0
+"""When it is logged that nothing is acknowledged, although it is tried again and again."""
+
 _log = logger_named("penstock.client")
 
 
@@ -75,6 +79,9 @@ class Sender:
         self._tasks = KeyedTasks(self._loop, self.wake)
         """Connecting to a node (by its id), metadata, a producer id."""
         self._room: list[asyncio.Future[None]] = []
+        self._hindered_since = 0.0
+        """Seconds of the loop's clock since which nothing was acknowledged; 0 while all is well."""
+        self._complain_at = 0.0
 
     def wake(self) -> None:
         """Have the sender look for something to do. From any thread."""
@@ -250,6 +257,7 @@ class Sender:
             self._fail(unsettled, DecodeError(f"an answer to Produce could not be dealt with: {failure!r}"))
 
     def _take_answer(self, node_id: int, batches: Sequence[Batch], answer: ProduceResponse) -> None:
+        self._hindered_since = 0.0
         broker = self._client.address_of(node_id)
         throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
         if throttle_s:
@@ -384,13 +392,29 @@ class Sender:
         """Record the obstacle with the batches that it holds up."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
+        self._complain(error)
+
+    def _complain(self, error: PenstockError) -> None:
+        """Log what has held up records for a while, once a minute at most."""
+        now = self._loop.time()
+        self._hindered_since = self._hindered_since or now
+        since_s = now - self._hindered_since
+        if since_s < COMPLAIN_AFTER_S or now < self._complain_at:
+            return
+        count = sum(records for records, _ in self._accumulator.waiting().values())
+        if count:
+            self._complain_at = now + COMPLAIN_EVERY_S
+            name = self._config.client_id
+            _log.warning("%s: %d records wait for %.0f s, trying on: %s", name, count, since_s, error)
 
     def _note_unroutable(self, partitions: Sequence[TopicPartition]) -> None:
         for tp in partitions:
             topic = self._client.cluster.topics.get(tp.topic)
             code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
             hindered = {tp}
-            self._accumulator.hinder(error_for(code, f"partition {tp}"), hindered.__contains__)
+            error = error_for(code, f"partition {tp}")
+            self._accumulator.hinder(error, hindered.__contains__)
+            self._complain(error)
 
 
 def _produce_error(batch: Batch, answer: PartitionProduceResponse) -> KafkaError:
