@@ -30,8 +30,8 @@ from penstock.model import TopicPartition
 
 HERE = Path(__file__).resolve().parent
 PARTITIONS = 3
-START_PATIENCE_S = 90.0
-SETTLING_PATIENCE_S = 120.0
+START_PATIENCE_S = 240.0
+SETTLING_PATIENCE_S = 240.0
 
 COMMANDS: dict[str, Callable[[], Sequence[str]]] = {
     "penstock": lambda: python_command("penstock"),
@@ -201,11 +201,12 @@ def accounts_of(
         for name in names:
             admin.create_topic(name, PARTITIONS, 3, {"min.insync.replicas": "2"})
         with running(names, cluster.servers, directory) as clients:
-            until(
-                lambda: all(each.acknowledged and each.read for each in clients.values()),
-                f"all of {', '.join(names)} produce and consume",
-                START_PATIENCE_S,
-            )
+            for client in clients.values():
+                until(
+                    lambda client=client: client.acknowledged and client.read,  # type: ignore[misc]
+                    f"{client.name} produces and consumes",
+                    START_PATIENCE_S,
+                )
             order: list[int] = []
             for _ in range(kills):
                 order = order or random.sample(list(cluster.nodes), len(cluster.nodes))

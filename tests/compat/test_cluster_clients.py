@@ -35,7 +35,7 @@ def check(accounts: dict[str, Account]) -> None:
 
 
 @pytest.mark.compat
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_every_client_while_brokers_are_killed(tmp_path: Path) -> None:
     with KafkaCluster(3, offsets_topic_num_partitions=3) as cluster:
         check(
