@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.spark.functions.to_cloudevents import to_cloudevents as to_cloudevents
     from penstock.spark.monitoring.listener import QueryReports as QueryReports
     from penstock.spark.monitoring.names import query_name as query_name
+    from penstock.spark.monitoring.observed import observed as observed
     from penstock.spark.runtime.java import find_java as find_java
     from penstock.spark.runtime.session import session as session
     from penstock.spark.sinks.land import land as land
@@ -36,6 +37,7 @@ _HOMES = {
     "follow": "sinks.progress",
     "from_cloudevents": "functions.from_cloudevents",
     "land": "sinks.land",
+    "observed": "monitoring.observed",
     "progress_of": "sinks.progress",
     "query_name": "monitoring.names",
     "reason": "sinks.progress",
