@@ -12,16 +12,20 @@ from pathlib import Path
 
 import pyspark
 
+CONNECTOR = "4.2.0"
+"""The release of Spark whose connector is fetched unless another one is asked for."""
+
 ARTEFACTS = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.12.0",
 )
 REPOSITORY = Path.home() / ".m2" / "repository"
 
 
-def connector_jars(directory: Path) -> list[Path]:
+def connector_jars(directory: Path, release: str = CONNECTOR) -> list[Path]:
     """The jars Spark needs for the format `kafka`; stand-ins are compiled into `directory`.
+
+    `release` is that of the connector, and of the Spark that it is used with.
 
     Raises:
         RuntimeError: Maven or a Java compiler is missing, or the artefacts cannot be fetched.
@@ -30,7 +34,7 @@ def connector_jars(directory: Path) -> list[Path]:
         if shutil.which(program) is None:
             raise RuntimeError(f"the JVM connector needs {program}")
     jars = []
-    for artefact in ARTEFACTS:
+    for artefact in (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}", *ARTEFACTS):
         group, name, version = artefact.split(":")
         jar = REPOSITORY.joinpath(*group.split("."), name, version, f"{name}-{version}.jar")
         if not jar.exists():

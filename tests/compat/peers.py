@@ -176,8 +176,8 @@ def java(
 
 
 @_one_at_a_time
-def spark_connector() -> list[Path]:
-    """The jars of Spark's Kafka connector, as the benchmarks fetch them."""
+def spark_connector(spark: str | None = None) -> list[Path]:
+    """The jars of Spark's Kafka connector, as the benchmarks fetch them; of a release where one is named."""
     for tool in ("mvn", "javac"):
         need(tool)
     module = HERE.parents[1] / "benchmarks" / "spark_connector"
@@ -188,7 +188,7 @@ def spark_connector() -> list[Path]:
     spec.loader.exec_module(loaded)
     directory = CACHE / f"spark-connector-{_digest(*sorted(module.glob('*.*')))}"
     directory.mkdir(parents=True, exist_ok=True)
-    found: list[Path] = loaded.connector_jars(directory)
+    found: list[Path] = loaded.connector_jars(directory, *([spark] if spark else []))
     return found
 
 

@@ -1,10 +1,11 @@
 """Spark's Kafka connector of the JVM and this source beside each other in one session; prints accounts.
 
-    python spark_connector_query.py DIRECTORY JARS SERVERS SEED STEPS
+    python spark_connector_query.py DIRECTORY JARS SERVERS SEED STEPS [PART...]
 
 Reads topics with both under the same options, and hands queries over from one to the other and back, where
 they are killed on the way. With STEPS above 0 all of it, and so many random steps; else a part that takes
-less than a minute. SERVERS is a running Kafka, or ``-`` for a broker of this package.
+less than a minute; or the parts that are named. SERVERS is a running Kafka, or ``-`` for a broker of this
+package.
 """
 
 from __future__ import annotations
@@ -305,6 +306,9 @@ def differential(bench: Bench, is_short: bool) -> dict[str, object]:
     return {"outcomes": outcomes, "differences": differences}
 
 
+BEFORE_IT_ASKED = 'the return value of "scala.Option.get()" is null'
+
+
 class Query:
     """A query whose source changes. What a micro-batch has written, it writes again under its number."""
 
@@ -420,7 +424,15 @@ def firsts(bench: Bench, is_short: bool) -> dict[str, object]:
             copy = query.checkpoint.with_name("copy")
             copy_for_kafka(query.checkpoint, copy)
             query.checkpoint = copy
-        query.run(ended, **options)
+        # Before Spark 4.2 a run with AvailableNow ends with the micro-batch that it repeats.
+        for _ in range(2):
+            try:
+                query.run(ended, **options)
+            except Exception as error:
+                # The connector of 4.1 counts what is left before it has asked what there is.
+                if ended != KAFKA or BEFORE_IT_ASKED not in str(error):
+                    raise
+                accounts.setdefault("failed once", []).append(begun)  # type: ignore[attr-defined]
         accounts[f"{begun}-{ended}"] = query.values() == [*range(10, 20)]
     return accounts
 
@@ -551,7 +563,7 @@ def kafka(servers: str) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-def main(directory: Path, jars: str, servers: str, seed: int, steps: int) -> None:
+def main(directory: Path, jars: str, servers: str, seed: int, steps: int, parts: list[str]) -> None:
     accounts: dict[str, object] = {}
     shutil.rmtree(directory / "handover", ignore_errors=True)
     config = {"spark.jars": jars, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -576,6 +588,8 @@ def main(directory: Path, jars: str, servers: str, seed: int, steps: int) -> Non
                     "wander": lambda: wander(bench, random.Random(seed), steps),
                 }
             for what, call in calls.items():
+                if parts and what not in parts:
+                    continue
                 begin = time.monotonic()
                 accounts[what] = call()
                 print(f"{what}: {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
@@ -586,4 +600,4 @@ def main(directory: Path, jars: str, servers: str, seed: int, steps: int) -> Non
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6:])
