@@ -1,7 +1,7 @@
 """Counts of what a query reads, in Spark's own progress and events, by `Dataset.observe`.
 
 A source in Python reports no metrics of its own: `ReportsSourceMetrics` is for those of the JVM. What a query
-observes of its rows does stand in its progress, under ``observedMetrics``, and in what listeners are told.
+observes of its rows does stand in its progress, under ``observedMetrics``, and in the events of listeners.
 """
 
 from __future__ import annotations
