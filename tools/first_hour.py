@@ -9,7 +9,7 @@ empty folder:
 
 * terminal: shell blocks are typed into a bash on a pseudo-terminal. Python blocks up to the next shell block
   are a script that is run in a second one, with ``python -i``: what it has started is there for the blocks
-  behind it, as in a window that stays open. Blocks that install are typed, too: "penstock" is the new wheel.
+  behind it, as in a window that stays open. Blocks that install are typed, too: PENSTOCK is the new wheel.
 * notebook: Python blocks are cells of one kernel, shell blocks are typed beside it. A kernel has a running
   event loop, so that ``asyncio.run(x)`` is ``await x`` in a cell, as the pages say.
 
@@ -90,7 +90,7 @@ def read_page(name: str) -> Page:
             needs.update(TEST_NEEDS)
         elif remark.startswith("no-run: installs"):
             for words in re.findall(r"pip install (.*)", match[2]):
-                needs.update(shlex.split(words, comments=True))
+                needs.update(shlex.split(words.replace("${PENSTOCK}", "penstock"), comments=True))
     for extras in re.findall(r"penstock\[([a-z,]+)\]", text):
         needs |= {f"penstock[{extra}]" for extra in extras.split(",") if extra in EXTRAS}
     return Page(name, blocks, sorted(needs))
@@ -102,14 +102,12 @@ def all_pages() -> list[str]:
 
 
 class Environment:
-    """A fresh virtual environment, with the wheel as what "penstock" means to pip."""
+    """A fresh virtual environment; PENSTOCK among its variables is the path of the wheel."""
 
     def __init__(self, python: Path, wheel: Path, place: Path) -> None:
         subprocess.run([python, "-m", "venv", place / "venv"], check=True)
         self.bin = place / "venv" / "bin"
         self.python = self.bin / "python"
-        pins = place / "pins.txt"
-        pins.write_text(f"penstock == {wheel.name.split('-')[1]}\n")
         self.variables = {
             name: value
             for name, value in os.environ.items()
@@ -117,8 +115,7 @@ class Environment:
         }
         self.variables |= {
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
-            "PIP_CONSTRAINT": str(pins),
-            "PIP_FIND_LINKS": f"{os.environ.get('PIP_FIND_LINKS', '')} {wheel.parent}".strip(),
+            "PENSTOCK": str(wheel),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
         self._there: set[str] = set()
@@ -126,8 +123,12 @@ class Environment:
     def install(self, *needs: str) -> None:
         if missing := sorted(set(needs) - self._there):
             print("  + pip install", *missing, flush=True)
-            command = [self.python, "-m", "pip", "install", "--quiet", *missing]
+            # The name in the package index is another project's: what a page calls PENSTOCK is the wheel.
+            words = [self.variables["PENSTOCK"] if word == "penstock" else word for word in missing]
+            command = [self.python, "-m", "pip", "install", "--quiet", *words]
             subprocess.run(command, env=self.variables, cwd=self.bin, check=True)
+            probe = [self.python, "-c", "from penstock import Broker"]
+            subprocess.run(probe, env=self.variables, cwd=self.bin, check=True)
             self._there |= set(missing)
 
 
