@@ -15,6 +15,9 @@ from compat.peers import CLUSTER_ID, JAVA_OPTIONS, answers, free_ports, java, ma
 
 NODES = 3
 
+START_PATIENCE_S = 300.0
+"""How long a node may take to answer: a busy machine gives three JVMs little."""
+
 
 class KafkaCluster:
     """Runs while its ``with`` block does. Topics of the cluster itself have three replicas."""
@@ -136,7 +139,7 @@ class KafkaCluster:
             )
 
     def _wait_for(self, node: int, brokers: int) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + START_PATIENCE_S
         while not answers(self.ports[node], brokers):
             if self._processes[node].poll() is not None or time.monotonic() > deadline:
                 log = (self._place(node) / "server.log").read_text(errors="replace")[-6000:]
