@@ -186,9 +186,20 @@ def consume(frame: Callable[[], Any], rows: int) -> Outcome:
 
 
 def tree_cpu() -> dict[tuple[int, float], float]:
-    """CPU seconds of the JVM and its Python workers, by process; the broker's process left out."""
+    """CPU seconds of the JVM and its Python workers, by process; the broker's process left out.
+
+    A fork server, and what it forks, is no child of the JVM, but has its process id as an argument.
+    """
     found = {}
-    for child in psutil.Process().children(recursive=True):
+    children = psutil.Process().children(recursive=True)
+    own = {str(child.pid) for child in children}
+    children += [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if "penstock.spark.runtime.fork_server" in (process.info["cmdline"] or ())
+        and process.info["cmdline"][-1] in own
+    ]
+    for child in children:
         try:
             if "penstock.broker" not in child.cmdline():
                 times = child.cpu_times()

@@ -2,7 +2,8 @@
 
 Spark puts the archive of PySpark's sources in front of the path of every worker. Python compiles what it
 imports from an archive anew in each process: 0.7 CPU seconds before the planner of a query has read a line,
-against 0.25 for the installed files. A small program starts Python without the archive.
+against 0.25 for the installed files. A small program starts Python without the archive; the one that plans a
+stream it starts by way of `fork_client`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from penstock.spark.runtime.fork_client import RUNNER
 from penstock.spark.runtime.java import cache_directories
 
 _PROGRAM = """#!/bin/sh
@@ -30,7 +32,12 @@ done
 PYTHONPATH="$kept"
 export PYTHONPATH
 unset IFS
-exec {python} "$@"
+{streams}exec {python} "$@"
+"""
+
+_STREAMS = """if [ "$*" = "-m {module}" ]; then
+  exec {python} -I -S {client} {python} "$@"
+fi
 """
 
 
@@ -51,8 +58,17 @@ def worker_python(package: Path) -> str:
     program = _PROGRAM.format(
         archives=" | ".join(map(shlex.quote, spellings)),
         python=shlex.quote(sys.executable),
+        streams=_streams(),
     )
     return _written(program) or sys.executable
+
+
+def _streams() -> str:
+    """The lines that start what plans a stream; none where there are no fork servers."""
+    client = Path(__file__).with_name("fork_client.py")
+    if sys.platform != "linux" or not client.exists():
+        return ""
+    return _STREAMS.format(module=RUNNER, client=shlex.quote(str(client)), python=shlex.quote(sys.executable))
 
 
 def _is_found(package: Path) -> bool:

@@ -160,7 +160,9 @@ class StreamPlanner(DataSourceStreamReader):
         """Everything before `offsets` is processed."""
         if offsets == self._done:
             return
-        self._is_proven = self._is_proven or self._done is not None
+        if self._done is not None and not self._is_proven:
+            self._is_proven = True
+            _prepare_for_more()
         self._done = offsets
         group_id, brokers = self._options.commit_group, self._connected()
         if group_id is not None and isinstance(brokers, Brokers):
@@ -213,6 +215,13 @@ class StreamPlanner(DataSourceStreamReader):
             options = self._options
             self._outage = Outage(options.bootstrap_servers, options.max_broker_outage_ms / 1000)
         self._outage.is_over(time.monotonic())
+
+
+def _prepare_for_more() -> None:
+    """Have the next streams of this session start sooner, where that has not been seen to."""
+    from penstock.spark.runtime.fork_server import start_server
+
+    start_server()
 
 
 class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):

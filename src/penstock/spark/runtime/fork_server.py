@@ -1,0 +1,258 @@
+"""A fork server for the processes that plan streams: what they import is imported once.
+
+Spark has daemons that fork the workers of tasks, but starts a Python anew for each stream: 0.4 CPU seconds of
+imports before its first offsets. In a local session the first stream of this source starts this server once
+a micro-batch has come through; later streams, of any source, are forked from it (`fork_client`). It ends with
+the JVM, or after a minute without a new stream, as Spark's idle workers do.
+
+A process that is forked here runs Spark's own module as its main one. It is forked only where it would have
+started with the same environment and working directory as this one, and while this one has a single thread of
+Python. Linux only: elsewhere, and where anything is in the way, each stream starts a Python of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from importlib import import_module
+from typing import NamedTuple, NoReturn
+
+from penstock.spark.runtime.fork_client import FRESH, PATIENCE_S, READY, RUNNER, STREAMS, address, is_own
+
+IDLE_S = 60
+"""Seconds without a new stream after which the server ends."""
+
+REQUEST_BYTES_MAX = 1 << 20
+"""The size of arguments and environment of a process; what Linux allows for them is of that order."""
+
+OWN_NAMES = (
+    b"PYTHON_WORKER_FACTORY_PORT",
+    b"PYTHON_WORKER_FACTORY_SECRET",
+    b"PYTHON_WORKER_FACTORY_SOCK_PATH",
+    FRESH.encode(),
+)
+"""What each process has of its own in the environment that Spark starts it with."""
+
+_SOURCE = (
+    "penstock.spark.source.data_source",
+    "penstock.client.fetch.offsets",
+    "penstock.client.cluster.client",
+    "encodings.idna",
+)
+"""What planning a stream of this package imports."""
+
+_F_SETSIG = 10
+"""`F_SETSIG` of fcntl, which Python does not name: the signal that tells of a change at a file descriptor."""
+
+
+class Request(NamedTuple):
+    """A process to be forked: what it runs, with what, and the connection over which it was asked for."""
+
+    connection: socket.socket
+    arguments: list[str]
+    environment: dict[bytes, bytes]
+    directory: bytes
+    streams: list[int]
+
+
+def start_server() -> None:
+    """Start a fork server for the next streams, if this process was started without one, and may.
+
+    PENSTOCK_FORK_SERVER=no in the environment of the session keeps it from that.
+    """
+    jvm = os.environ.pop(FRESH, None)
+    if jvm is None or os.environ.get("PENSTOCK_FORK_SERVER") == "no" or not hasattr(os, "pidfd_open"):
+        return
+    command = [sys.executable, "-m", __name__, jvm]
+    # Started by a shell that ends at once: no process stays behind unreaped here when the server ends.
+    shell = ["/bin/sh", "-c", '"$0" "$@" </dev/null >/dev/null 2>&1 &', *command]
+    try:
+        with open("/proc/self/environ", "rb") as first:
+            pairs = [pair.partition(b"=") for pair in first.read().split(b"\0") if pair]
+        environment = {name: value for name, _, value in pairs if name not in OWN_NAMES}
+        subprocess.run(shell, env=environment, start_new_session=True, check=False, timeout=PATIENCE_S)
+    except (OSError, subprocess.SubprocessError):
+        return  # the next stream starts a Python of its own, as this one did
+
+
+def serve(jvm: int, module: str) -> Request | None:
+    """Fork for each request that suits, until the JVM ends or a minute passes without one.
+
+    Returns None at the end, and in a forked process its request.
+
+    Raises:
+        OSError: another server listens, or the JVM has ended.
+    """
+    own = os.environb.copy(), os.getcwdb()
+    jvm_end = os.pidfd_open(jvm)  # readable when it ends
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(address(jvm))
+        import_ahead(module)
+        listener.listen(16)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a process that has ended
+        poll = select.poll()
+        poll.register(jvm_end, select.POLLIN)
+        poll.register(listener, select.POLLIN)
+        while ready := poll.poll(IDLE_S * 1000):
+            if any(fd == jvm_end for fd, _ in ready):
+                return None
+            request = received(listener.accept()[0])
+            if request is None:
+                continue
+            if suits(request, module, *own) and fork() == 0:
+                os.close(jvm_end)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                return request
+            close(request)
+    return None
+
+
+def fork() -> int:
+    """Fork this process. The threads that it has belong to libraries, which see to themselves in a fork."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python from 3.12 on warns of any thread
+        return os.fork()
+
+
+def import_ahead(module: str) -> None:
+    """Import what a stream imports, and compile the codecs of what its planner asks brokers."""
+    for name in (module, *_SOURCE):
+        import_module(name)
+    del sys.modules[module]  # it is run as the main module
+    compile_codecs()
+    gc.collect()
+    gc.freeze()
+
+
+def compile_codecs() -> None:
+    """Compile the codecs of three requests, at the versions of today's brokers, ahead of their first use."""
+    from penstock.client.cluster.negotiation import FIRST_ASKED_VERSION
+    from penstock.protocol.api import API_TABLE, ApiKey
+    from penstock.protocol.codec import codec_for
+
+    for key in (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.LIST_OFFSETS):
+        api = API_TABLE[key]
+        version = FIRST_ASKED_VERSION if key == ApiKey.API_VERSIONS else api.stable_versions[1]
+        for message_class in (api.request, api.response):
+            codec = codec_for(message_class, version)
+            codec.decode(codec.encode(message_class()))
+
+
+def received(connection: socket.socket) -> Request | None:
+    """What a client asks for; None where it is no process of this user, or not understood."""
+    import marshal
+
+    streams: list[int] = []
+    connection.settimeout(PATIENCE_S)
+    try:
+        if is_own(connection):
+            size, streams, _, _ = socket.recv_fds(connection, 4, len(STREAMS))
+            length = int.from_bytes(size, "big")
+            body = bytearray()
+            while len(body) < length <= REQUEST_BYTES_MAX:
+                chunk = connection.recv(length - len(body))
+                if not chunk:
+                    break
+                body += chunk
+            if len(size) == 4 and len(streams) == len(STREAMS) and len(body) == length:
+                arguments, environment, directory = marshal.loads(body)
+                return Request(connection, list(arguments), dict(environment), bytes(directory), streams)
+    except (OSError, EOFError, ValueError, TypeError):
+        pass
+    for stream in streams:
+        os.close(stream)
+    connection.close()
+    return None
+
+
+def suits(request: Request, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
+    """Whether a fork of this process is what Python would be that is started for `request`."""
+
+    def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        return {name: value for name, value in environment.items() if name not in OWN_NAMES}
+
+    return (
+        request.arguments == ["-m", module]
+        and request.directory == directory
+        and common(request.environment) == common(own)
+        and threading.active_count() == 1
+    )
+
+
+def close(request: Request) -> None:
+    """Leave it to the process that was forked for it, or to a client that starts Python itself."""
+    request.connection.close()
+    for stream in request.streams:
+        os.close(stream)
+
+
+def run(request: Request, module: str) -> NoReturn:
+    """Be the process that was asked for: its streams, its environment, its main module, its exit code."""
+    import runpy
+
+    connection = request.connection
+    try:
+        connection.sendall(READY)
+        if connection.recv(1) != READY:
+            os._exit(1)
+        end_with(connection)
+    except OSError:
+        os._exit(1)
+    for stream, number in zip(request.streams, STREAMS, strict=True):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environb.clear()
+    os.environb.update(request.environment)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()  # the processes must not draw the same numbers
+    sys.argv[:] = [""]  # the path of the module takes this place
+    code: object = 1
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as end:
+        code = 0 if end.code is None else end.code
+        raise
+    finally:
+        connection.sendall(bytes([code & 0xFF if isinstance(code, int) else 1]))
+    sys.exit(0)
+
+
+def end_with(connection: socket.socket) -> None:
+    """Have this process end by SIGTERM when the client at the other end does, as the client had to.
+
+    Raises:
+        OSError: it has ended already.
+    """
+    import fcntl
+
+    connection.settimeout(None)
+    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(connection, _F_SETSIG, signal.SIGTERM)
+    fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(connection, select.POLLHUP)
+    if poll.poll(0):
+        raise ConnectionResetError("the client has ended")
+
+
+def main(jvm: int, module: str = RUNNER) -> None:
+    """Serve, and in forked processes be what was asked for."""
+    try:
+        request = serve(jvm, module)
+    except OSError:
+        return  # another server is there, or the JVM is not any more
+    if request is not None:
+        run(request, module)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:3])
