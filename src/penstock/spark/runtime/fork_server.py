@@ -48,7 +48,7 @@ _SOURCE = (
 """What planning a stream of this package imports."""
 
 _F_SETSIG = 10
-"""`F_SETSIG` of fcntl, which Python does not name: the signal that tells of a change at a file descriptor."""
+"""`F_SETSIG` of fcntl, which Python does not name: the signal to be sent on a change at a descriptor."""
 
 
 class Request(NamedTuple):
@@ -204,6 +204,7 @@ def run(request: Request, module: str) -> NoReturn:
         if connection.recv(1) != READY:
             os._exit(1)
         end_with(connection)
+        client = connection.detach()  # open for as long as this process lives
     except OSError:
         os._exit(1)
     for stream, number in zip(request.streams, STREAMS, strict=True):
@@ -222,7 +223,7 @@ def run(request: Request, module: str) -> NoReturn:
         code = 0 if end.code is None else end.code
         raise
     finally:
-        connection.sendall(bytes([code & 0xFF if isinstance(code, int) else 1]))
+        os.write(client, bytes([code & 0xFF if isinstance(code, int) else 1]))
     sys.exit(0)
 
 
