@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 import penstock.client
+import penstock.testing
 from penstock import Admin, Broker, Consumer, Producer, Record
 from penstock.client import AsyncAdmin, AsyncConsumer, AsyncProducer
 
@@ -35,9 +36,21 @@ def test_every_public_method_is_one_with_a_description(kind: type) -> None:
 
 
 UNDESCRIBED = {
-    "hold", "release", "wake_up",  # the group calls them
     "data_dir", "is_in_group", "is_running",  # properties whose names say it
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("module", [penstock, penstock.client, penstock.testing])
+def test_every_public_class_says_what_an_object_is_and_what_its_methods_do(module: Any) -> None:
+    for name in module.__all__:
+        kind = getattr(module, name)
+        if not inspect.isclass(kind):
+            continue
+        assert kind.__repr__ is not object.__repr__, name
+        assert (kind.__doc__ or "").strip(), name
+        for method, call in inspect.getmembers(kind, inspect.isfunction):
+            if not method.startswith("_"):
+                assert (call.__doc__ or "").strip(), f"{name}.{method}"
 
 
 def test_help_has_the_methods_and_their_arguments() -> None:

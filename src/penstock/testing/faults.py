@@ -191,6 +191,9 @@ class Faults:
         self.planned: tuple[Request, list[Fault]] | None = None
         """The request at work and the error codes it is to be answered with; used in the broker's thread."""
 
+    def __repr__(self) -> str:
+        return f"<Faults: {len(self.active)} in force>"
+
     def fail(
         self,
         api: str | int | None,

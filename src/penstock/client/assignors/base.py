@@ -32,6 +32,9 @@ class Assignor(ABC):
     partition to a member while another one still owns it: it is revoked first, and assigned the next
     time."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {getattr(self, 'name', 'without a name')}>"
+
     def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
         """Return the `Subscription.user_data` of a member, which its leader gets besides the topics."""
         return None

@@ -75,6 +75,9 @@ class AsyncClient:
         """Reports of statistics, where ``stats_cb`` is set. They begin when the cluster is reached."""
         register(self)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.config.described}, {len(self.connections())} connections>"
+
     async def __aenter__(self) -> AsyncClient:
         return self
 

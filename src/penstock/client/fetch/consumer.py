@@ -221,10 +221,12 @@ class AsyncConsumer(AssignedPartitions[K, V]):
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these too, from where the group has committed them. The group calls it."""
         for tp in partitions:
             self._positions[tp] = COMMITTED
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these no more. The group calls it."""
         gone = set(partitions)
         # What is being looked up may be old by the time the partition comes back.
         self._stop_starting()
@@ -236,6 +238,7 @@ class AsyncConsumer(AssignedPartitions[K, V]):
         self._paused -= gone
 
     def wake_up(self) -> None:
+        """Have a call that waits for records look at `needs_attention`. The group calls it."""
         if self._fetcher is not None:
             self._fetcher.buffer.announce()
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from penstock.client.produce.delivery import Outcome, settled_within
 from penstock.errors import RequestTimeoutError
+from penstock.printable import printable
 
 
 class EncodedBatch(NamedTuple):
@@ -39,12 +40,18 @@ class TableDelivery:
         self._bytes = 0
         self._outcomes: list[Outcome] = []
 
+    def __repr__(self) -> str:
+        state = "all settled" if self.done() else "under way"
+        return printable(f"<TableDelivery of {self.rows} rows to {self.topic}, {state}>")
+
     def add(self, outcome: Outcome, batch: EncodedBatch) -> None:
+        """Collect one more batch, whose fate is `outcome`. Producers call it."""
         self._outcomes.append(outcome)
         self.rows += batch.record_count
         self._bytes += len(batch.data)
 
     def done(self) -> bool:
+        """Whether every row has been acknowledged, or has failed for good."""
         return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
 
     def result(self, timeout: float | None = None) -> WriteSummary:
