@@ -165,7 +165,13 @@ class BrokerSettings(TypedDict, total=False):
     """Default of the topic setting max.message.bytes. Largest record batch accepted, as it arrives.
     Default: 1048588."""
     metadata_log_max_record_bytes_between_snapshots: int
-    """So many bytes of metadata behind a snapshot have the next start write another. Default: 20971520."""
+    """So many bytes of metadata behind a snapshot have another one written. Default: 20971520."""
+    metadata_max_retention_bytes: int
+    """Size of the metadata log with its snapshots above which old ones go; the newest snapshot stays.
+    Default: 104857600."""
+    metadata_max_retention_ms: int
+    """Age of a snapshot of the metadata above which it goes with the log below the next one; -1 never.
+    Default: 604800000."""
     min_insync_replicas: int
     """Default of the topic setting min.insync.replicas. Replicas that must have a record before
     acks=all is answered. Default: 1."""
