@@ -226,6 +226,10 @@ def a_newer_level(directory: Directory) -> None:
     directory.append([FeatureLevelRecord(name=METADATA_FEATURE, feature_level=31)])
 
 
+def an_older_level(directory: Directory) -> None:
+    directory.append([FeatureLevelRecord(name="metadata.version", feature_level=3)])
+
+
 def an_unknown_record(directory: Directory) -> None:
     directory.append([b"\1\x7e\0whatever"])
 
@@ -288,6 +292,7 @@ REFUSED = [
     (metadata_elsewhere, "its metadata are elsewhere"),
     (an_open_metadata_transaction, "ends within a metadata transaction"),
     (a_newer_level, "metadata.version is at level 31, the newest known is 30"),
+    (an_older_level, "metadata.version is at level 3, from before 3.3"),
     (an_unknown_record, "a record of type 126 and version 0"),
     (an_unknown_version, "a record of type 3 and version 9"),
     (access_rules, "1 access rules"),

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, known_head
+from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, METADATA_LEVEL_MIN, known_head
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
@@ -210,6 +210,12 @@ class _Image:
             return (
                 f"its metadata.version is at level {self._level}, the newest known is {METADATA_LEVEL_MAX}",
                 _COPY,
+            )
+        if 0 < self._level < METADATA_LEVEL_MIN:
+            return (
+                f"its metadata.version is at level {self._level}, from before 3.3: such levels are not known",
+                "start Apache Kafka 3.9 on it, raise that with kafka-features upgrade --metadata 3.9, and "
+                "stop it in order",
             )
         return self._found_elsewhere() or self._found_unserved()
 

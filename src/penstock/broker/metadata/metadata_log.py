@@ -75,6 +75,9 @@ NEWEST_VERSIONS = {
 METADATA_LEVEL_MAX = 30
 """4.3-IV0: what later levels add to the records is not known."""
 
+METADATA_LEVEL_MIN = 7
+"""3.3-IV3: the oldest level that Apache Kafka 4.x accepts. Before it, KRaft was for trials."""
+
 DIRECTORIES_SINCE = 17
 """3.7-IV2: from this level on records of partitions name directories."""
 
