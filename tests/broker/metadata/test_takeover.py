@@ -553,6 +553,27 @@ def changed(leader: int) -> PartitionChangeRecord:
     return PartitionChangeRecord(partition_id=0, topic_id=T_ID, leader=leader, isr=[1] if leader == 1 else [])
 
 
+def test_settings_count_whose_records_come_before_the_topic(tmp_path: Path) -> None:
+    """Apache Kafka 3.3 to 3.8 writes them in this order."""
+    directory = Directory(tmp_path)
+    settings = {"retention.ms": "1234", "not.known.here": "x"}
+    directory.append(
+        [
+            *(
+                ConfigRecord(resource_type=2, resource_name="u", name=name, value=value)
+                for name, value in settings.items()
+            ),
+            TopicRecord(name="u", topic_id=U_ID),
+            directory.partition(0, topic_id=U_ID),
+        ]
+    )
+    node = open_node(tmp_path)
+    assert node.cluster.topic("u").config.overrides == {"retention.ms": "1234"}
+    assert node.cluster.image.topics["u"].overrides == settings
+    node.cluster.delete_topics([node.cluster.topic("u")], NOW_MS)
+    assert make_topic(node, "u").config.overrides == {}
+
+
 def test_leader_epochs_go_on_where_apache_kafka_left_a_partition_without_a_leader(tmp_path: Path) -> None:
     """Clients that have seen epoch 3 without a leader wait for a later one."""
     directory = Directory(tmp_path)

@@ -112,6 +112,8 @@ class ClusterImage:
         """The level of each finalized feature."""
         self.producer_ids_end = 0
         """The first producer id that no broker has reserved."""
+        self._early_overrides: dict[str, dict[str, str]] = {}
+        """Settings whose records come before that of their topic, as Apache Kafka before 3.9 writes them."""
         self._security: SecurityImage | None = None
         self._replicas: dict[Replicas, Replicas] = {}
         """Most partitions have equal replicas: they share one object."""
@@ -129,6 +131,7 @@ class ClusterImage:
         """Apply a metadata record. Records of other types change nothing."""
         if isinstance(record, TopicRecord):
             topic = TopicImage(record.name, record.topic_id)
+            topic.overrides = self._early_overrides.pop(record.name, {})
             self.topics[topic.name] = topic
             self.topics_by_id[topic.id] = topic
             self.folded_names[folded(topic.name)] = topic.name
@@ -191,7 +194,9 @@ class ClusterImage:
     def _apply_config(self, record: ConfigRecord) -> None:
         if record.resource_type == TOPIC_RESOURCE:
             topic = self.topics.get(record.resource_name)
-            if topic is not None:
+            if topic is None:
+                _put(self._early_overrides.setdefault(record.resource_name, {}), record)
+            else:
                 overrides = dict(topic.overrides)
                 _put(overrides, record)
                 topic.overrides = overrides

@@ -92,6 +92,9 @@ class ReplicaManager:
             topic = Topic(record.name, record.topic_id, self.plain_config)
             self.topics[topic.name] = topic
             self.topics_by_id[topic.id] = topic
+            overrides = self._image.topics[topic.name].overrides
+            if overrides:
+                self._configure(topic, overrides)
         elif isinstance(record, (PartitionRecord, PartitionChangeRecord)):
             self._apply_partition(record)
         elif isinstance(record, ConfigRecord):
