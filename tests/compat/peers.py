@@ -333,7 +333,7 @@ def real_kafka(
             options.append("--add-opens=java.base/java.lang=ALL-UNNAMED")  # snappy-java 1.0 wants it
         command = [*options, "-cp", classpath, "kafka.Kafka", str(properties)]
         process = stack.enter_context(_jvm(command, log, in_order))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         # Before the controller has told, no broker is known; 0.8 tells with the first topic.
         while not answers(port, brokers=int(version >= "0.9")):
             if process.poll() is not None or time.monotonic() > deadline:
