@@ -33,7 +33,7 @@ sasl.mechanisms=PLAIN
 sasl.username=ann
 sasl.password=a\b=c #d
 ssl.ca.location=/etc/ca.pem
-statistics.interval.ms=5
+topic.metadata.refresh.sparse=true
 """
 
 
