@@ -298,12 +298,16 @@ class Connected:
 
 
 def again(call: Callable[[], object]) -> None:
-    """Repeat a call of a transactional producer for as long as librdkafka says that it may be repeated."""
+    """Repeat a call of a client of librdkafka for as long as its error says that it may be repeated."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             call()
             return
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            # A coordinator that is being elected or loaded answers so; librdkafka does not call it retriable.
+            moving = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+            may_repeat = error.args[0].retriable() or error.args[0].code() in moving
+            if not may_repeat or time.monotonic() > deadline:
                 raise
+            time.sleep(0.05)

@@ -44,7 +44,7 @@ DEBIAN_PACKAGES = {
     "npm": "npm",
     "kcat": "kcat",
 }
-RELEASES = ("4.3.0", "3.9.1", "2.8.2", "1.1.1", "0.10.2.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
+RELEASES = ("4.3.0", "3.9.1", "3.3.2", "2.8.2", "1.1.1", "0.10.2.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
 """The releases of Apache Kafka that have a directory under `java/`."""
 
 PATIENCE_S = 180
