@@ -324,7 +324,8 @@ class ClientConfig:
 
     def check(self) -> None:
         """Raise ConfigError when options contradict each other."""
-        if bool(self.statistics_interval_ms) != (self.stats_cb is not None):
+        # An interval alone has no effect: files of settings of other clients have one.
+        if self.stats_cb is not None and not self.statistics_interval_ms:
             raise ConfigError(
                 'options "statistics.interval.ms" and "stats_cb": how often, and the function that is called '
                 "with the statistics, belong together"
