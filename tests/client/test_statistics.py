@@ -65,7 +65,7 @@ def test_of_a_producer(servers: str, new_topic: NewTopic) -> None:
 def test_of_a_consumer_of_a_group(servers: str, new_topic: NewTopic) -> None:
     topic = new_topic()
     tp = TopicPartition(topic, 0)
-    with Producer(servers) as producer:
+    with Producer(servers, linger_ms=60_000) as producer:
         for number in range(10):
             producer.send(topic, b"%d" % number)
     with Consumer(servers, group_id=topic, auto_offset_reset="earliest", max_poll_records=4) as consumer:
@@ -97,7 +97,7 @@ def test_of_a_consumer_of_a_group(servers: str, new_topic: NewTopic) -> None:
 
 def test_arrow_batches_and_iteration_count_too(servers: str, new_topic: NewTopic) -> None:
     topic = new_topic()
-    with Producer(servers) as producer:
+    with Producer(servers, linger_ms=60_000) as producer:
         for _ in range(7):
             producer.send(topic, b"x")
     with Consumer(servers) as consumer:
