@@ -14,6 +14,7 @@ import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client import AsyncConsumer, AsyncProducer, Statistics
+from penstock.client.cluster.obstacles import ENTRIES_MAX, Troubles
 from penstock.client.config import Address
 from penstock.client.counters import (
     BROKERS_COUNTED_MAX,
@@ -269,3 +270,12 @@ def test_addresses_that_a_cluster_makes_up_have_a_limit() -> None:
         counters.of(Address("other", port)).failures += 1
     assert len(counters.brokers) == BROKERS_COUNTED_MAX
     assert counters.of(Address("used", 1)).is_connected
+
+
+def test_obstacles_that_a_cluster_makes_up_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    troubles = Troubles()
+    for port in range(ENTRIES_MAX):
+        troubles.note(Address("other", port), NetworkError("refused"), valid_s=-1)
+    troubles.note("group", NetworkError("no coordinator"))
+    assert [each.text for each in troubles.present(time.monotonic())] == ["no coordinator; trying again"]
+    assert len(troubles._entries) == 1

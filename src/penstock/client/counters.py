@@ -61,17 +61,22 @@ class Durations:
 
 
 class BrokerCounters:
-    """What is counted for one broker, over all connections to it."""
+    """What is counted for one broker, over all connections, and what the connection pool knows of it."""
 
     __slots__ = (
         "connects",
         "disconnects",
         "failures",
+        "failures_in_a_row",
+        "is_ancient",
         "is_connected",
         "name",
+        "not_before",
         "requests",
         "rx",
         "rx_bytes",
+        "said_at",
+        "said_connected",
         "throttle",
         "throttled_at",
         "timeouts",
@@ -86,6 +91,16 @@ class BrokerCounters:
         self.disconnects = 0
         self.failures = 0
         """Attempts to connect that failed."""
+        self.failures_in_a_row = 0
+        """Attempts to connect that failed since the last one that did not."""
+        self.not_before = float("-inf")
+        """When to connect again at the earliest (time of the event loop)."""
+        self.said_connected: bool | None = None
+        """What the log said of the broker last: that it is connected, or that it is not; None for nothing."""
+        self.said_at = 0.0
+        """When the log said so (monotonic time)."""
+        self.is_ancient: bool | None = None
+        """Whether it is older than Kafka 0.10; None until it has answered."""
         self.timeouts = 0
         """Connections that ended because an answer was overdue."""
         self.tx = 0

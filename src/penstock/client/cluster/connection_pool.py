@@ -64,12 +64,7 @@ class ConnectionPool:
             self._secured = SecuredOpener(config.security, config, self._memory)
         self._peers: dict[tuple[Address, str], Peer] = {}
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
-        self._failures: dict[Address, tuple[int, float]] = {}
-        """Per address: failed attempts in a row, and the loop time before which not to try again."""
-        self._said: dict[Address, tuple[bool, float]] = {}
-        """What the log says of an address: whether it is connected, and since when (monotonic time)."""
         self.counters = ClientCounters()
-        self._is_ancient: dict[Address, bool] = {}
         self._is_closed = False
 
     def connections(self) -> list[Connection]:
@@ -87,7 +82,8 @@ class ConnectionPool:
 
     def failures(self, address: Address) -> int:
         """How many attempts to connect have failed in a row."""
-        return self._failures.get(address, (0, 0.0))[0]
+        known = self.counters.brokers.get(address)
+        return known.failures_in_a_row if known is not None else 0
 
     def live(self, address: Address, purpose: str) -> Peer | None:
         """The open connection to an address for a purpose; None if there is none."""
@@ -130,24 +126,25 @@ class ConnectionPool:
 
     async def _open_now(self, address: Address, purpose: str) -> Peer:
         loop = asyncio.get_running_loop()
-        failures, not_before = self._failures.get(address, (0, 0.0))
+        not_before = self.counters.of(address).not_before
         if not_before > loop.time():
             await asyncio.sleep(not_before - loop.time())
         try:
             peer = await self._greet(address)
         except PenstockError as error:
-            self.counters.of(address).failures += 1
+            counters = self.counters.of(address)
+            counters.failures += 1
             self._troubles.note(address, error, UNREACHABLE_S)
             self._say_unreachable(address, error)
-            self._failures[address] = (
-                failures + 1,
-                loop.time() + self._reconnect.seconds(failures, self._dice),
-            )
+            pause_s = self._reconnect.seconds(counters.failures_in_a_row, self._dice)
+            counters.failures_in_a_row += 1
+            counters.not_before = loop.time() + pause_s
             raise
-        self._failures.pop(address, None)
+        counters = self.counters.of(address)
+        counters.failures_in_a_row = 0
+        counters.not_before = float("-inf")
         self._troubles.end(address)
         self._say_connected(address)
-        counters = self.counters.of(address)
         counters.connects += 1
         counters.is_connected = True
         self._peers[address, purpose] = peer
@@ -156,27 +153,26 @@ class ConnectionPool:
     # -- what the log says at INFO: each change of an address once
 
     def _say_connected(self, address: Address) -> None:
-        was_connected, since = self._said.get(address, (None, 0.0))
-        now = time.monotonic()
-        if was_connected is None:
+        known, now = self.counters.of(address), time.monotonic()
+        if known.said_connected:
+            return
+        if known.said_connected is None:
             log.info("%s: connected to %s", self._config.client_id, address)
-        elif not was_connected:
-            log.info(
-                "%s: connected to %s, after %.1f s without", self._config.client_id, address, now - since
-            )
-        if not was_connected:
-            self._said[address] = (True, now)
+        else:
+            without_s = now - known.said_at
+            log.info("%s: connected to %s, after %.1f s without", self._config.client_id, address, without_s)
+        known.said_connected, known.said_at = True, now
 
     def _say_lost(self, address: Address, cause: BaseException) -> None:
-        was_connected, since = self._said.get(address, (None, 0.0))
-        now = time.monotonic()
-        if was_connected and now - since > ONE_LOSS_S:
-            self._said[address] = (False, now)
+        known, now = self.counters.of(address), time.monotonic()
+        if known.said_connected and now - known.said_at > ONE_LOSS_S:
+            known.said_connected, known.said_at = False, now
             log.info("%s: lost %s, connecting again: %s", self._config.client_id, address, cause)
 
     def _say_unreachable(self, address: Address, error: PenstockError) -> None:
-        if self._said.get(address, (True, 0.0))[0]:
-            self._said[address] = (False, time.monotonic())
+        known = self.counters.of(address)
+        if known.said_connected is not False:
+            known.said_connected, known.said_at = False, time.monotonic()
             log.info("%s: cannot reach %s: %s", self._config.client_id, address, error)
 
     def note_throttled(self, address: Address, pause_ms: int) -> None:
@@ -220,7 +216,8 @@ class ConnectionPool:
                 await self._secured.until_another_try()
 
     async def _greet_once(self, address: Address) -> Peer:
-        is_ancient = self._is_ancient.get(address) if self._config.api_version_request else True
+        known = self.counters.of(address)
+        is_ancient = known.is_ancient if self._config.api_version_request else True
         try:
             connection, versions = await negotiate(
                 lambda: self.connect(address),
@@ -231,10 +228,10 @@ class ConnectionPool:
             if self._secured is not None:
                 await self._secured.authenticate(connection, versions)
         except NetworkError as error:
-            if isinstance(error, LoginPendingError) or address in self._is_ancient:
+            if isinstance(error, LoginPendingError) or known.is_ancient is not None:
                 raise
             raise await explained(error, address, self._config.security) from error
-        self._is_ancient[address] = versions.is_ancient
+        known.is_ancient = versions.is_ancient
         return Peer(connection, versions)
 
     def end_opening(self) -> list[asyncio.Task[Peer]]:

@@ -22,6 +22,9 @@ PASSING_S = 3.0
 UNREACHABLE_S = 15.0
 """After this time a failure of an address is over: attempts come up to ``reconnect.backoff.max.ms`` apart."""
 
+ENTRIES_MAX = 1_000
+"""Beyond so many entries those that hold no longer are dropped: metadata could name new brokers for ever."""
+
 
 class Obstacle(NamedTuple):
     """A failure or a wait, in words, and its begin in seconds of the monotonic clock."""
@@ -46,6 +49,8 @@ class Troubles:
     def note(self, what: str | Address, error: BaseException, valid_s: float = PASSING_S) -> None:
         """`what` failed with `error`; without another word that holds for `valid_s` seconds."""
         now = time.monotonic()
+        if len(self._entries) >= ENTRIES_MAX:
+            self._entries = {each: entry for each, entry in self._entries.items() if entry[1] > now}
         since, until, _ = self._entries.get(what, (now, 0.0, ""))
         self._entries[what] = (since if until > now else now, now + valid_s, str(error))
 
