@@ -148,7 +148,7 @@ def test_sizes_of_a_definition_of_ones_own(schema: Schema, lamp: Callable[..., P
         (["show", "Fech"], 2, "did you mean Fetch?"),
         (["show", "Fetch", 99], 2, "FetchRequest has versions 0-18, not 99"),
         (["show", "no/such.json"], 1, "no such file"),
-        (["code", "Fetch", "x"], 2, "not a valid integer"),
+        (["code", "Fetch", "x"], 2, "not a whole number"),
         (["check", "Fetch", "Fetch"], 2, "has two definitions"),
         (["sizes", "Fetch", "-"], 2, "has two definitions"),
         (["sizes", "FetchRequest", "-", "-v", 4], 1, "no JSON"),
