@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from penstock import Consumer, Producer, read_topic
+from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.model import TopicPartition
 from penstock.protocol.api_keys import ApiKey
 from penstock.testing import KafkaCluster
@@ -25,17 +26,20 @@ class WatchedCluster(KafkaCluster):
         super().__init__(*args, **settings)
         self.served: Counter[int] = Counter()
 
-    def _holding(self, node: int, route: Any) -> Any:
-        held = super()._holding(node, route)
+    def _intercept(self, node: Any, chain: InterceptorChain) -> None:
+        super()._intercept(node, chain)
+        chain.set(Stage.CUSTOM, lambda route: self._counting(node.id, route))
+
+    def _counting(self, node: int, route: Any) -> Any:
         if route.key != ApiKey.FETCH:
-            return held
+            return route
 
         def handle(request: Any, context: Any) -> Any:
             if request.replica_id < 0 and request.replica_state.replica_id < 0:
                 self.served[node] += 1
-            return held.handle(request, context)
+            return route.handle(request, context)
 
-        return held._replace(handle=handle)
+        return route._replace(handle=handle)
 
 
 @pytest.fixture
