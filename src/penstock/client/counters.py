@@ -61,7 +61,7 @@ class Durations:
 
 
 class BrokerCounters:
-    """What is counted for one broker, over all connections, and what the connection pool knows of it."""
+    """What is counted for one broker, over all connections, and what the connection pool keeps of it."""
 
     __slots__ = (
         "connects",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 from unittest import mock
 
-from broker.replication.simulation import NODES, QUIET_MS, SimNode, Violation, World
+from broker.replication.simulation import NODES, QUIET_MS, SimNode, Violation, World, main
 from penstock.broker.context import Context
 from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -328,22 +328,7 @@ def run(seed: int, *, troubles: int = 10, trouble_every_ms: int = 700) -> Coordi
     return world
 
 
-def main() -> int:
-    """Run the seed that is named, or those from a first one on: FIRST..LAST."""
-    first, _, last = sys.argv[1].partition("..")
-    for seed in range(int(first), int(last or first) + 1):
-        try:
-            world = run(seed)
-        except Violation as violation:
-            print(violation)
-            return 1
-        if not last:
-            print("\n".join(world.trace), f"\n{world.steps} steps")
-    print("no violation")
-    return 0
-
-
 if __name__ == "__main__":
     from broker.replication import coordination  # not this copy of it: laws compare classes
 
-    sys.exit(coordination.main())
+    sys.exit(main(coordination.run))

@@ -536,8 +536,8 @@ def is_whole(world: World) -> bool:
     return image.leader >= 0 and set(image.replicas.in_sync) == set(NODES)
 
 
-def main() -> int:
-    """Run the seeds that are named, or so many from a first one on: FIRST..LAST."""
+def main(run: Callable[[int], World] = run) -> int:
+    """Run the seed that the command line names, or those from a first one on: FIRST..LAST."""
     first, _, last = sys.argv[1].partition("..")
     for seed in range(int(first), int(last or first) + 1):
         try:
