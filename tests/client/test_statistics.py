@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -210,12 +213,15 @@ def test_reports_of_clients_for_asyncio(servers: str) -> None:
     assert {stats.type for stats in asyncio.run(reported(servers))} == {"producer", "consumer"}
 
 
-def test_a_function_that_raises_is_logged_once(servers: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [ValueError("not today"), SystemExit(1), StopIteration()])
+def test_a_function_that_raises_is_logged_once(
+    servers: str, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
     calls = threading.Semaphore(0)
 
     def fail(stats: Statistics) -> None:
         calls.release()
-        raise ValueError("not today")
+        raise error
 
     with Producer(servers, statistics_interval_ms=5, stats_cb=fail):
         for _ in range(3):
@@ -223,6 +229,56 @@ def test_a_function_that_raises_is_logged_once(servers: str, caplog: pytest.LogC
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
         "the function for statistics has failed; it is called again"
     ]
+
+
+def test_functions_that_block_hold_up_no_client(servers: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    count = min(32, (os.cpu_count() or 1) + 4) + 1  # one more than an event loop's executor has threads
+    blocked, go_on = threading.Semaphore(0), threading.Event()
+
+    def block(stats: Statistics) -> None:
+        blocked.release()
+        go_on.wait()
+
+    producers = [Producer(servers, statistics_interval_ms=1, stats_cb=block) for _ in range(count)]
+    try:
+        for producer in producers:
+            producer.send(topic, b"x").result(30)
+        for _ in producers:
+            assert blocked.acquire(timeout=30)
+        read: list[int] = []
+
+        def read_columns() -> None:  # which are decoded in a thread of that executor
+            with Consumer(servers) as consumer:
+                consumer.assign([(topic, 0)])
+                consumer.seek_to_beginning()
+                batch = consumer.poll_arrow(10_000)
+                read.append(0 if batch is None else batch.num_rows)
+
+        reading = threading.Thread(target=read_columns, daemon=True)
+        reading.start()
+        reading.join(30)
+        assert read == [count]
+        for producer in producers:
+            producer.close()
+        assert not blocked.acquire(blocking=False), "there is one call at a time"
+    finally:
+        go_on.set()
+
+
+def test_a_process_ends_while_a_function_blocks(servers: str) -> None:
+    program = f"""
+import threading
+from penstock import Producer
+called = threading.Event()
+def block(stats):
+    called.set()
+    threading.Event().wait()
+with Producer({servers!r}, statistics_interval_ms=1, stats_cb=block) as producer:
+    producer.send("t", b"x").result(30)
+    assert called.wait(30)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
 def test_a_function_needs_an_interval() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import is_background_loop
 from penstock.common.logs import logger_named
+from penstock.common.own_thread import in_own_thread
 
 if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
@@ -20,8 +21,9 @@ class StatisticsReports:
     """Calls a function with a snapshot, every so often, as long as the client lives.
 
     Clients for asyncio call it on their event loop, and await what it returns, if that can be awaited.
-    Blocking ones call it in a thread of its own, since one loop serves all of them. What the function raises
-    is logged the first time, and the reports go on.
+    Blocking ones call it in a thread of its own, since one loop serves all of them: there is one call at a
+    time, and one that never returns delays its own reports only. What the function raises is logged the first
+    time, and the reports go on.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class StatisticsReports:
             await asyncio.sleep(self._interval_s)
             try:
                 stats = self._snapshot()
-                made = await asyncio.to_thread(self._callback, stats) if in_thread else self._callback(stats)
+                made = await in_own_thread(self._callback, stats) if in_thread else self._callback(stats)
                 if inspect.isawaitable(made):
                     await made
             except Exception:

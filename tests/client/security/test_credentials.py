@@ -9,6 +9,7 @@ import json
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,31 @@ def test_the_old_token_serves_while_the_provider_fails_and_it_is_valid(clock: Cl
         clock.now += 20
         with pytest.raises(AuthenticationError, match="callback failed: RuntimeError: provider is down"):
             await tokens.token()
+
+    asyncio.run(play())
+
+
+def test_callbacks_that_block_or_end_a_thread_harm_no_other(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.client.security.credentials.PROVIDER_TIMEOUT_S", 0.05)
+    go_on = threading.Event()
+
+    def end() -> str:
+        raise SystemExit(1)
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        try:
+            for _ in range(2):
+                with pytest.raises(NetworkError, match="callback took longer"):
+                    await source(go_on.wait).token()
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 30) == "free"
+        finally:
+            go_on.set()
+        with pytest.raises(AuthenticationError, match=r"callback failed: .*SystemExit: 1"):
+            await source(end).token()
 
     asyncio.run(play())
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.client.security.mechanisms import Gssapi, Mechanism, OAuthBearer, Plain, Scram, check_library
+from penstock.common.own_thread import in_own_thread
 from penstock.errors import NetworkError, PenstockError
 from penstock.security.oauth import OAuthError, Token, client_message, token_of, unsecured_token
 
@@ -45,7 +46,8 @@ class Credentials:
             return OAuthBearer(client_message(await self._tokens.token(life_s)))
         if name == "GSSAPI":
             service, principal = settings.kerberos_service, settings.kerberos_principal
-            return await asyncio.to_thread(Gssapi, service, host, principal, settings.kerberos_keytab)
+            # Kerberos waits for its key centers as long as it likes.
+            return await in_own_thread(Gssapi, service, host, principal, settings.kerberos_keytab)
         assert settings.password is not None
         if name == "PLAIN":
             return Plain(settings.username, settings.password)
@@ -118,7 +120,7 @@ class TokenSource:
                 if inspect.iscoroutinefunction(provider):
                     value = await provider(*arguments)
                 else:
-                    value = await asyncio.to_thread(provider, *arguments)
+                    value = await in_own_thread(provider, *arguments)
                     if inspect.isawaitable(value):
                         value = await value
         except PenstockError:
