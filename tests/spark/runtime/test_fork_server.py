@@ -21,7 +21,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers ar
 MODULE = """
 import os, sys, threading
 PID = os.getpid()
+import a_library
 if __name__ == "__main__":
+    if os.environ["ITS_OWN"] == "leaves one behind":
+        if (left := os.fork()) == 0:
+            os.closerange(0, 3)
+            threading.Event().wait()
+        print(left)
+        sys.exit(0)
+    if os.environ["ITS_OWN"] == "tells":
+        print(os.environ.get("SET_BY_AN_IMPORT"))
+        sys.exit(0)
     print(sys.argv, os.getcwd(), __spec__.name, sys.path)
     print(os.environ["ITS_OWN"], os.environ.get("LEFT_OUT"), sys.stdin.read())
     print("an error", file=sys.stderr)
@@ -29,6 +39,10 @@ if __name__ == "__main__":
     if os.environ["ITS_OWN"] == "waits":
         threading.Event().wait()
     sys.exit(int(os.environ["ITS_OWN"]))
+"""
+LIBRARY = """
+import os
+os.environ.setdefault("SET_BY_AN_IMPORT", "yes")
 """
 SERVER = """
 import sys
@@ -42,6 +56,7 @@ fork_server.main(int(sys.argv[1]), "a_stream")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a_stream.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "a_library.py").write_text(LIBRARY, encoding="utf-8")
     (tmp_path / "a_server.py").write_text(SERVER, encoding="utf-8")
     return tmp_path
 
@@ -163,6 +178,34 @@ def test_a_request_that_makes_no_sense_ends_itself(
             assert connection.recv(1) == b""
     process = client()
     out, _ = process.communicate("")
+    assert out.splitlines()[-1] == f"None {server.pid}"
+
+
+def test_a_process_that_the_stream_leaves_behind_does_not_keep_the_client(
+    server: subprocess.Popen[bytes], client: Callable[..., subprocess.Popen[str]]
+) -> None:
+    with client(ITS_OWN="leaves one behind") as process:
+        assert process.stdout is not None
+        left = int(process.stdout.readline())
+        try:
+            assert process.wait(20) == 0
+        finally:
+            os.kill(left, signal.SIGKILL)
+            process.kill()
+
+
+def test_what_imports_add_to_the_environment_stays(
+    server: subprocess.Popen[bytes], client: Callable[..., subprocess.Popen[str]]
+) -> None:
+    out, _ = client(ITS_OWN="tells").communicate("")
+    assert out == "yes\n"
+
+
+def test_what_a_shell_sets_of_its_own_does_not_matter(
+    server: subprocess.Popen[bytes], client: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """Bash, which is /bin/sh on many systems, starts the server, and Spark the client by a script of it."""
+    out, _ = client(ITS_OWN="0", SHLVL="7", _="/usr/bin/python", OLDPWD="/elsewhere").communicate("")
     assert out.splitlines()[-1] == f"None {server.pid}"
 
 

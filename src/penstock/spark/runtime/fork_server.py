@@ -36,8 +36,12 @@ OWN_NAMES = (
     b"PYTHON_WORKER_FACTORY_SECRET",
     b"PYTHON_WORKER_FACTORY_SOCK_PATH",
     FRESH.encode(),
+    b"_",
+    b"SHLVL",
+    b"PWD",
+    b"OLDPWD",
 )
-"""What each process has of its own in the environment that Spark starts it with."""
+"""What each process has of its own in its environment: from Spark, and from the shells that started it."""
 
 _SOURCE = (
     "penstock.spark.source.data_source",
@@ -204,14 +208,17 @@ def run(request: Request, module: str) -> NoReturn:
         if connection.recv(1) != READY:
             os._exit(1)
         end_with(connection)
-        client = connection.detach()  # open for as long as this process lives
+        client = [connection.detach()]  # open for as long as this process lives
     except OSError:
         os._exit(1)
+    os.register_at_fork(after_in_child=lambda: leave(client))
     for stream, number in zip(request.streams, STREAMS, strict=True):
         os.dup2(stream, number)
         os.close(stream)
-    os.environb.clear()
-    os.environb.update(request.environment)
+    for name in OWN_NAMES:  # all others are equal, but for what imports have added
+        os.environb.pop(name, None)
+        if name in request.environment:
+            os.environb[name] = request.environment[name]
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()  # the processes must not draw the same numbers
     sys.argv[:] = [""]  # the path of the module takes this place
@@ -223,8 +230,15 @@ def run(request: Request, module: str) -> NoReturn:
         code = 0 if end.code is None else end.code
         raise
     finally:
-        os.write(client, bytes([code & 0xFF if isinstance(code, int) else 1]))
+        if client:
+            os.write(client[0], bytes([code & 0xFF if isinstance(code, int) else 1]))
     sys.exit(0)
+
+
+def leave(client: list[int]) -> None:
+    """Let go of the connection to the client, in a process that the stream forks: none waits for its end."""
+    if client:
+        os.close(client.pop())
 
 
 def end_with(connection: socket.socket) -> None:
