@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import ssl
 import tracemalloc
 from pathlib import Path
@@ -13,7 +14,13 @@ from hypothesis import strategies as st
 from penstock.errors import AuthenticationError, ConfigError
 from penstock.security.secrets import Secret
 from penstock.security.tls import INTERNAL_ERROR_ALERT, SLICE_BYTES, TlsConnection, TlsError
-from penstock.security.tls_context import TlsSettings, client_context, openssl_cipher, server_context
+from penstock.security.tls_context import (
+    TlsSettings,
+    client_context,
+    openssl_cipher,
+    own_certificate,
+    server_context,
+)
 from security_certificates import Pair, authority, issue, self_signed
 
 CA = authority()
@@ -372,6 +379,8 @@ def test_encrypted_keys_ask_for_their_password_in_the_error_only(tmp_path: Path)
         ({"ca": "/nowhere/ca.pem"}, r"/nowhere/ca\.pem cannot be read: No such file"),
         ({"ca": "-----BEGIN CERTIFICATE-----"}, "no certificate"),
         ({"ca": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"}, "cannot be used"),
+        ({"ca": "-----BEGIN CERTIFICATE-----\nÄÄ==\n-----END CERTIFICATE-----"}, "that are not pem"),
+        ({"truststore": "-----BEGIN CERTIFICATE-----\nÄÄ==\n-----END CERTIFICATE-----"}, "that are not pem"),
         ({"key": Secret("x")}, "without its certificate"),
         ({"certificate": SERVER.certificate_pem}, "no private key"),
         ({"certificate": SERVER.certificate_pem, "key": Secret(CLIENT.key_pem)}, "does not belong"),
@@ -384,6 +393,43 @@ def test_encrypted_keys_ask_for_their_password_in_the_error_only(tmp_path: Path)
 def test_what_cannot_be_used_is_an_error_that_names_it(more: dict[str, object], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         of_client(**more)
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """Bytes of a file that was cut, overwritten in places, or is another file altogether."""
+    found = bytearray(data)
+    at = rng.randrange(len(found))
+    kind = rng.randrange(5)
+    if kind == 0:
+        del found[at:]
+    elif kind == 1:
+        found[at : at + rng.randint(1, 300)] = rng.randbytes(rng.randint(0, 300))
+    elif kind == 2:
+        for _ in range(rng.randint(1, 8)):
+            found[rng.randrange(len(found))] = rng.randrange(256)
+    elif kind == 3:
+        found[at:at] = rng.choice((b"-----END CERTIFICATE-----", b"-----BEGIN PRIVATE KEY-----", b"\0", b"="))
+    else:
+        found[:] = rng.randbytes(rng.randrange(3000))
+    return bytes(found)
+
+
+def test_garbage_in_place_of_pem_files_raises_nothing_but_config_errors(tmp_path: Path) -> None:
+    path, rng, refused = tmp_path / "file", random.Random(16), 0
+    pair = (SERVER.key_pem + SERVER.certificate_pem).encode()
+    for _ in range(120):
+        for right, of_files in (
+            (pair, TlsSettings(certificate=str(path), key=Secret(str(path)))),
+            (CA.certificate_pem.encode(), TlsSettings(ca=str(path))),
+            (CA.certificate_pem.encode(), TlsSettings(truststore=str(path))),
+        ):
+            path.write_bytes(damaged(right, rng))
+            try:
+                client_context(of_files)
+                own_certificate(of_files)
+            except ConfigError:
+                refused += 1
+    assert refused > 180
 
 
 def test_a_listener_without_certificate_is_refused() -> None:

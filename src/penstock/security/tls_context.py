@@ -200,7 +200,7 @@ def _load_cas(context: ssl.SSLContext, given: str) -> None:
             found = CERTIFICATES.findall(_unfolded(given))
             if not found:
                 raise ConfigError("the text given as CA holds no certificate: -----BEGIN CERTIFICATE-----")
-            context.load_verify_locations(cadata="\n".join(found))
+            context.load_verify_locations(cadata=_only_ascii("\n".join(found)))
         elif os.path.isdir(given):
             context.load_verify_locations(capath=given)
         else:
@@ -223,7 +223,14 @@ def _cas_of_file(path: str) -> str | bytes:
     found = CERTIFICATES.findall(data.decode("utf-8", "replace"))
     if not found:
         raise ConfigError(f"{path} holds no certificate: -----BEGIN CERTIFICATE----- is expected")
-    return "\n".join(found)
+    return _only_ascii("\n".join(found))
+
+
+def _only_ascii(pem: str) -> str:
+    """Return PEM text as it is. Raises ValueError where OpenSSL would not take it for text."""
+    if not pem.isascii():
+        raise ValueError("there are characters between -----BEGIN and -----END that are not PEM")
+    return pem
 
 
 def _truststore_pem(path: str, password: Secret | None) -> str:

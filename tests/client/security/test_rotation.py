@@ -288,6 +288,60 @@ def test_certificates_and_cas_are_taken_from_their_files_again(tmp_path: Path) -
             sent_once_accepted(producer)
 
 
+GARBAGE = {
+    "nothing": b"",
+    "other bytes": bytes(range(256)) * 8,
+    "no base64": "-----BEGIN CERTIFICATE-----\nÄÖÜ\n-----END CERTIFICATE-----\n".encode(),
+    "half a file": None,
+    "no file": None,
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_garbage_in_place_of_certificates_ends_neither_side(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    security = Security("SSL", users=["ann"], client_certificates=True)
+    with KafkaBroker(security=security) as broker:
+        broker.create_topic("t")
+        settings = broker.client_settings("ann")
+        files = {
+            "client": tmp_path / "client.pem",
+            "client's CA": tmp_path / "ca.pem",
+            "server": security.directory / "server.pem",
+            "server's CA": Path(security.ca_file),
+        }
+        write(files["client"], Path(settings["ssl.certificate.location"]).read_text())
+        write(files["client's CA"], files["server's CA"].read_text())
+        settings["ssl.ca.location"] = str(files["client's CA"])
+        settings["ssl.certificate.location"] = settings["ssl.key.location"] = str(files["client"])
+        with Producer(config=settings) as producer:
+            sent = [producer.send("t", b"before").result(30).offset]
+            for path in files.values():
+                right = path.read_bytes()
+                path.unlink()
+                if kind != "no file":
+                    path.write_bytes(
+                        right[: len(right) // 2] if kind == "half a file" else GARBAGE[kind] or b""
+                    )
+                broker._call(lambda server: server.renew_certificates())
+                for _ in range(2):  # the files are looked at when a connection is opened
+                    broker.faults.close("Produce", times=1)
+                    sent.append(producer.send("t", b"meanwhile").result(30).offset)
+                path.write_bytes(right)
+                broker._call(lambda server: server.renew_certificates())
+                broker.faults.close("Produce", times=1)
+                sent.append(producer.send("t", b"afterwards").result(30).offset)
+            broker.rotate_certificate()
+            broker.faults.close("Produce", times=1)
+            sent.append(producer.send("t", b"with another certificate").result(30).offset)
+    assert sent == list(range(14))
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("keeps its certificate" in each for each in said) == 2
+    assert sum("cannot be used now, going on as before" in each for each in said) >= 2
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 def sent_once_accepted(producer: Producer) -> None:
     """Send a record, past attempts to connect that had begun before a file changed."""
     deadline = time.monotonic() + 30
