@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import itertools
 import json
 import os
 import signal
@@ -9,15 +12,24 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.broker.lever_socket import check_is_private, read_request
+from penstock import Producer
+from penstock.broker.lever_socket import (
+    CONNECTIONS_MAX,
+    LEVERS,
+    check_is_private,
+    read_request,
+    serving_levers,
+)
 from penstock.cli import main
 from penstock.cli.listing import NOUNS
 from penstock.errors import ConfigError, StorageError
+from penstock.testing import KafkaCluster
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="levers need Unix sockets")
 
@@ -45,6 +57,20 @@ def address(runtime: Path) -> Iterator[str]:
             _, errors = process.communicate(timeout=20)
     assert process.returncode == 0, errors
     assert not list((runtime / "penstock").iterdir())
+
+
+def asked(path: Path, *sent: bytes) -> dict[str, object]:
+    """The answer to what is sent over one connection to a socket of levers."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(path))
+        with contextlib.suppress(BrokenPipeError):  # refused before it was whole
+            for each in sent:
+                connection.sendall(each)
+            connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as answers:
+            found: dict[str, object] = json.loads(answers.readline())
+            return found
 
 
 def run(capsys: pytest.CaptureFixture[str], address: str, *words: str) -> tuple[int, str]:
@@ -135,6 +161,108 @@ def test_what_comes_through_the_socket_has_limits(runtime: Path, address: str) -
             connection.sendall(sent)
             with connection.makefile("rb") as answers:
                 assert "error" in json.loads(answers.readline())
+
+
+def test_half_a_request_and_one_that_is_too_long_are_refused(runtime: Path, address: str) -> None:
+    (path,) = (runtime / "penstock").iterdir()
+    for sent in (
+        b"",
+        b'{"lever": "no',
+        b'{"lever": "nodes"}',
+        b"x" * 10_000_000 + b"\n",
+        b"\xff\n",
+        b"[" * 4000 + b"\n",
+    ):
+        assert set(asked(path, sent)) == {"error"}, sent[:20]
+    assert set(asked(path, b'{"lever": ', b'"nodes"}\n')) == {"value"}
+
+
+def test_every_request_has_an_answer_whatever_its_arguments(runtime: Path, address: str) -> None:
+    (path,) = (runtime / "penstock").iterdir()
+    values = {int: (-(10**30), -1, 0, 99, 10**30), str: ("", "none", "\ud800", "x" * 900), bool: (True,)}
+    for name, wanted in LEVERS.items():
+        names = sorted(wanted)
+        for size in range(len(names) + 1):
+            for chosen in itertools.combinations(names, size):
+                for number in range(5):
+                    given = {
+                        each: values[wanted[each]][number % len(values[wanted[each]])] for each in chosen
+                    }
+                    line = json.dumps({"lever": name, "with": given}).encode() + b"\n"
+                    if given or "node" in wanted or "topic" in wanted:
+                        assert len(asked(path, line)) == 1, line
+    found = json.loads(json.dumps(asked(path, b'{"lever": "nodes"}\n')["value"]))
+    assert [(each["broker"], each["is_cut_from_clients"]) for each in found] == [
+        (1, False),
+        (2, False),
+        (3, False),
+    ]
+    assert asked(path, b'{"lever": "slow", "with": {"one": 1}}\n') == {
+        "error": "slow: missing a required argument: 'other'"
+    }
+    assert "no broker 99" in str(
+        asked(path, b'{"lever": "slow", "with": {"one": 1, "other": 99, "ms": 1}}\n')
+    )
+
+
+def test_a_thousand_connections_stop_neither_clients_nor_levers(runtime: Path, address: str) -> None:
+    (path,) = (runtime / "penstock").iterdir()
+    with contextlib.ExitStack() as stack:
+        for number in range(1_000):
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.settimeout(30)
+            connection.connect(str(path))
+            if number >= CONNECTIONS_MAX:
+                assert b"too many commands at once" in connection.recv(200)
+                connection.close()
+        with Producer(address) as producer:
+            producer.send("t", b"x").result(30)
+    assert set(asked(path, b'{"lever": "nodes"}\n')) == {"value"}
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0,
+    reason="only root starts programs as another user; modes and owners are tested without that",
+)
+def test_another_user_gets_through_no_earlier_than_the_modes_allow(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    as_another = """
+import os, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as connection:
+    try:
+        connection.connect(sys.argv[1])
+    except PermissionError:
+        sys.exit(13)
+"""
+
+    def code() -> int:
+        command = [sys.executable, "-S", "-c", as_another, str(path)]
+        return subprocess.run(command, check=False).returncode
+
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        os.chmod(place, 0o755)
+        patch.setenv("XDG_RUNTIME_DIR", place)
+        with KafkaCluster(1) as cluster:
+            serving = serving_levers(cluster, cluster.ports[0])
+            asyncio.run_coroutine_threadsafe(serving.__aenter__(), cluster._loop()).result(30)
+            (path,) = (Path(place) / "penstock").iterdir()
+            assert code() == 13
+            os.chmod(path, 0o666)
+            assert code() == 13, "the directory alone keeps others out"
+            os.chmod(path.parent, 0o711)
+            assert code() == 0, "it is nothing else that kept this user out"
+            assert main(["cluster", "nodes", "-b", cluster.address(1)]) == 1
+            assert "is not a directory of this user alone" in capsys.readouterr().err
+            os.chmod(path.parent, 0o700)
+            os.chown(path.parent, 65534, 65534)
+            with pytest.raises(StorageError, match="of this user alone"):
+                check_is_private(str(path.parent))
+            os.chown(path.parent, 0, 0)
+            asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), cluster._loop()).result(30)
 
 
 def test_without_a_cluster_the_command_says_how_to_start_one(

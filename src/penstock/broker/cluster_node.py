@@ -51,6 +51,13 @@ STOP_PATIENCE_S = 10.0
 STOP_STEP_S = 0.02
 
 ALIVE_PATIENCE_S = 30.0
+"""How long a broker that starts waits for the controller: one that is cut off waits in vain."""
+
+ALIVE_SOON_S = 0.5
+"""How long it looks at every turn of the loop: most are alive within milliseconds."""
+
+ALIVE_STEP_S = 0.01
+"""Seconds between two looks after that."""
 
 
 class Shared:
@@ -227,9 +234,11 @@ class ClusterNode:
 
     async def wait_until_alive(self) -> None:
         """Wait until the controller has it among the living."""
-        deadline = self._shared.loop.time() + ALIVE_PATIENCE_S
-        while self.member is not None and not self.member.is_alive and self._shared.loop.time() < deadline:
-            await asyncio.sleep(0)
+        now = self._shared.loop.time()
+        soon, deadline = now + ALIVE_SOON_S, now + ALIVE_PATIENCE_S
+        while self.member is not None and not self.member.is_alive and now < deadline:
+            await asyncio.sleep(0 if now < soon else ALIVE_STEP_S)
+            now = self._shared.loop.time()
 
     async def _live(
         self,

@@ -10,15 +10,18 @@ A request is ``{"lever": "kill", "with": {"node": 2}}``. Its answer is ``{"value
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.logs import logger_named
+from penstock.common.own_thread import in_own_thread
 from penstock.errors import ConfigError, PenstockError, StorageError
 
 if TYPE_CHECKING:
@@ -147,6 +150,8 @@ class _Serving:
             await writer.drain()
         except OSError as error:
             logger.info("a lever was not answered: %s", error)
+        except asyncio.CancelledError:
+            pass  # the cluster ends, and what it has not done is not answered
         finally:
             self._count -= 1
             writer.close()
@@ -163,14 +168,21 @@ class _Serving:
         except ConfigError as error:
             return {"error": str(error)}
         logger.info("lever %s %s", name, arguments)
-        loop = asyncio.get_running_loop()
+        lever = getattr(self._cluster, name)
         try:
-            # In a thread: levers wait for what this loop does.
-            value = await loop.run_in_executor(None, lambda: getattr(self._cluster, name)(**arguments))
+            inspect.signature(lever).bind(**arguments)
+        except TypeError as error:
+            return {"error": f"{name}: {error}"}
+        try:
+            # In a thread: levers wait for what this loop does. Those of its executor force logs to disk.
+            value = await in_own_thread(partial(lever, **arguments))
         except PenstockError as error:
             return {"error": str(error)}
         except (KeyError, IndexError):
             return {"error": f"{name}: there is no such topic, partition, group or transactional id"}
+        except Exception as error:
+            logger.exception("lever %s has failed", name)
+            return {"error": f"{name} has failed: {type(error).__name__}: {error}"}
         return {"value": [each._asdict() for each in value] if isinstance(value, list) else value_of(value)}
 
 
@@ -201,4 +213,6 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
             raise ConfigError(f"{name} does not take {argument}={value!r}")
     if not 0 <= arguments.get("ms", 0) <= ADVANCE_MS_MAX:
         raise ConfigError(f"{name} takes 0 to {ADVANCE_MS_MAX} ms")
+    if arguments.get("partition", 0) < 0:
+        raise ConfigError(f"{name} does not take partition={arguments['partition']}: they begin with 0")
     return name, arguments

@@ -178,6 +178,7 @@ class LeveredCluster(Cluster):
     def cut(self, one: int, *others: int) -> None:
         """Let nothing pass between a broker and others; with none named, all others and the controller."""
         ends = others or (*(each for each in self.node_ids if each != one), CONTROLLER)
+        self._check_ends(one, *ends)
 
         def cut() -> None:
             for other in ends:
@@ -187,13 +188,10 @@ class LeveredCluster(Cluster):
 
     def cut_link(self, one: int, other: int) -> None:
         """Let nothing pass between two brokers."""
-        self._node(one)
-        self._node(other)
         self.cut(one, other)
 
     def cut_off(self, node: int) -> None:
         """Let nothing pass between a broker and all others, the controller included."""
-        self._node(node)
         self.cut(node)
 
     def cut_from_controller(self, node: int) -> None:
@@ -202,11 +200,18 @@ class LeveredCluster(Cluster):
 
     def cut_from_clients(self, node: int) -> None:
         """Answer no client any more; brokers still reach each other."""
-        self._call(lambda: self._held.add(node))
+        found = self._node(node)
+        self._call(lambda: self._held.add(found.id))
 
     def slow(self, one: int, other: int, ms: float) -> None:
         """Deliver everything between two brokers so many milliseconds late."""
+        self._check_ends(one, other)
         self._call(lambda: self._shared.transport.links.slow(one, other, ms / 1000))
+
+    def _check_ends(self, *ends: int) -> None:
+        for each in ends:
+            if each != CONTROLLER:
+                self._node(each)
 
     def heal(self, node: int | None = None) -> None:
         """Let everything pass again, to and from one broker or everywhere, without delay."""
