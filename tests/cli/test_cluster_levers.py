@@ -213,7 +213,8 @@ def test_a_thousand_connections_stop_neither_clients_nor_levers(runtime: Path, a
             connection.settimeout(30)
             connection.connect(str(path))
             if number >= CONNECTIONS_MAX:
-                assert b"too many commands at once" in connection.recv(200)
+                # Those before may have been given up meanwhile, on a busy machine.
+                assert json.loads(connection.recv(200)).keys() == {"error"}
                 connection.close()
         with Producer(address) as producer:
             producer.send("t", b"x").result(30)

@@ -552,6 +552,8 @@ def test_a_cluster_on_disk_is_there_again(tmp_path: Path) -> None:
         with KafkaCluster(3, tmp_path) as cluster:
             if not turn:
                 cluster.create_topic(TOPIC, replicas=[[1, 2, 3]])
+                cluster.create_topic("alone", replicas=[[2], [3]])
+            assert [cluster.partition("alone", each).leader for each in range(2)] == [2, 3]
             leader = cluster.partition(TOPIC).leader
             assert produce(cluster, leader, b"%d" % turn).base_offset == turn
             until(lambda: set(cluster.partition(TOPIC).in_sync) == {1, 2, 3})

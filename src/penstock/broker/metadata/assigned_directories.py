@@ -17,6 +17,11 @@ _TOPIC, _PARTITION, _REMOVE_TOPIC = bytes((1, 2, 0)), bytes((1, 3, 1)), bytes((1
 _ONE_DIRECTORY = 2
 """The length of a compact array of one element, which is one more than that."""
 
+_NO_DIRECTORY = {bytes(15) + bytes((number,)) for number in range(100)}
+"""Reserved ids, which are of no directory: 0 of one that is not assigned yet, as in all records of a cluster
+of several brokers; 1 of one that is lost, 2 of one that is being migrated (KIP-858).
+"""
+
 
 def assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
     """Return topic-partition and id of its directory, for each partition of `values` that is not deleted.
@@ -38,4 +43,5 @@ def assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]]
             found.pop(value[3:19], None)
     for topic_id, partitions in found.items():
         for index, directory_id in partitions.items():
-            yield f"{names.get(topic_id, '?')}-{index}", directory_id
+            if directory_id not in _NO_DIRECTORY:
+                yield f"{names.get(topic_id, '?')}-{index}", directory_id
