@@ -52,7 +52,7 @@ def seen(servers: str) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize(("version", "level"), [("3.3.2", 7)])
+@pytest.mark.parametrize(("version", "level"), [("3.3.2", 7), ("3.6.2", 14), ("3.8.1", 20)])
 def test_a_directory_of_an_older_release(version: str, level: int, tmp_path: Path) -> None:
     """Theirs, ours, theirs, ours after a kill, theirs, and at last Apache Kafka 4.3, which accepts it."""
     turns = Turns(tmp_path)
