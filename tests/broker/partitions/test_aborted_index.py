@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def test_files_are_those_of_apache_kafka(tmp_path: Path) -> None:
     [path] = tmp_path.iterdir()
     assert path.name == f"{0:020d}.txnindex"
     assert path.read_bytes() == VECTOR
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "as everything in a data directory"
     assert list(loaded(tmp_path)) == THREE
 
 

@@ -17,7 +17,7 @@ from struct import Struct
 from penstock.broker.partitions.producers.transactions import AbortedTransaction
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import OPEN_FLAGS
-from penstock.log.directory.files import remove_file, storage, write_whole
+from penstock.log.directory.files import FILE_MODE, remove_file, storage, write_whole
 
 logger = logger_named("penstock.broker")
 
@@ -113,7 +113,7 @@ class AbortedIndex:
         self._flat.extend(entry)
         if self._directory is not None:
             path = self._path(segment_base)
-            with storage("append to", path), open(path, "ab") as file:
+            with storage("append to", path), open(path, "ab", opener=_open_private) as file:
                 file.write(_ENTRY.pack(_VERSION, *entry))
 
     def replace_from(
@@ -193,6 +193,10 @@ class AbortedIndex:
 
     def _path(self, base: int) -> str:
         return f"{self._directory}/{base:020d}{SUFFIX}"
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | OPEN_FLAGS, FILE_MODE)
 
 
 def _packed(entries: Iterable[AbortedTransaction]) -> Iterator[bytes]:
