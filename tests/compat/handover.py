@@ -24,20 +24,38 @@ from penstock.errors import PenstockError
 PLAIN, IN_TRANSACTIONS = "plain", "in-transactions"
 """The topics of the clients, of two partitions each."""
 
-PATIENCE_S = 120
+PATIENCE_S = 300
+"""How long clients may take to get on: the broker that they wait for may take minutes to start."""
+
+WAITS_S = 900
+"""How long clients keep what they have sent, and transactions stay open, while no broker is there.
+
+Longer than any broker takes to start: a transaction that has timed out costs its producer the epoch.
+"""
 
 
 class Turns:
     """Brokers that serve one directory, one after the other, at one address."""
 
-    def __init__(self, root: Path, *, dynamic_quorum: bool = False) -> None:
+    def __init__(self, root: Path, *, dynamic_quorum: bool = False, directories: int = 1) -> None:
         self.root = root
         self.directory = root / "data"
+        """The only one, or the first of several."""
+        self.directories = [self.directory, *(root / f"data-{number}" for number in range(1, directories))]
         self.port, self._controller = free_ports(2)
         self.servers = f"127.0.0.1:{self.port}"
         self.controller_listener = f"CONTROLLER://127.0.0.1:{self._controller}"
         """The listener that a test has to add where it names listeners for Apache Kafka."""
         self._dynamic_quorum = dynamic_quorum
+
+    @property
+    def _log_dirs(self) -> str:
+        return ",".join(map(str, self.directories))
+
+    def home(self, partition: str) -> Path:
+        """The one directory that has the log of a partition."""
+        [found] = [directory for directory in self.directories if (directory / partition).is_dir()]
+        return found
 
     @contextlib.contextmanager
     def kafka(
@@ -48,6 +66,7 @@ class Turns:
             "listeners": f"PLAINTEXT://{self.servers},{self.controller_listener}",
             "advertised.listeners": f"PLAINTEXT://{self.servers}",
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
+            "log.dirs": self._log_dirs,
         }
         if self._dynamic_quorum:
             own["controller.quorum.voters"] = ""
@@ -65,7 +84,7 @@ class Turns:
     def ours(self, *settings: str, killed: bool = False) -> Iterator[str]:
         """Our broker in a process of its own, on the directory as it is; `settings` are ``name=value``."""
         command = [sys.executable, "-m", "penstock.broker", "--port", str(self.port)]
-        command += ["--data-dir", str(self.directory), "--config", "node.id=1"]
+        command += ["--config", f"log.dirs={self._log_dirs}", "--config", "node.id=1"]
         few = ("offsets.topic.num.partitions=5", "transaction.state.log.num.partitions=2")
         for setting in (*few, *settings):
             command += ["--config", setting]
@@ -99,7 +118,9 @@ class Connected:
         self._java: subprocess.Popen[str] | None = None
         if java:
             source = HERE / "java" / "handover" / "Connected.java"
-            command = java_command(maven_classpath("kafka-4.3.0"), source, servers, PLAIN, IN_TRANSACTIONS)
+            command = java_command(
+                maven_classpath("kafka-4.3.0"), source, servers, PLAIN, IN_TRANSACTIONS, 1000 * WAITS_S
+            )
             self._java = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
@@ -195,7 +216,7 @@ class Connected:
         }
 
     def _produce(self) -> None:
-        producer = Producer(self._settings(enable_idempotence=True, message_timeout_ms=PATIENCE_S * 1000))
+        producer = Producer(self._settings(enable_idempotence=True, message_timeout_ms=WAITS_S * 1000))
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             value = (message.value() or b"").decode()
@@ -212,7 +233,9 @@ class Connected:
         assert producer.flush(PATIENCE_S) == 0
 
     def _transact(self) -> None:
-        producer = Producer(self._settings(transactional_id="librdkafka"))
+        producer = Producer(
+            self._settings(transactional_id="librdkafka", transaction_timeout_ms=WAITS_S * 1000)
+        )
         again(lambda: producer.init_transactions(30))
         number = 0
         while not self._is_done.is_set():
@@ -245,7 +268,7 @@ class Connected:
     # --- ours --------------------------------------------------------------------------------------------
 
     def _produce_ours(self) -> None:
-        options = {"enable_idempotence": True, "delivery_timeout_ms": PATIENCE_S * 1000}
+        options = {"enable_idempotence": True, "delivery_timeout_ms": WAITS_S * 1000}
         with OurProducer(self._servers, **options) as producer:
             number = 0
             sent: deque[tuple[str, Delivery]] = deque()
@@ -260,7 +283,7 @@ class Connected:
                 self._acknowledged(*sent.popleft())
 
     def _acknowledged(self, value: str, delivery: Delivery) -> None:
-        delivery.result(PATIENCE_S)
+        delivery.result(WAITS_S)
         self.acked.append(value)
 
     def _consume_ours(self) -> None:

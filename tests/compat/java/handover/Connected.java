@@ -15,7 +15,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * An idempotent producer, a transactional one and a consumer in a group, which stay connected to one address until a
- * line comes on standard input. Prints "acked N", "committed N" and "read N" as they come, and what failed.
+ * line comes on standard input. Prints "acked N", "committed N" and "read N" as they come, and what failed. Arguments:
+ * the address, two topics, and for how many milliseconds deliveries and transactions wait for a broker.
  */
 public class Connected {
     static final AtomicBoolean done = new AtomicBoolean();
@@ -29,10 +30,12 @@ public class Connected {
         }
     }
 
+    static int waitsMs;
+
     static Map<String, Object> settings(String servers) {
         return new java.util.HashMap<>(Map.of(
             "bootstrap.servers", servers, "key.serializer", StringSerializer.class, "value.serializer", StringSerializer.class,
-            "delivery.timeout.ms", 120000, "reconnect.backoff.max.ms", 200, "retry.backoff.max.ms", 200));
+            "delivery.timeout.ms", waitsMs, "reconnect.backoff.max.ms", 200, "retry.backoff.max.ms", 200));
     }
 
     static void idempotent(String servers, String topic) throws Exception {
@@ -49,6 +52,7 @@ public class Connected {
     static void transactional(String servers, String topic) throws Exception {
         Map<String, Object> settings = settings(servers);
         settings.put("transactional.id", "java");
+        settings.put("transaction.timeout.ms", waitsMs);
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings)) {
             producer.initTransactions();
             for (int number = 0; !done.get(); number++) {
@@ -113,6 +117,7 @@ public class Connected {
     }
 
     public static void main(String[] args) throws Exception {
+        waitsMs = Integer.parseInt(args[3]);
         List<Thread> threads = List.of(
             start(() -> idempotent(args[0], args[1])), start(() -> transactional(args[0], args[2])),
             start(() -> group(args[0], args[1])));
