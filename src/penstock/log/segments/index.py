@@ -188,7 +188,7 @@ class TimeIndex:
         self.timestamps = array("q")
         self.offsets = array("i")
         self.saved = -1
-        """Return the entry at a position of the file."""
+        """Entries known to be in the file; -1 if the file itself may be missing or too long."""
 
     def __len__(self) -> int:
         return len(self.timestamps)
