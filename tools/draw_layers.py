@@ -31,6 +31,7 @@ CAPTIONS = {
     "security": "SCRAM, TLS, tokens, hidden passwords",
     "protocol": "bytes ↔ messages",
     "records": "bytes ↔ columns",
+    "telemetry": "metrics that clients push",
     "model": "shared nouns",
     "clock": "time as an argument",
     "moments": "times as text",

@@ -1,0 +1,1 @@
+"""Metrics that clients push to brokers (KIP-714), as bytes of OpenTelemetry's protocol and as points."""
