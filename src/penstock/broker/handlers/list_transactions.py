@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.transactions.patterns import PatternError, compile_pattern
+from penstock.broker.requests.patterns import PatternError, compile_pattern
 from penstock.broker.transactions.queries import STATE_NAMES, listed
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.transactions.patterns import PATTERN_CHARACTERS_MAX, PatternError, compile_pattern
+from penstock.broker.requests.patterns import PATTERN_CHARACTERS_MAX, PatternError, compile_pattern
 
 
 @pytest.mark.parametrize(

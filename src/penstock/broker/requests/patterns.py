@@ -1,8 +1,9 @@
-"""Patterns of transactional ids: regular expressions that match in time linear in the length of an id.
+"""Patterns that clients send: regular expressions that match in time linear in the length of a text.
 
-Apache Kafka matches with RE2/J, which never goes back; Python's `re` does, and a pattern of a few characters
-can keep it busy for hours. Python's parser reads the pattern, and the states that it may be in are followed
-side by side. References to groups and looks around are refused, as RE2 does.
+Transactional ids are listed by them, and clients chosen that push metrics. Apache Kafka matches with RE2/J,
+which never goes back; Python's `re` does, and a pattern of a few characters can keep it busy for hours.
+Python's parser reads the pattern, and the states that it may be in are followed side by side. References to
+groups and looks around are refused, as RE2 does.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from re import _constants, _parser  # type: ignore[attr-defined]  # isort: skip
 
 PATTERN_CHARACTERS_MAX = 1000
-"""The ids that a pattern could match are far shorter."""
+"""The names that a pattern could match are far shorter."""
 
 STATES_MAX = 2000
 """How many states a pattern may have, repetitions written out: each character may visit all of them."""
