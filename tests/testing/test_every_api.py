@@ -39,7 +39,7 @@ def codes_in(value: Any) -> list[int]:
 def test_fails_in_every_version(key: int, applied: bool) -> None:
     route = ROUTES[key]
     for version in range(route.min_version, route.max_version + 1):
-        node = make_node(unstable_api_versions_enable="true")
+        node = make_node(unstable_api_versions_enable="true", penstock_client_metrics="true")
         make_topic(node, partitions=1)
         message = REQUESTS[route.key](node, version)
         context = context_of(node, version)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.handlers import ROUTES, import_common
+from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
 from penstock.broker.metadata.producer_ids import ProducerIds
@@ -27,6 +27,7 @@ from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.records.compression.budget import UnpackLimits
 
 if TYPE_CHECKING:
+    from penstock.broker.client_metrics.service import ClientMetrics
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
     from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep
@@ -84,6 +85,9 @@ class Node:
         """The release of Kafka that this broker behaves as; None for everything there is."""
         import_common()
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
+        takes_client_metrics = config.boolean("penstock.client.metrics")
+        if not takes_client_metrics:
+            known = {key: route for key, route in known.items() if key not in CLIENT_METRICS_APIS}
         self.routes: Mapping[int, Route] = known if self.profile is None else self.profile.routes(known)
         """The APIs this broker offers; what ApiVersions answers."""
         self.interceptors = InterceptorChain(lambda: self.router.reset())
@@ -96,6 +100,10 @@ class Node:
             self.interceptors.set(Stage.RELEASE_PROFILE, self.profile.intercept)
         self.kept = KeptState(config.integer("penstock.kept.state.bytes.max"))
         """The budget of memory for what is kept because clients have asked for it."""
+        self.client_metrics: ClientMetrics | None = None
+        """Takes the metrics that clients push; None where `penstock.client.metrics` is off."""
+        if takes_client_metrics:
+            self._begin_client_metrics()
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.kept, lambda: int.from_bytes(os.urandom(4), "big"))
         self.producer_ids = ProducerIds(self.cluster, store.directories())
@@ -204,6 +212,25 @@ class Node:
         self.cluster.security.inform(self.authorizer)
         self.interceptors.set(Stage.AUTHORIZATION, Authorization(self.authorizer))
 
+    def _begin_client_metrics(self) -> None:
+        from time import thread_time
+
+        from penstock.broker.client_metrics.service import ClientMetrics
+        from penstock.broker.config.resource_types import METRICS_RESOURCE
+
+        cluster = self.cluster
+        self.client_metrics = ClientMetrics(
+            lambda: {
+                name: texts
+                for (kind, name), texts in cluster.resource_configs.items()
+                if kind == METRICS_RESOURCE
+            },
+            lambda: cluster.metadata_end_offset,
+            self.kept,
+            self.config.integer("telemetry.max.bytes"),
+            thread_time,
+        )
+
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Do what is due in every open log; return what went wrong, since one must not stop the rest.
 
@@ -237,6 +264,9 @@ class Node:
         if self._transactions is not None or TRANSACTIONS_TOPIC in self.cluster.topics:
             with self.failures.barrier("housekeeping", "transactions"):
                 self.transactions.advance()
+        if self.client_metrics is not None:
+            with self.failures.barrier("housekeeping", "metrics of clients"):
+                self.client_metrics.expire(uptime_s)
         if self.flusher is not None:
             failures.extend(self.flusher.failures)
             self.flusher.failures.clear()

@@ -27,6 +27,7 @@ NOUNS = {
     "acl": "penstock.cli.acl",
     "user": "penstock.cli.user",
     "quota": "penstock.cli.quota",
+    "metrics": "penstock.cli.client_metrics",
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",

@@ -195,6 +195,20 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
         ("quota", "text", "the name of the quota"),
         ("value", "number", "its value"),
     ),
+    "client metric": _fields(
+        ("client_instance_id", "text", "the id that the broker has given the client"),
+        ("client_id", "text", "the client id"),
+        ("software_name", "text", "the client library"),
+        ("software_version", "text", "its version"),
+        ("address", "text", "where the client runs"),
+        ("name", "text", "the metric"),
+        ("labels", "object", "its labels, such as the topic"),
+        ("kind", "text", "`gauge`, or `sum` for what only grows"),
+        ("value", "number or null", "its newest value; null where that is no number"),
+        ("time_ms", "number", "when the broker received it"),
+        ("attributes", "object", "labels of the client, such as its `group_id`"),
+        ("is_last", "boolean", "whether the client has closed"),
+    ),
     "topic rate": _fields(
         ("time_ms", "number", "when it was measured"),
         TOPIC,
@@ -275,6 +289,8 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ",".join(f"{name}={each}" for name, each in value.items()) or "-"
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     if isinstance(value, float):

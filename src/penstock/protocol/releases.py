@@ -54,16 +54,17 @@ class Release(NamedTuple):
         return _numbers(self.name)
 
     def api_versions(
-        self, *, unstable: bool = False, kraft: bool | None = None
+        self, *, unstable: bool = False, kraft: bool | None = None, receiver: bool = False
     ) -> dict[int, tuple[int, int]]:
         """What a broker of this release offers to clients: API key to lowest and highest version.
 
         Releases before 0.10 have no ApiVersions; for them it is what a client may send unasked.
-        Requests for client metrics are left out: brokers offer them where a receiver is configured.
 
         Args:
             unstable: whether unstable versions are enabled (``unstable.api.versions.enable``).
             kraft: whether the broker runs without ZooKeeper. Unsaid, it does from 3.3 on.
+            receiver: whether a receiver of client metrics is configured. Where none is, brokers do not offer
+                the requests for them.
 
         Raises:
             ConfigError: brokers of this release run with ZooKeeper only, or without it only.
@@ -78,7 +79,7 @@ class Release(NamedTuple):
         for key, one in self.apis.items():
             low, high = one.offered or (one.lowest, one.highest)
             high -= one.is_latest_unstable and not unstable
-            if low <= high and one.where not in hidden and not one.needs_receiver:
+            if low <= high and one.where not in hidden and (receiver or not one.needs_receiver):
                 found[key] = (low, high)
         return found
 

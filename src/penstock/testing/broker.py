@@ -23,10 +23,13 @@ from penstock.testing.faults import Faults
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.client_metrics.newest_values import ClientMetric
+    from penstock.broker.client_metrics.service import ClientMetrics
     from penstock.broker.config.keyword_settings import BrokerSettings
     from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
+    from penstock.broker.node import Node
     from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
     from penstock.clock import Clock
@@ -266,6 +269,57 @@ class KafkaBroker(Broker):
         self._call(create)
         return topic
 
+    def subscribe_to_client_metrics(
+        self, metrics: Sequence[str] = ("*",), *, interval_ms: int = 100, match: str = "", name: str = "test"
+    ) -> None:
+        """Ask clients to push metrics (KIP-714). The broker needs `penstock.client.metrics`.
+
+        `metrics` are beginnings of names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is how often; a
+        client that has asked before learns of it after its interval, which is five minutes without a
+        subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is that of the
+        subscription; another one of this name is replaced.
+
+        Raises:
+            ConfigError: `penstock.client.metrics` is off.
+            KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42): a value does not fit.
+        """
+        from penstock.broker.config.resource_keys import check_kept
+        from penstock.broker.config.resource_types import METRICS_RESOURCE
+        from penstock.protocol.messages.config_record import ConfigRecord
+
+        texts = {"metrics": ",".join(metrics), "interval.ms": str(interval_ms), "match": match}
+
+        def subscribe(server: Server) -> None:
+            node = server.node
+            _taken(node)
+            check_kept(node.config, METRICS_RESOURCE, texts)
+            node.cluster.alter(
+                [
+                    ConfigRecord(
+                        resource_type=METRICS_RESOURCE, resource_name=name, name=key, value=text or None
+                    )
+                    for key, text in texts.items()
+                ],
+                node.clock.now_ms(),
+            )
+
+        self._call(subscribe)
+
+    def client_metrics(self, name: str = "", client_id: str | None = None) -> list[ClientMetric]:
+        """The newest value of every metric that clients have pushed; who has pushed last comes last.
+
+        `name` is the beginning of names of metrics; `client_id` that of one client. What clients have pushed
+        stays after they have closed.
+
+        Raises:
+            ConfigError: `penstock.client.metrics` is off.
+        """
+        return [
+            row
+            for row in self._call(lambda server: _taken(server.node).values.rows())
+            if row.name.startswith(name) and client_id in (None, row.client_id)
+        ]
+
     @property
     def connections(self) -> list[ConnectionInfo]:
         """The connections that are open now, oldest first."""
@@ -297,3 +351,9 @@ class KafkaBroker(Broker):
 
         self._running_loop().call_soon_threadsafe(run)
         return done.result()
+
+
+def _taken(node: Node) -> ClientMetrics:
+    if node.client_metrics is None:
+        raise ConfigError("no metrics of clients are taken: give the broker penstock_client_metrics=True")
+    return node.client_metrics

@@ -16,6 +16,7 @@ import pytest
 from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
 from broker.transactions.requests import TRANSACTION_CODES, TRANSACTION_REQUESTS
+from penstock.broker.client_metrics.service import Origin
 from penstock.broker.handlers import COMMON, OFFERED, ROUTES
 from penstock.broker.node import Node
 from penstock.protocol.api import API_TABLE, ApiKey
@@ -87,6 +88,7 @@ from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from penstock.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
@@ -105,6 +107,7 @@ from penstock.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from penstock.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -266,6 +269,15 @@ def alter_replica_log_dirs(node: Node, version: int) -> Message:
     )
 
 
+def push_telemetry(node: Node, version: int) -> Message:
+    assert node.client_metrics is not None
+    origin = Origin("", None, None, "127.0.0.1", 0)
+    _, client_instance_id, instance = node.client_metrics.subscribe(bytes(16), origin, 0.0)
+    return PushTelemetryRequest(
+        client_instance_id=client_instance_id, subscription_id=instance.subscription_id, metrics=b""
+    )
+
+
 REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.PRODUCE: produce_both,
     ApiKey.FETCH: fetch,
@@ -289,6 +301,8 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.ELECT_LEADERS: elect_leaders,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: resource_changes(IncrementalAlterConfigsRequest, config_operation=0),
     ApiKey.LIST_CONFIG_RESOURCES: lambda node, version: ListConfigResourcesRequest(),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: lambda node, version: GetTelemetrySubscriptionsRequest(),
+    ApiKey.PUSH_TELEMETRY: push_telemetry,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda node, version: ListPartitionReassignmentsRequest(topics=None),
     ApiKey.LIST_TRANSACTIONS: lambda node, version: ListTransactionsRequest(state_filters=["Empty", "?"]),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
@@ -344,7 +358,7 @@ def test_no_api_is_offered_in_versions_that_do_not_exist() -> None:
 
 @pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
 def test_asked_and_answered(key: ApiKey, version: int) -> None:
-    node = make_node(unstable_api_versions_enable="true")
+    node = make_node(unstable_api_versions_enable="true", penstock_client_metrics="true")
     make_topic(node)
     produce(node, batch_of(b"before"))
     request = REQUESTS[key](node, version)

@@ -29,7 +29,7 @@ from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from penstock.protocol.releases import RELEASES, api_versions
+from penstock.protocol.releases import RELEASES, release
 from penstock.records.format.batch_header import split_batches
 from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 
@@ -71,7 +71,7 @@ def test_api_versions_are_the_release_s(name: str) -> None:
     """As far as we have the API; never a version that the release did not offer."""
     profile = Profile(name)
     routes = profile.routes(ROUTES)
-    offered = api_versions(name)
+    offered = release(name).api_versions(receiver=True)
     assert routes.keys() == offered.keys() & ROUTES.keys()
     for key, (low, high) in profile.offers(routes).items():
         assert low == min(offered[key][0], routes[key].min_version)

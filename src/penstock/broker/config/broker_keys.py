@@ -296,6 +296,9 @@ BROKER_KEYS = table(
         at_least=-1,
     ),
     broker_key(
+        "telemetry.max.bytes", INT, "1048576", "Most bytes of metrics in one push of a client.", at_least=1
+    ),
+    broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         "10000",

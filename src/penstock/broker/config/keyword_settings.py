@@ -195,6 +195,9 @@ class BrokerSettings(TypedDict, total=False):
     """How long a connection may take for TLS and SASL until it is closed. Default: 30000."""
     penstock_brokers: int
     """How many brokers a process runs, with replicas among them. For tests. Default: 1."""
+    penstock_client_metrics: bool
+    """Takes the metrics that clients push (KIP-714), as subscriptions ask for, and keeps the newest
+    values. Default: false."""
     penstock_kept_state_bytes_max: int
     """Memory for what is kept for clients: fetch sessions, groups, offsets, answers that are not read.
     Default: 67108864."""
@@ -246,6 +249,8 @@ class BrokerSettings(TypedDict, total=False):
     """Largest request accepted. Default: 104857600."""
     socket_send_buffer_bytes: int
     """Send buffer of sockets; -1 leaves it to the system. Default: -1."""
+    telemetry_max_bytes: int
+    """Most bytes of metrics in one push of a client. Default: 1048576."""
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     """How often transactions are looked for whose time is up. Default: 10000."""
     transaction_max_timeout_ms: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.config.definition import INT, LONG, STRING, broker_key
+from penstock.broker.config.definition import BOOLEAN, INT, LONG, STRING, broker_key
 
 CHANGES_MAX = "penstock.request.changes.max"
 """The setting that limits how many topics, resources with settings or quota entities one request changes."""
@@ -53,6 +53,12 @@ PENSTOCK_KEYS = (
         "How many brokers a process runs, with replicas among them. For tests.",
         at_least=1,
         at_most=100,
+    ),
+    broker_key(
+        "penstock.client.metrics",
+        BOOLEAN,
+        "false",
+        "Takes metrics that clients push (KIP-714), where subscriptions ask for them; the newest are kept.",
     ),
     broker_key(
         "penstock.kept.state.bytes.max",

@@ -1,7 +1,8 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
 
-They are checked and kept as Apache Kafka does it, and that is all: groups of the new protocols and metrics
-of clients are not offered, so nothing reads what is kept. What a group has not set it has from the broker.
+They are checked and kept as Apache Kafka does it. Groups of the new protocols are not offered, so nothing
+reads their settings; what a group has not set it has from the broker. Subscriptions have an effect where
+metrics of clients are taken (`penstock.client.metrics`).
 
 A resource is there as soon as something is set for it, and gone with the last of its settings.
 """
@@ -19,6 +20,7 @@ from penstock.broker.config.definition import (
     STRING,
     ConfigKey,
     idle,
+    table,
 )
 from penstock.broker.config.inert_keys import UNKNOWN, inert_keys
 from penstock.broker.config.resource_types import GROUP_RESOURCE, METRICS_RESOURCE
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
 
 _NO_GROUPS = "groups of this kind are not offered."
-_NO_METRICS = "metrics of clients are not collected."
 
 
 def _group(name: str, type_: int = INT, default: str | None = None, least: int | None = None) -> ConfigKey:
@@ -77,11 +78,13 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
 )
 """Settings of groups by the release they came with. Without a default of its own, one has the broker's."""
 
-_METRICS_KEYS = {
-    "interval.ms": idle(ConfigKey("interval.ms", INT, "300000", _NO_METRICS)),
-    "match": idle(ConfigKey("match", LIST, "", _NO_METRICS)),
-    "metrics": idle(ConfigKey("metrics", LIST, "", _NO_METRICS)),
-}
+_METRICS_KEYS = table(
+    ConfigKey("interval.ms", INT, "300000", "How often clients push metrics, in milliseconds."),
+    ConfigKey(
+        "match", LIST, "", "Which clients: attribute=expression, such as client_id=app-.*; all of them."
+    ),
+    ConfigKey("metrics", LIST, "", "Beginnings of names of metrics that clients push; * for all of them."),
+)
 _INTERVAL_MIN_MS, _INTERVAL_MAX_MS = 100, 3_600_000
 _MATCHED = {
     "client_instance_id",
@@ -91,9 +94,6 @@ _MATCHED = {
     "client_source_address",
     "client_source_port",
 }
-
-_PATTERN_CHARACTERS_MAX = 1000
-"""Compiling a pattern takes time with its length."""
 
 _OFFSET_RESET = re.compile(
     r"earliest|latest|by_duration:[pP](?=.)(\d+[dD])?([tT](?=\d)(\d+[hH])?(\d+[mM])?(\d+([.,]\d{0,9})?[sS])?)?"
@@ -202,11 +202,11 @@ def _check_metrics(values: Mapping[str, object]) -> None:
 
 
 def _is_pattern(text: str) -> bool:
-    if len(text) > _PATTERN_CHARACTERS_MAX:
-        return False
+    from penstock.broker.requests.patterns import PatternError, compile_pattern  # few set any
+
     try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError):
+        compile_pattern(text)
+    except PatternError:
         return False
     return True
 

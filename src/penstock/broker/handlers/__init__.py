@@ -81,6 +81,8 @@ OFFERED = {
     ApiKey.DESCRIBE_PRODUCERS: Offer(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: Offer(0, 0),
     ApiKey.LIST_TRANSACTIONS: Offer(0, 2),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Offer(0, 0),
+    ApiKey.PUSH_TELEMETRY: Offer(0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: Offer(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Offer(0, 0),
 }
@@ -95,6 +97,9 @@ def route_of(key: ApiKey, offer: Offer) -> Route:
 
 ROUTES = {int(key): route_of(key, offer) for key, offer in OFFERED.items()}
 """Every API that has a handler, by key."""
+
+CLIENT_METRICS_APIS = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
+"""What is offered only where metrics of clients are taken (`penstock.client.metrics`), as in Apache Kafka."""
 
 COMMON = (
     ApiKey.API_VERSIONS,

@@ -100,7 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = peer[0]
-        self.session = Session(self.number, self.peer, (local[0], local[1]))
+        port = peer[1] if peer else 0
+        self.session = Session(self.number, self.peer, (local[0], local[1]), client_port=port)
         listener = self.listener
         if listener is not None:
             self.session.listener_name = listener.name

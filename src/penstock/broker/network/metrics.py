@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sized
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from penstock.broker.network.metrics_server import MetricsServer
+from penstock.broker.network.metrics_server import JSON, MetricsServer, Page
 from penstock.broker.requests.routes import when_answered
 from penstock.common.operating_system import cpu_seconds, resident_bytes
 from penstock.errors import NetworkError
@@ -162,14 +162,22 @@ class _Family(NamedTuple):
 
 @asynccontextmanager
 async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[int]:
-    """Serve ``/metrics`` for the length of a block. Yields the port.
+    """Serve ``/metrics`` for the length of a block, and ``/client-metrics`` where those are taken.
+
+    Yields the port.
 
     Raises:
         NetworkError: the address cannot be listened on.
     """
     config = server.node.config
     host, port = config.text("penstock.metrics.host") or "", config.integer("penstock.metrics.port")
-    responder = MetricsServer(lambda: render(server, metrics), server.node.failures)
+    pages = {"/metrics": Page(lambda: render(server, metrics))}
+    taken = server.node.client_metrics
+    if taken is not None:
+        from penstock.broker.client_metrics.page import as_json
+
+        pages["/client-metrics"] = Page(lambda: as_json(taken.values.rows()), JSON)
+    responder = MetricsServer(pages, server.node.failures)
     try:
         await responder.start(host, port)
     except OSError as error:

@@ -1,11 +1,11 @@
-"""An HTTP server with one page, ``/metrics``. Everything but a plain GET is refused."""
+"""An HTTP server with a few pages, ``/metrics`` among them. Everything but a plain GET is refused."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.listening.accepting import Acceptor, listening_sockets, streaming
 from penstock.common.listening.exposure import warn_if_exposed
@@ -24,11 +24,22 @@ CONNECTIONS_MAX = 32
 """Connections at a time; more are closed. Monitoring needs one or two."""
 
 
-class MetricsServer:
-    """Serves what `page` returns. Where it raises, the response is an error 500 and `failures` is called."""
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+JSON = "application/json"
 
-    def __init__(self, page: Callable[[], str], failures: Failures) -> None:
-        self._page = page
+
+class Page(NamedTuple):
+    """One page: what writes its text, and the type of that."""
+
+    text: Callable[[], str]
+    type: str = PROMETHEUS
+
+
+class MetricsServer:
+    """Serves `pages` by their paths. Where one raises, the response is an error 500, and logged."""
+
+    def __init__(self, pages: Mapping[str, Page], failures: Failures) -> None:
+        self._pages = pages
         self._failures = failures
         self._acceptor: Acceptor | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -81,20 +92,21 @@ class MetricsServer:
             return _response("400 Bad Request", "this is not HTTP\n")
         if words[0] not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", "only GET\n")
-        if words[1].split(b"?", 1)[0] != b"/metrics":
-            return _response("404 Not Found", "the page is /metrics\n")
+        page = self._pages.get(words[1].split(b"?", 1)[0].decode("latin-1"))
+        if page is None:
+            return _response("404 Not Found", f"there is {' and '.join(self._pages)}\n")
         try:
-            page = self._page()
+            text = page.text()
         except Exception:
             self._failures.caught("metrics", "the page of metrics")
             return _response("500 Internal Server Error", "see the broker's log\n")
-        return _response("200 OK", page, with_body=words[0] == b"GET")
+        return _response("200 OK", text, page.type, with_body=words[0] == b"GET")
 
 
-def _response(status: str, text: str, *, with_body: bool = True) -> bytes:
+def _response(status: str, text: str, type_: str = PROMETHEUS, *, with_body: bool = True) -> bytes:
     body = text.encode()
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+        f"HTTP/1.1 {status}\r\nContent-Type: {type_}\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + (body if with_body else b"")

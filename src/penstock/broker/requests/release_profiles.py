@@ -113,7 +113,7 @@ class Profile:
     def routes(self, known: Mapping[int, Route]) -> dict[int, Route]:
         """Those of our routes that the release has, in the versions it can parse."""
         found = {}
-        offered = self._release.api_versions()
+        offered = self._release.api_versions(receiver=True)
         for key, route in known.items():
             api = self._release.apis.get(key)
             if api is None or key not in offered:
@@ -126,7 +126,7 @@ class Profile:
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
         """The response of ApiVersions: that of the release, limited to the supported versions."""
-        offered = self._release.api_versions()
+        offered = self._release.api_versions(receiver=True)
         return {
             key: (min(offered[key][0], route.min_version), min(offered[key][1], route.max_version))
             for key, route in sorted(routes.items())

@@ -43,6 +43,7 @@ class Session:
         "advertised_address",
         "client_address",
         "client_id",
+        "client_port",
         "connection_id",
         "is_token",
         "listener_name",
@@ -62,11 +63,14 @@ class Session:
         listener_name: str = PLAINTEXT,
         security_protocol: str = PLAINTEXT,
         advertised_address: tuple[str, int] | None = None,
+        client_port: int = 0,
     ) -> None:
         self.connection_id = connection_id
         """Counts the connections of a broker from 1."""
         self.client_address = client_address
         """IP address of the client, without the port."""
+        self.client_port = client_port
+        """The client's port; 0 where it is not known."""
         self.local_address = local_address
         """Host and port that the client has connected to."""
         self.advertised_address = advertised_address or local_address

@@ -20,6 +20,7 @@ from penstock.client.arguments import (
     topic_name,
     whole,
 )
+from penstock.client.arguments import text as text_argument
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER
 from penstock.errors import AuthorizationError, ConfigError, KafkaError
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
     from penstock.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE = 2, 4, 16
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What can be done to a setting, as IncrementalAlterConfigs numbers it."""
@@ -109,13 +110,19 @@ class ChangeAdministration:
         await self._client.retrying("creating partitions", attempt)
         await self._client.retrying("waiting for the new partitions", lambda: self._client.refresh([topic]))
 
-    @checked(all_brokers=flag, validate_only=flag, broker=optional(broker_id))
+    @checked(
+        all_brokers=flag,
+        validate_only=flag,
+        broker=optional(broker_id),
+        client_metrics=optional(text_argument),
+    )
     async def alter_config(
         self,
         topic: str | None = None,
         *,
         broker: int | None = None,
         all_brokers: bool = False,
+        client_metrics: str | None = None,
         set: Mapping[str, object] | None = None,
         delete: Collection[str] = (),
         append: Mapping[str, object] | None = None,
@@ -123,6 +130,9 @@ class ChangeAdministration:
         validate_only: bool = False,
     ) -> None:
         """Change settings of a topic, of one broker, or of all brokers: all the changes or none.
+
+        `client_metrics` is the name of a subscription to metrics of clients (KIP-714), whose settings are
+        `metrics`, `interval.ms` and `match`; it is there as long as it has settings.
 
         `set` gives values, `delete` goes back to defaults, `append` and `subtract` change the items of
         lists such as `cleanup.policy`.
@@ -133,26 +143,32 @@ class ChangeAdministration:
             UnsupportedVersionError: the broker is older than 2.3.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        if (topic is not None) + (broker is not None) + all_brokers != 1:
-            raise ConfigError("alter_config() takes the name of a topic, or broker=, or all_brokers=True")
+        if (topic is not None) + (broker is not None) + all_brokers + (client_metrics is not None) != 1:
+            raise ConfigError(
+                "alter_config() takes the name of a topic, or broker=, all_brokers=True or client_metrics="
+            )
         if topic is not None:
             topic_name(topic)
-        for kind, given in (("set", set), ("append", append), ("subtract", subtract)):
+        for argument, given in (("set", set), ("append", append), ("subtract", subtract)):
             if given is not None and not isinstance(given, Mapping):
-                raise ConfigError(f"{kind} is {given!r}: a mapping of settings is needed")
+                raise ConfigError(f"{argument} is {given!r}: a mapping of settings is needed")
         delete = names(delete, "alter_config(delete=...)", "setting")
         texts = [(name, SET, setting_text(value)) for name, value in (set or {}).items()]
         texts += [(name, APPEND, setting_text(value)) for name, value in (append or {}).items()]
         texts += [(name, SUBTRACT, setting_text(value)) for name, value in (subtract or {}).items()]
         changes = [
-            AlterableConfig(name=name, config_operation=kind, value=text) for name, kind, text in texts
+            AlterableConfig(name=name, config_operation=change, value=text) for name, change, text in texts
         ]
         changes += [AlterableConfig(name=name, config_operation=DELETE, value=None) for name in delete]
-        name = topic if topic is not None else "" if all_brokers else str(broker)
+        kind, name = BROKER_RESOURCE, "" if all_brokers else str(broker)
+        if topic is not None:
+            kind, name = TOPIC_RESOURCE, topic
+        elif client_metrics is not None:
+            kind, name = METRICS_RESOURCE, client_metrics
         request = IncrementalAlterConfigsRequest(
             resources=[
                 AlterConfigsResource(
-                    resource_type=TOPIC_RESOURCE if topic is not None else BROKER_RESOURCE,
+                    resource_type=kind,
                     resource_name=name,
                     configs=changes,
                 )

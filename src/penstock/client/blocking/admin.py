@@ -148,18 +148,20 @@ class Admin(BlockingTransactionAdministration):
         *,
         broker: int | None = None,
         all_brokers: bool = False,
+        client_metrics: str | None = None,
         set: Mapping[str, object] | None = None,
         delete: Collection[str] = (),
         append: Mapping[str, object] | None = None,
         subtract: Mapping[str, object] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Change settings of a topic, of one broker, or of all brokers: all the changes or none."""
+        """Change settings of a topic, of brokers, or of a subscription to metrics: all changes or none."""
         self._run(
             self._admin.alter_config(
                 topic,
                 broker=broker,
                 all_brokers=all_brokers,
+                client_metrics=client_metrics,
                 set=set,
                 delete=delete,
                 append=append,

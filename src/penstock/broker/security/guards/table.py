@@ -32,9 +32,13 @@ OPEN = frozenset(
         ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
     )
 )
-"""APIs that need no right. Delegation tokens belong to principals, and their handlers judge by these."""
+"""APIs that need no right. Settings say whose metrics are taken. Delegation tokens belong to principals, and
+their handlers judge by these.
+"""
 
 GUARDS: dict[int, Guard] = {
     ApiKey.PRODUCE: topics.guard_produce,

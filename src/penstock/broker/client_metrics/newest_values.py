@@ -1,0 +1,161 @@
+"""The newest values of metrics that clients have pushed: what tests and people look at.
+
+Values outlive the connection and the client, so that what the last push has brought can be read. Memory is
+bounded: of clients and of series the oldest go, and all of it is charged to `penstock.kept.state.bytes.max`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.broker.requests.kept_state import KeptState
+from penstock.telemetry.points import Kind, Labels, Point
+
+CLIENTS_MAX = 1000
+"""Clients whose values are kept."""
+
+SERIES_MAX = 2000
+"""Metrics with their labels that are kept of one client."""
+
+_CLIENT_BYTES = 1500
+_SERIES_BYTES = 500
+"""Memory of a client and of a series without their texts, estimated."""
+
+
+class Pusher(NamedTuple):
+    """A client that has pushed metrics. `client_instance_id` is text, as Kafka prints ids."""
+
+    client_instance_id: str
+    client_id: str
+    software_name: str
+    software_version: str
+    address: str
+
+
+class ClientMetric(NamedTuple):
+    """The newest value of one metric of one client.
+
+    `kind` is ``gauge`` or ``sum``; of sums `value` is the total since the client has begun, whether it has
+    pushed totals or differences. `labels` are those of the metric, `attributes` those of the client, such as
+    its ``group_id``. `time_ms` is when the broker received it. `is_last` says that the client has closed.
+    """
+
+    client_instance_id: str
+    client_id: str
+    software_name: str
+    software_version: str
+    address: str
+    name: str
+    labels: dict[str, str]
+    kind: str
+    value: float
+    time_ms: int
+    attributes: dict[str, str]
+    is_last: bool
+
+
+class _Series:
+    __slots__ = ("is_sum", "time_ms", "value")
+
+    def __init__(self) -> None:
+        self.is_sum = False
+        self.value = 0.0
+        self.time_ms = 0
+
+
+class _Client:
+    __slots__ = ("attributes", "is_last", "pusher", "series", "size_bytes")
+
+    def __init__(self, pusher: Pusher) -> None:
+        self.pusher = pusher
+        self.attributes: dict[str, str] = {}
+        self.series: dict[tuple[str, Labels], _Series] = {}
+        self.is_last = False
+        self.size_bytes = _CLIENT_BYTES + 2 * sum(map(len, pusher))
+
+
+class NewestValues:
+    """The values of all clients, within a budget."""
+
+    def __init__(self, kept: KeptState) -> None:
+        self._kept = kept
+        self._clients: dict[bytes, _Client] = {}
+        self.size_bytes = 0
+        kept.add("client metrics", lambda: self.size_bytes, self._drop_oldest)
+
+    def take(
+        self,
+        client_instance_id: bytes,
+        pusher: Pusher,
+        attributes: Mapping[str, str],
+        points: Iterable[Point],
+        now_ms: int,
+        *,
+        is_last: bool,
+    ) -> None:
+        """Take what a client has pushed."""
+        client = self._clients.pop(client_instance_id, None)
+        if client is None:
+            client = _Client(pusher)
+            self.size_bytes += client.size_bytes
+            while len(self._clients) >= CLIENTS_MAX:
+                self._drop_oldest()
+        client.pusher, client.is_last = pusher, is_last
+        self._clients[client_instance_id] = client
+        before = client.size_bytes
+        client.size_bytes += _texts_bytes(attributes.items()) - _texts_bytes(client.attributes.items())
+        client.attributes = dict(attributes)
+        for point in points:
+            _take_point(client, point, now_ms)
+        self.size_bytes += client.size_bytes - before
+        self._kept.has_room_for(0)  # gives up the oldest where there is too much
+
+    def rows(self) -> list[ClientMetric]:
+        """Every value, clients in the order of their last push, metrics by name."""
+        return [
+            ClientMetric(
+                *client.pusher,
+                name,
+                dict(labels),
+                "sum" if series.is_sum else "gauge",
+                series.value,
+                series.time_ms,
+                dict(client.attributes),
+                client.is_last,
+            )
+            for client in self._clients.values()
+            for (name, labels), series in sorted(client.series.items(), key=lambda item: item[0])
+        ]
+
+    def _drop_oldest(self) -> bool:
+        for client_instance_id, client in self._clients.items():
+            del self._clients[client_instance_id]
+            self.size_bytes -= client.size_bytes
+            return True
+        return False
+
+
+def _take_point(client: _Client, point: Point, now_ms: int) -> None:
+    key = (point.name, point.labels)
+    series = client.series.pop(key, None)
+    if series is None:
+        series = _Series()
+        client.size_bytes += _series_bytes(key)
+        if len(client.series) >= SERIES_MAX:
+            oldest = next(iter(client.series))
+            del client.series[oldest]
+            client.size_bytes -= _series_bytes(oldest)
+    client.series[key] = series
+    series.is_sum = point.kind is not Kind.GAUGE
+    series.value = series.value + point.value if point.kind is Kind.DELTA else point.value
+    series.time_ms = now_ms
+
+
+def _series_bytes(key: tuple[str, Labels]) -> int:
+    name, labels = key
+    return _SERIES_BYTES + len(name) + _texts_bytes(labels)
+
+
+def _texts_bytes(pairs: Iterable[tuple[str, str]]) -> int:
+    return sum(2 * (len(name) + len(value)) + 100 for name, value in pairs)

@@ -1,0 +1,27 @@
+"""The page ``/client-metrics`` of a broker: the newest values of clients as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from penstock.broker.client_metrics.newest_values import ClientMetric
+
+BYTES_MAX = 16 << 20
+"""The page ends with the client that would exceed it: those that have pushed last come first."""
+
+
+def as_json(rows: Iterable[ClientMetric]) -> str:
+    """An array of objects with the fields of `ClientMetric`. Values that JSON has no number for are null."""
+    lines = []
+    left = BYTES_MAX
+    for row in reversed(list(rows)):
+        fields = row._asdict()
+        if not -float("inf") < row.value < float("inf"):
+            fields["value"] = None
+        line = json.dumps(fields)
+        left -= len(line) + 2
+        if left < 0:
+            break
+        lines.append(line)
+    return "[" + ",\n".join(reversed(lines)) + "]\n"

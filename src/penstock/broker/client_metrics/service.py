@@ -1,0 +1,271 @@
+"""Clients that push metrics, as a broker sees them (KIP-714): subscriptions, the rules of pushing, values.
+
+The rules are those of Apache Kafka's ClientMetricsManager: a client asks what it is to push, is given an id
+of its own and one of its subscription, and pushes after every interval. What comes too early is
+THROTTLING_QUOTA_EXCEEDED (89); after the subscription has changed, the next push is UNKNOWN_SUBSCRIPTION_ID
+(117), upon which the client asks again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.client_metrics.newest_values import NewestValues, Pusher
+from penstock.broker.client_metrics.subscriptions import Asked, Subscription, asked_of, subscription_of
+from penstock.broker.requests.kept_state import KeptState
+from penstock.broker.requests.patterns import PatternError
+from penstock.common.logs import logger_named
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.uuid import ZERO_UUID, random_uuid, uuid_to_text
+
+if TYPE_CHECKING:
+    from penstock.telemetry.otlp import Pushed
+
+logger = logger_named("penstock.broker")
+
+INSTANCES_MAX = 16384
+"""Clients whose state is kept, as in Apache Kafka; the one that has been silent for longest goes."""
+
+EXPIRY_S = 60.0
+"""How long a silent client is known at least; three of its intervals, if that is longer."""
+
+EXPIRY_STEP_S = 10.0
+
+INSTANCE_BYTES = 1500
+"""Memory of one client's state, estimated."""
+
+_RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
+_CODECS = range(5)
+
+
+class Origin(NamedTuple):
+    """Where a request of a client comes from."""
+
+    client_id: str
+    software_name: str | None
+    software_version: str | None
+    address: str
+    port: int
+
+
+class Instance:
+    """One client: what it is asked for, and when its last requests came (seconds of the monotonic clock)."""
+
+    __slots__ = (
+        "asked",
+        "asked_at",
+        "error",
+        "expires_at",
+        "generation",
+        "is_terminating",
+        "origin",
+        "pushed_at",
+        "subscription_id",
+    )
+
+    def __init__(self, origin: Origin, asked: Asked, subscription_id: int, generation: int) -> None:
+        self.origin = origin
+        self.asked = asked
+        self.subscription_id = subscription_id
+        self.generation = generation
+        """Of the subscriptions that `asked` is of."""
+        self.asked_at = self.pushed_at = -inf
+        self.expires_at = inf
+        self.is_terminating = False
+        self.error = ErrorCode.NONE
+        """What the latest request was answered with."""
+
+
+class ClientMetrics:
+    """The state of one broker that takes metrics of clients.
+
+    `settings` returns what is set for subscriptions, by name, and `version` a number that changes whenever
+    that may have changed. `cpu_s` returns the CPU seconds that this thread has used.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Mapping[str, Mapping[str, str]]],
+        version: Callable[[], int],
+        kept: KeptState,
+        bytes_max: int,
+        cpu_s: Callable[[], float],
+    ) -> None:
+        self.bytes_max = bytes_max
+        """`telemetry.max.bytes`."""
+        self.values = NewestValues(kept)
+        self._settings = settings
+        self._version = version
+        self._cpu_s = cpu_s
+        self._seen_version: int | None = None
+        self._seen: dict[str, dict[str, str]] = {}
+        self._generation = 0
+        self._subscriptions: list[Subscription] = []
+        self._instances: OrderedDict[bytes, Instance] = OrderedDict()
+        self._expiring_at = -inf
+        kept.add("clients with metrics", lambda: INSTANCE_BYTES * len(self._instances), self._drop_idlest)
+        self._kept = kept
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, client_instance_id: bytes, origin: Origin, now: float
+    ) -> tuple[ErrorCode, bytes, Instance]:
+        """Answer what a client is to push: an error code, its id (made here if it has none) and its state.
+
+        THROTTLING_QUOTA_EXCEEDED (89): it asks before its interval is over.
+        """
+        if client_instance_id == ZERO_UUID:
+            client_instance_id = random_uuid()
+        instance = self._instance(client_instance_id, origin, now)
+        if now - max(instance.asked_at, instance.pushed_at) >= instance.asked.interval_ms / 1000:
+            instance.asked_at = now
+        elif instance.error not in (
+            ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ):
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED, client_instance_id, instance
+        instance.error = ErrorCode.NONE
+        return ErrorCode.NONE, client_instance_id, instance
+
+    def admit(
+        self,
+        client_instance_id: bytes,
+        origin: Origin,
+        now: float,
+        *,
+        subscription_id: int,
+        is_terminating: bool,
+        codec: int,
+        size: int,
+    ) -> ErrorCode:
+        """Judge a push by everything but its metrics.
+
+        INVALID_REQUEST (42): the id is none, or the client has said that the push before was its last.
+        THROTTLING_QUOTA_EXCEEDED (89): it comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the subscription is
+        another one now. UNSUPPORTED_COMPRESSION_TYPE (76); TELEMETRY_TOO_LARGE (118): more than `bytes_max`.
+        """
+        if client_instance_id in _RESERVED:
+            return ErrorCode.INVALID_REQUEST
+        instance = self._instance(client_instance_id, origin, now)
+        code = ErrorCode.NONE
+        if instance.is_terminating:
+            code = ErrorCode.INVALID_REQUEST
+        elif not self._is_due(instance, now) and not is_terminating:
+            code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        elif subscription_id != instance.subscription_id:
+            code = ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        elif codec not in _CODECS:
+            code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        elif size > self.bytes_max:
+            code = ErrorCode.TELEMETRY_TOO_LARGE
+        instance.error = code
+        instance.is_terminating = is_terminating
+        return code
+
+    def refuse(self, client_instance_id: bytes, code: ErrorCode) -> None:
+        """Note that a push that was admitted could not be read."""
+        instance = self._instances.get(client_instance_id)
+        if instance is not None:
+            instance.error = code
+
+    def take(
+        self, client_instance_id: bytes, origin: Origin, pushed: Pushed, now_ms: int, *, is_terminating: bool
+    ) -> None:
+        """Take the metrics of a push that was admitted. `now_ms` is the time of day."""
+        pusher = Pusher(
+            uuid_to_text(client_instance_id),
+            origin.client_id,
+            origin.software_name or "",
+            origin.software_version or "",
+            origin.address,
+        )
+        self.values.take(
+            client_instance_id, pusher, pushed.attributes, pushed.points, now_ms, is_last=is_terminating
+        )
+
+    @staticmethod
+    def _is_due(instance: Instance, now: float) -> bool:
+        """Whether a push may come now; if so, note that it has.
+
+        The first one after a question may come at any time: clients spread it over half to one and a half of
+        the interval.
+        """
+        is_due = instance.asked_at > instance.pushed_at
+        is_due = is_due or now - instance.pushed_at >= instance.asked.interval_ms / 1000
+        if is_due:
+            instance.pushed_at = now
+        return is_due
+
+    # --- clients -----------------------------------------------------------------------------------------
+
+    def drop(self, client_instance_id: bytes) -> None:
+        """The connection of a client has ended. What it has pushed stays."""
+        self._instances.pop(client_instance_id, None)
+
+    def expire(self, now: float) -> None:
+        """Drop the state of clients that have been silent for too long. Called once a second."""
+        if now < self._expiring_at:
+            return
+        self._expiring_at = now + EXPIRY_STEP_S
+        for key in [key for key, each in self._instances.items() if each.expires_at <= now]:
+            del self._instances[key]
+
+    def _instance(self, client_instance_id: bytes, origin: Origin, now: float) -> Instance:
+        """The state of a client; made anew where it is not known, or the subscriptions have changed."""
+        self._renew_subscriptions()
+        instance = self._instances.get(client_instance_id)
+        if instance is None or instance.generation != self._generation:
+            if instance is None:
+                if len(self._instances) >= INSTANCES_MAX:
+                    self._drop_idlest()
+                self._kept.has_room_for(INSTANCE_BYTES)
+            else:
+                origin = instance.origin
+            instance = self._new_instance(client_instance_id, origin)
+            self._instances[client_instance_id] = instance
+        self._instances.move_to_end(client_instance_id)
+        instance.expires_at = now + max(EXPIRY_S, 3 * instance.asked.interval_ms / 1000)
+        return instance
+
+    def _new_instance(self, client_instance_id: bytes, origin: Origin) -> Instance:
+        client = {
+            "client_instance_id": uuid_to_text(client_instance_id),
+            "client_id": origin.client_id,
+            "client_software_name": origin.software_name,
+            "client_software_version": origin.software_version,
+            "client_source_address": origin.address,
+            "client_source_port": str(origin.port),
+        }
+        asked = asked_of(client, self._subscriptions, self._cpu_s)
+        return Instance(origin, asked, asked.subscription_id(client_instance_id), self._generation)
+
+    def _renew_subscriptions(self) -> None:
+        version = self._version()
+        if version == self._seen_version:
+            return
+        self._seen_version = version
+        settings = {name: dict(texts) for name, texts in self._settings().items()}
+        if settings == self._seen:
+            return
+        self._seen = settings
+        self._generation += 1
+        self._subscriptions = []
+        for name, texts in settings.items():
+            try:
+                self._subscriptions.append(subscription_of(texts))
+            except PatternError as error:
+                logger.warning(
+                    "client metrics %s chooses no client: 'match' has an expression that cannot be used: %s",
+                    name,
+                    error,
+                )
+
+    def _drop_idlest(self) -> bool:
+        if not self._instances:
+            return False
+        self._instances.popitem(last=False)
+        return True

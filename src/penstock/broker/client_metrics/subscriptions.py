@@ -1,0 +1,88 @@
+"""Subscriptions to metrics of clients: which clients are to push which metrics how often (KIP-714).
+
+They are settings of resources of type 16, CLIENT_METRICS, and hold for every client that matches.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.broker.requests.patterns import compile_pattern
+
+INTERVAL_MS = 300_000
+"""`interval.ms` where it is not set, and how often a client that nothing is asked of looks again."""
+
+EVERY_METRIC = "*"
+
+COMPARED_CHARACTERS_MAX = 255
+"""Longer attributes of clients match no expression: comparing takes time with their length."""
+
+MATCHING_CPU_S = 0.02
+"""CPU time for comparing one client with all subscriptions; those that are not reached do not hold for it."""
+
+
+class Subscription(NamedTuple):
+    """One subscription. `matches` has a function for each attribute of a client that must match."""
+
+    metrics: frozenset[str]
+    interval_ms: int
+    matches: Mapping[str, Callable[[str], bool]]
+
+
+class Asked(NamedTuple):
+    """What one client is asked for, by all subscriptions together. `metrics` are beginnings of names."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+
+    def subscription_id(self, client_instance_id: bytes) -> int:
+        """The id of that for one client, 32 bits with a sign: another one whenever something differs."""
+        text = f"{','.join(self.metrics)};{self.interval_ms}"
+        mixed = zlib.crc32(text.encode()) ^ zlib.crc32(client_instance_id)
+        return mixed - (1 << 32) if mixed >> 31 else mixed
+
+
+def subscription_of(settings: Mapping[str, str]) -> Subscription:
+    """The subscription that settings describe.
+
+    Raises:
+        PatternError: `match` has an expression that is not taken here. Directories that others have written
+            may have expressions of Java.
+    """
+    matches: dict[str, Callable[[str], bool]] = {}
+    for item in _items(settings.get("match", "")):
+        name, _, pattern = item.partition("=")
+        matches[name.strip()] = compile_pattern(pattern.strip())
+    interval_ms = int(settings.get("interval.ms", INTERVAL_MS))
+    return Subscription(frozenset(_items(settings.get("metrics", ""))), interval_ms, matches)
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def asked_of(
+    client: Mapping[str, str | None], subscriptions: Iterable[Subscription], cpu_s: Callable[[], float]
+) -> Asked:
+    """What a client with these attributes is asked for.
+
+    `cpu_s` returns the CPU seconds that this thread has used: the comparisons end after `MATCHING_CPU_S`.
+    """
+    metrics: set[str] = set()
+    interval_ms = INTERVAL_MS
+    end_s = cpu_s() + MATCHING_CPU_S
+    for subscription in subscriptions:
+        if subscription.matches and cpu_s() > end_s:
+            break
+        if all(_is_match(matches, client.get(name)) for name, matches in subscription.matches.items()):
+            metrics |= subscription.metrics
+            interval_ms = min(interval_ms, subscription.interval_ms)
+    if EVERY_METRIC in metrics:
+        metrics = {EVERY_METRIC}
+    return Asked(tuple(sorted(metrics)), interval_ms)
+
+
+def _is_match(matches: Callable[[str], bool], value: str | None) -> bool:
+    return value is not None and len(value) <= COMPARED_CHARACTERS_MAX and matches(value)

@@ -1,0 +1,82 @@
+"""GetTelemetrySubscriptions (71): which metrics a client is to push, how often and how (KIP-714)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.client_metrics.service import Origin
+from penstock.broker.context import Context, Parts
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
+from penstock.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
+from penstock.records.compression.codecs import Codec
+
+if TYPE_CHECKING:
+    from penstock.broker.client_metrics.service import ClientMetrics
+
+COMPRESSIONS = [int(codec) for codec in (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)]
+"""What is preferred first, in Apache Kafka's order."""
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    client_metrics: ClientMetrics | None
+
+
+class PushingConnection:
+    """The client of a connection; its state ends with the connection."""
+
+    def __init__(self, service: ClientMetrics, client_instance_id: bytes) -> None:
+        self._service = service
+        self.client_instance_id = client_instance_id
+
+    def close(self) -> None:
+        self._service.drop(self.client_instance_id)
+
+
+def get_telemetry_subscriptions(
+    request: GetTelemetrySubscriptionsRequest, context: Context[Needs]
+) -> GetTelemetrySubscriptionsResponse:
+    """Answer with what the subscriptions that match the client ask for; a client without an id gets one."""
+    service = context.node.client_metrics
+    if service is None:
+        return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    code, client_instance_id, instance = service.subscribe(
+        bytes(request.client_instance_id), origin_of(context), context.now
+    )
+    keep_with_connection(context, service, client_instance_id)
+    if code:
+        return GetTelemetrySubscriptionsResponse(error_code=code)
+    context.begin_claims()
+    context.claim(sum(4 + len(name) for name in instance.asked.metrics))
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=client_instance_id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=COMPRESSIONS,
+        push_interval_ms=instance.asked.interval_ms,
+        telemetry_max_bytes=service.bytes_max,
+        delta_temporality=True,
+        requested_metrics=list(instance.asked.metrics),
+    )
+
+
+def origin_of(context: Context[Any]) -> Origin:
+    """Where the request at work comes from."""
+    session = context.session
+    return Origin(
+        session.client_id or "",
+        session.software_name,
+        session.software_version,
+        session.client_address,
+        session.client_port,
+    )
+
+
+def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
+    """Have the state of a client end with this connection."""
+    known = context.session.resource(PushingConnection)
+    if known is None:
+        context.session.keep(PushingConnection(service, client_instance_id))
+    else:
+        known.client_instance_id = client_instance_id

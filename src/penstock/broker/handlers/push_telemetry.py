@@ -1,0 +1,105 @@
+"""PushTelemetry (72): metrics of a client (KIP-714)."""
+
+from __future__ import annotations
+
+from logging import WARNING
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context
+from penstock.broker.handlers.get_telemetry_subscriptions import keep_with_connection, origin_of
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.side_thread import UsesSideThread, answer_later
+from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.push_telemetry_request import PushTelemetryRequest
+from penstock.protocol.messages.push_telemetry_response import PushTelemetryResponse
+from penstock.records.compression.codecs import decompress
+from penstock.telemetry.otlp import Pushed, read_metrics
+from penstock.telemetry.protobuf import ProtobufError, TooManyFieldsError
+
+if TYPE_CHECKING:
+    from penstock.broker.client_metrics.service import ClientMetrics
+    from penstock.common.failures import LimitedLog
+
+INLINE_BYTES = 4096
+"""Metrics up to this size, as sent, are read on the event loop: some milliseconds. Others are in a thread."""
+
+
+class Needs(UsesSideThread, Protocol):
+    """The parts of a broker that this API works on."""
+
+    client_metrics: ClientMetrics | None
+    limited_log: LimitedLog
+
+
+class _Reading:
+    """What comes out of a push: metrics, or the error it is answered with, and why."""
+
+    def __init__(self, codec: int, data: bytes, bytes_max: int) -> None:
+        self._codec = codec
+        self._data = data
+        self._bytes_max = bytes_max
+        self.pushed: Pushed | None = None
+        self.code = ErrorCode.NONE
+        self.reason = ""
+
+    def read(self) -> None:
+        """Unpack and read. Runs in any thread."""
+        from penstock.common.thread_pause import pause
+
+        try:
+            data = bytes(decompress(self._codec, self._data, self._bytes_max))
+            self.pushed = read_metrics(data, between=pause if len(data) > INLINE_BYTES else None)
+        except (UnpackLimitError, TooManyFieldsError) as error:
+            self.code, self.reason = ErrorCode.TELEMETRY_TOO_LARGE, str(error)
+        except (CorruptRecordError, ProtobufError) as error:
+            self.code, self.reason = ErrorCode.INVALID_RECORD, str(error)
+
+
+def push_telemetry(request: PushTelemetryRequest, context: Context[Needs]) -> PushTelemetryResponse | Wait:
+    """Keep the newest values of what a client has pushed."""
+    service = context.node.client_metrics
+    if service is None:
+        return PushTelemetryResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    client_instance_id = bytes(request.client_instance_id)
+    origin = origin_of(context)
+    code = service.admit(
+        client_instance_id,
+        origin,
+        context.now,
+        subscription_id=request.subscription_id,
+        is_terminating=request.terminating,
+        codec=request.compression_type,
+        size=len(request.metrics),
+    )
+    keep_with_connection(context, service, client_instance_id)
+    if code:
+        return PushTelemetryResponse(error_code=code)
+    now_ms = context.now_ms
+    is_terminating = request.terminating
+    reading = _Reading(request.compression_type, bytes(request.metrics), service.bytes_max)
+
+    def answer() -> PushTelemetryResponse:
+        if reading.pushed is not None:
+            service.take(client_instance_id, origin, reading.pushed, now_ms, is_terminating=is_terminating)
+        else:
+            service.refuse(client_instance_id, reading.code)
+            context.node.limited_log.write(
+                WARNING,
+                "metrics of clients",
+                "metrics of client %r at %s are not taken: %s",
+                origin.client_id,
+                origin.address,
+                reading.reason,
+            )
+        return PushTelemetryResponse(error_code=reading.code)
+
+    size = len(request.metrics)
+    thread = context.node.side_thread() if size > INLINE_BYTES else None
+    if thread is None:
+        reading.read()
+        return answer()
+    if not thread.has_room(size):
+        return PushTelemetryResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    waiting: Wait = answer_later(context, reading.read, size, answer)
+    return waiting
