@@ -103,6 +103,23 @@ def test_blocks_that_are_not_run_are_programs_all_the_same(path: Path) -> None:
             assert done.returncode == 0, f"{path.name}:{line}: {done.stderr}"
 
 
+TABLES = re.compile(r"\b(read|scan|write)_(topic|log)\b|\b(send|poll)_arrow\b|\bimport pyarrow\b")
+WITH_ARROW = re.compile(r"\[(arrow|spark|delta|iceberg)\]")
+"""Extras with which pyarrow and numpy come."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if path.parent.name == "how-to" or path.name in ("README.md", "tutorial.md")],
+)
+def test_a_page_whose_blocks_need_arrow_names_an_extra_that_has_it(path: Path) -> None:
+    code = "".join(code for info, code, _ in blocks(path) if info.startswith("python"))
+    if TABLES.search(code):
+        assert WITH_ARROW.search(path.read_text(encoding="utf-8")), (
+            f"{path.name}: blocks read or write tables, and nothing says that this needs penstock[arrow]"
+        )
+
+
 def runnable() -> list[object]:
     marked = []
     for path in FILES:
