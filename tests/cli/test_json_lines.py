@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -104,3 +106,20 @@ def test_many_records_are_printed_as_few_are(words: str, monkeypatch: pytest.Mon
             output.flush()
             printed.append(sorted(output.buffer.getvalue().splitlines()))  # type: ignore[attr-defined]
         assert printed[0] == printed[1] != []
+
+
+def test_a_few_records_load_no_kernels_and_are_the_same(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with Broker(num_partitions=1) as broker:
+        with Producer(broker.bootstrap_servers, linger_ms=50) as producer:
+            for _ in range(200):
+                producer.send("t", b"v" * 1_000, timestamp=1)
+        words = ["-b", broker.bootstrap_servers, "-t", "t", "-e", "-q", "-J"]
+        program = f"""
+import sys
+from penstock.cli import main
+assert main({["consume", *words, "-c", "150"]}) == 0
+sys.exit("numpy" in sys.modules)
+"""
+        few = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
+        assert main(["consume", *words]) == 0
+    assert few.splitlines() == capfdbinary.readouterr().out.splitlines()[:150]

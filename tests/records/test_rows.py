@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -133,3 +136,19 @@ def test_damage(way: str) -> None:
 def test_rows_need_every_column() -> None:
     with pytest.raises(ValueError, match="every column"):
         rows_of(decode_columns([b""], columns=["key"]), "t", 0)
+
+
+def test_few_rows_of_a_large_batch_load_no_kernels() -> None:
+    program = """
+import sys
+from penstock.records.batch import encode_batch
+from penstock.records.rows import LOAD_FROM_BYTES, decode_rows, few_rows
+batch = encode_batch([(None, b"v" * 1_000, [], 0)] * 100)
+assert len(batch) > LOAD_FROM_BYTES
+with few_rows():
+    assert len(decode_rows(batch, "t", 0)[0]) == 100
+assert "numpy" not in sys.modules
+assert len(decode_rows(batch, "t", 0)[0]) == 100
+assert "numpy" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"PENSTOCK_NO_JIT": "1"})

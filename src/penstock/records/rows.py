@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise, repeat
@@ -32,6 +33,8 @@ COMPILED_FROM_BYTES = 8 * 1024
 
 LOAD_FROM_BYTES = 64 * 1024
 """From this size on they are worth loading, half a second once: clients that fetch so much fetch more."""
+
+_loads_kernels = True
 
 CHUNK_ROWS = 16_384
 """Records that exist as objects at a time, some 7 MB without keys and values."""
@@ -108,7 +111,11 @@ def iter_rows(
         UnpackLimitError: a compressed batch holds more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
-    if view.nbytes >= (COMPILED_FROM_BYTES if _DECODE in sys.modules else LOAD_FROM_BYTES) and has_kernels():
+    if _DECODE in sys.modules:
+        is_large = view.nbytes >= COMPILED_FROM_BYTES
+    else:
+        is_large = view.nbytes >= LOAD_FROM_BYTES and _loads_kernels
+    if is_large and has_kernels():
         yield from _from_columns(
             view,
             topic,
@@ -189,6 +196,20 @@ def iter_rows(
             offset = first if magic == 2 else last
             raise UnpackLimitError(f"the compressed batch at offset {offset}: {error}") from None
     yield rows, min(next_offset, end_offset)
+
+
+@contextmanager
+def few_rows() -> Iterator[None]:
+    """Have kernels that are not loaded yet stay so, in all threads, while the block runs.
+
+    For programs that read a few records of large batches and end.
+    """
+    global _loads_kernels
+    before, _loads_kernels = _loads_kernels, False
+    try:
+        yield
+    finally:
+        _loads_kernels = before
 
 
 @cache
