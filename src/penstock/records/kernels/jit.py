@@ -14,6 +14,7 @@ which would cost more than all their work. The same small function with an `arra
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 from contextlib import suppress
@@ -41,10 +42,16 @@ def _numba() -> Any:
     """Return the numba module, or None where kernels run uncompiled."""
     if os.environ.get("PENSTOCK_NO_JIT", "0") not in ("", "0"):
         return None
+    # It makes objects that stay: to look for garbage among them meanwhile is a sixth of what loading takes.
+    is_collecting = gc.isenabled()
+    gc.disable()
     try:
         import numba
     except ImportError:
         return None
+    finally:
+        if is_collecting:
+            gc.enable()
     return numba
 
 
