@@ -14,9 +14,10 @@ ABOUT_THIS_BROKER = {
     "advertised.listeners", "broker.id", "controller.listener.names", "controller.quorum.voters", "log.dir",
     "group.initial.rebalance.delay.ms", "listener.security.protocol.map", "listeners", "log.dirs", "node.id",
     "num.io.threads", "num.network.threads", "offsets.topic.num.partitions",
-    "offsets.topic.replication.factor", "process.roles", "share.coordinator.state.topic.min.isr",
-    "share.coordinator.state.topic.replication.factor", "transaction.state.log.min.isr",
-    "transaction.state.log.num.partitions", "transaction.state.log.replication.factor",
+    "offsets.topic.replication.factor", "process.roles", "replica.fetch.backoff.ms",
+    "share.coordinator.state.topic.min.isr", "share.coordinator.state.topic.replication.factor",
+    "transaction.state.log.min.isr", "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
 }  # fmt: skip
 """What the test sets in server.properties, and where a broker is."""
 

@@ -16,6 +16,7 @@ from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.replication.answers import Answers
 from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.coordinators import MemberNode
+from penstock.broker.replication.fetcher import FetchSettings
 from penstock.broker.replication.gate import RACK_AWARE, Gate
 from penstock.broker.replication.local_transport import LocalTransport
 from penstock.broker.replication.member import Member
@@ -293,6 +294,7 @@ class ClusterNode:
             incarnation=self._lives,
             rack=self.rack,
             saved=self._saved,
+            fetching=FetchSettings.of(config),
         )
         authority = _Authority(self.id, shared, member)
         records, next_batch = shared.quorum.everything()

@@ -236,6 +236,17 @@ class BrokerSettings(TypedDict, total=False):
     queued_max_request_bytes: int
     """Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no
     limit. Default: 134217728."""
+    replica_fetch_backoff_ms: int
+    """In a cluster: how long a follower leaves a partition alone after an error. Kafka's default is
+    1000. Default: 100."""
+    replica_fetch_max_bytes: int
+    """In a cluster: most bytes of one partition that a follower asks for at once. Default: 1048576."""
+    replica_fetch_min_bytes: int
+    """In a cluster: for how many bytes the leader keeps a follower's fetch waiting. Default: 1."""
+    replica_fetch_response_max_bytes: int
+    """In a cluster: most bytes of all partitions that a follower asks for at once. Default: 10485760."""
+    replica_fetch_wait_max_ms: int
+    """In a cluster: how long the leader keeps a follower's fetch waiting. Default: 500."""
     replica_lag_time_max_ms: int
     """In a cluster: after how long a follower that has not all records leaves the in-sync replicas.
     Default: 30000."""

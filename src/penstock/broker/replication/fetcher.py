@@ -16,26 +16,41 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
 if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
     from penstock.broker.replication.partition import ReplicatedPartition
     from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
 logger = logger_named("penstock.broker")
 
-WAIT_MS = 500
-"""`replica.fetch.wait.max.ms`: how long a leader keeps a fetch that finds nothing."""
+PATIENCE_S = 1.5
+"""How long an answer is waited for, beyond the time that the leader may keep the request. Kafka waits 30 s
+(`replica.socket.timeout.ms`) on a connection, which ends visibly; a message within a process may be lost
+without a sign."""
 
-PARTITION_BYTES = 1 << 20
-"""`replica.fetch.max.bytes`."""
 
-RESPONSE_BYTES = 10 << 20
-"""`replica.fetch.response.max.bytes`."""
+class FetchSettings(NamedTuple):
+    """What a follower asks for, by the settings `replica.fetch.*` of its broker."""
 
-BACKOFF_S = 0.1
-"""How long a partition is left alone after an error. What mends most errors, metadata, ends it at once."""
+    wait_max_ms: int = 500
+    """How long a leader keeps a fetch that finds less than `min_bytes`."""
+    min_bytes: int = 1
+    max_bytes: int = 1 << 20
+    """The most bytes of one partition in an answer. A batch that is larger comes alone."""
+    response_max_bytes: int = 10 << 20
+    """The most bytes of all partitions in an answer, with the same exception."""
+    backoff_s: float = 0.1
+    """How long a partition is left alone after an error. Metadata, which mend most errors, end it at once."""
 
-PATIENCE_S = 2.0
-"""How long an answer is waited for. Kafka waits 30 s (`replica.socket.timeout.ms`) on a connection, which
-ends visibly; a message within a process may be lost without a sign."""
+    @classmethod
+    def of(cls, config: BrokerConfig) -> FetchSettings:
+        """Return the settings of a broker."""
+        return cls(
+            config.integer("replica.fetch.wait.max.ms"),
+            config.integer("replica.fetch.min.bytes"),
+            config.integer("replica.fetch.max.bytes"),
+            config.integer("replica.fetch.response.max.bytes"),
+            config.integer("replica.fetch.backoff.ms") / 1000,
+        )
 
 
 class _Asked(NamedTuple):
@@ -47,9 +62,11 @@ class _Asked(NamedTuple):
 class Fetcher:
     """The partitions that one node follows from one leader."""
 
-    def __init__(self, node_id: int, leader: int) -> None:
+    def __init__(self, node_id: int, leader: int, settings: FetchSettings) -> None:
         self._node_id = node_id
         self.leader = leader
+        self._settings = settings
+        self._patience_s = settings.wait_max_ms / 1000 + PATIENCE_S
         self.not_before: dict[ReplicatedPartition, float] = {}
         """The partitions, and when each may be asked for again."""
         self._asked: dict[tuple[bytes, int], _Asked] = {}
@@ -67,7 +84,7 @@ class Fetcher:
 
     def is_busy(self, now_s: float) -> bool:
         """Whether an answer is still being waited for."""
-        return self._asked_at is not None and now_s - self._asked_at < PATIENCE_S
+        return self._asked_at is not None and now_s - self._asked_at < self._patience_s
 
     def request(self, broker_epoch: int, now_s: float) -> FetchRequest | None:
         """Return what to ask now; None where there is nothing. An older request counts as lost."""
@@ -81,7 +98,7 @@ class Fetcher:
                 start_offset = partition.log_start_offset
             except PenstockError as error:
                 logger.error("%s cannot be followed: %s", partition, error)
-                self.not_before[partition] = now_s + BACKOFF_S
+                self.not_before[partition] = now_s + self._settings.backoff_s
                 continue
             topic = topics.get(partition.topic_id)
             if topic is None:
@@ -95,7 +112,7 @@ class Fetcher:
                     fetch_offset=offset,
                     last_fetched_epoch=epoch,
                     log_start_offset=start_offset,
-                    partition_max_bytes=PARTITION_BYTES,
+                    partition_max_bytes=self._settings.max_bytes,
                 )
             )
             asked = _Asked(partition, partition.leader_epoch, offset)
@@ -108,9 +125,9 @@ class Fetcher:
         return FetchRequest(
             replica_id=self._node_id,
             replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
-            max_wait_ms=WAIT_MS,
-            min_bytes=1,
-            max_bytes=RESPONSE_BYTES,
+            max_wait_ms=self._settings.wait_max_ms,
+            min_bytes=self._settings.min_bytes,
+            max_bytes=self._settings.response_max_bytes,
             topics=list(topics.values()),
         )
 
@@ -166,14 +183,14 @@ class Fetcher:
 
     def _leave_alone(self, partition: ReplicatedPartition, now_s: float) -> None:
         if partition in self.not_before:
-            self.not_before[partition] = now_s + BACKOFF_S
+            self.not_before[partition] = now_s + self._settings.backoff_s
 
     def next_turn(self) -> float | None:
         """When something can be asked again, or the answer has been waited for long enough; None for
         never.
         """
         if self._asked_at is not None:
-            return self._asked_at + PATIENCE_S
+            return self._asked_at + self._patience_s
         return min(self.not_before.values(), default=None)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
-from penstock.broker.replication.fetcher import Fetcher
+from penstock.broker.replication.fetcher import Fetcher, FetchSettings
 from penstock.broker.replication.messages import (
     CONTROLLER,
     Batch,
@@ -76,7 +76,8 @@ class Member:
     """The membership of one node, from one start to its end.
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
-    high watermarks from before the start, by topic and number of the partition.
+    high watermarks from before the start, by topic and number of the partition; `fetching` says what it asks
+    leaders for.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Member:
         incarnation: int,
         rack: str | None = None,
         saved: dict[tuple[str, int], int] | None = None,
+        fetching: FetchSettings | None = None,
     ) -> None:
         self.node_id = node_id
         self.rack = rack
@@ -111,6 +113,7 @@ class Member:
         self._transport = transport
         self._clock = clock
         self._heartbeat_s = heartbeat_s
+        self._fetching = fetching or FetchSettings()
         self._incarnation = incarnation
         self._endpoints: dict[str, tuple[str, int]] = {}
         self._node: Parts
@@ -295,7 +298,7 @@ class Member:
         leader = partition.leader
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(self.node_id, leader)
+            fetcher = self._fetchers[leader] = Fetcher(self.node_id, leader, self._fetching)
         fetcher.add(partition)
         self._followed[partition] = leader
 

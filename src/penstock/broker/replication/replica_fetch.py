@@ -67,7 +67,8 @@ def serve(
     if reader.found_bytes < request.min_bytes and not reader.has_news and request.max_wait_ms > 0 and arrives:
         deadline = node.monotonic() + request.max_wait_ms / 1000
         keys = reader.keys
-        return Wait(keys, deadline, 1, lambda: serve(request, version, node, arrives=False))
+        missing = request.min_bytes - reader.found_bytes
+        return Wait(keys, deadline, missing, lambda: serve(request, version, node, arrives=False))
     return FetchResponse(responses=responses)
 
 

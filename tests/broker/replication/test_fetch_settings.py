@@ -1,0 +1,110 @@
+"""What a follower asks its leader for, by the settings `replica.fetch.*`."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from broker.replication.test_cluster import TOPIC, fetched, produce, topic_id, until
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.replication.fetcher import PATIENCE_S, Fetcher, FetchSettings
+from penstock.broker.replication.member import IN_MEMORY_VERSION
+from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.replica_fetch import serve
+from penstock.broker.requests.purgatory import Wait
+from penstock.errors import ConfigError
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from penstock.testing import KafkaCluster
+
+NAMES = {
+    "replica.fetch.wait.max.ms": 250,
+    "replica.fetch.min.bytes": 2,
+    "replica.fetch.max.bytes": 3,
+    "replica.fetch.response.max.bytes": 4,
+    "replica.fetch.backoff.ms": 5000,
+}
+
+
+class Followed:
+    """A partition as a fetcher sees it."""
+
+    topic, topic_id, index, leader_epoch = TOPIC, bytes(16), 0, 7
+    fetch_position, log_start_offset = (11, 6), 3
+
+
+def test_each_setting_says_what_is_asked() -> None:
+    config = BrokerConfig({name: str(value) for name, value in NAMES.items()})
+    fetcher = Fetcher(2, 1, FetchSettings.of(config))
+    fetcher.add(cast(ReplicatedPartition, Followed()))
+    asked = fetcher.request(9, now_s=10.0)
+    assert asked is not None
+    (partition,) = asked.topics[0].partitions
+    assert (asked.max_wait_ms, asked.min_bytes, asked.max_bytes) == (250, 2, 4)
+    assert partition.partition_max_bytes == 3
+    assert fetcher.next_turn() == 10.0 + 0.25 + PATIENCE_S
+    assert fetcher.is_busy(11.7)
+    assert not fetcher.is_busy(11.8)
+    fetcher.failed(now_s=12.0)
+    assert fetcher.next_turn() == 12.0 + 5.0
+
+
+def test_without_settings_they_are_kafkas_but_for_the_pause_after_an_error() -> None:
+    assert FetchSettings.of(BrokerConfig({})) == FetchSettings() == (500, 1, 1 << 20, 10 << 20, 0.1)
+
+
+@pytest.mark.parametrize("name", ["replica.fetch.wait.max.ms", "replica.fetch.min.bytes"])
+def test_a_fetch_that_could_never_wait_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        BrokerConfig({name: "0"})
+
+
+def test_a_follower_with_a_small_limit_copies_batch_by_batch() -> None:
+    asked: list[int] = []
+    with KafkaCluster(2, replica_fetch_max_bytes=1) as cluster:
+        cluster.create_topic(TOPIC, replicas=[[1, 2]])
+        cluster.freeze_follower(2)
+        for _ in range(3):
+            assert produce(cluster, 1, acks=1).error_code == 0
+        transport = cluster._shared.transport
+        send = transport.send
+
+        def watched(source: int, target: int, message: Any, answered: Any) -> None:
+            if isinstance(message, FetchRequest) and source == 2:
+                asked.extend(each.partitions[0].fetch_offset for each in message.topics)
+            send(source, target, message, answered)
+
+        cluster._call(lambda: setattr(transport, "send", watched))
+        cluster.thaw_follower(2)
+        until(lambda: bool(asked) and asked[-1] == 3)
+        until(lambda: bool(fetched(cluster, 1, 2).records))
+    assert sorted(set(asked)) == [0, 1, 2, 3], "each answer had one batch"
+
+
+def test_a_leader_keeps_a_fetch_until_it_has_what_the_follower_waits_for() -> None:
+    with KafkaCluster(2) as cluster:
+        cluster.create_topic(TOPIC, replicas=[[1, 2]])
+        cluster.freeze_follower(2)
+        request = FetchRequest(
+            max_wait_ms=5000,
+            min_bytes=1000,
+            max_bytes=1 << 20,
+            replica_id=2,
+            replica_state=ReplicaState(replica_id=2, replica_epoch=-1),
+            topics=[
+                FetchTopic(
+                    topic_id=topic_id(cluster),
+                    partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)],
+                )
+            ],
+        )
+        member = cluster._shared.nodes[1].member
+        waits = cluster._call(lambda: serve(request, IN_MEMORY_VERSION, member))
+        assert isinstance(waits, Wait)
+        assert waits.amount == 1000
+        assert produce(cluster, 1, acks=1).error_code == 0
+        nearer = cluster._call(lambda: serve(request, IN_MEMORY_VERSION, member))
+        assert isinstance(nearer, Wait)
+        assert 0 < nearer.amount < 1000
+        answer = cluster._call(waits.answer)
+        assert answer.responses[0].partitions[0].records, "when time is up, it has what there is"
