@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from penstock import Consumer, Producer, Record, TopicPartition, read_topic
+from penstock import Admin, Consumer, Producer, Record, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncConsumer, AsyncProducer
 from penstock.cloudevents import Event
 from penstock.errors import ConfigError, DeserializationError, EncodeError, SerializationError
@@ -172,6 +173,72 @@ def test_other_partitions_go_on(servers: str, new_topic: NewTopic) -> None:
                 refused.append(error.record.partition)
         assert [record.value for record in seen] == [1, 2]
         assert refused == [0]
+
+
+@pytest.mark.parametrize("calls", ["poll", "iterate"])
+def test_one_record_of_a_thousand_that_cannot_be_read_costs_no_other(
+    servers: str, new_topic: NewTopic, calls: str
+) -> None:
+    topic, count, each = new_topic(2), 3_000, 1_000
+    columns = {"value": [b"{" if n % each == 7 else b"%d" % n for n in range(count)]}
+    columns["partition"] = [n % 2 for n in range(count)]  # type: ignore[misc]
+    write_topic(pa.table(columns), topic, servers)
+    seen: list[object] = []
+    refused: list[tuple[int, int]] = []
+    settings: dict[str, Any] = {"group_id": topic, "auto_offset_reset": "earliest"}
+    with Consumer(servers, value_deserializer=json.loads, **settings) as consumer:
+        consumer.subscribe([topic])
+        while len(seen) + len(refused) < count:
+            try:
+                if calls == "poll":
+                    seen += [record.value for record in consumer.poll(10_000)]
+                else:
+                    for record in consumer:
+                        seen.append(record.value)
+                        if len(seen) + len(refused) == count:
+                            break
+            except DeserializationError as error:
+                refused.append((error.record.partition, error.record.offset))
+                consumer.commit()
+        consumer.commit()
+        assert consumer.poll(50) == []
+    assert sorted(refused) == [(1, offset) for offset in (3, 503, 1003)]
+    assert sorted(seen) == [n for n in range(count) if n % each != 7]  # type: ignore[type-var]
+    with Admin(servers) as admin:
+        offsets = admin.list_group_offsets(topic)
+    assert sum(found.offset for found in offsets.values()) == count
+
+
+@pytest.mark.parametrize("calls", ["poll", "iterate"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
+def test_a_record_amid_which_the_program_is_stopped_comes_again(
+    servers: str, new_topic: NewTopic, calls: str, error: BaseException
+) -> None:
+    topic = new_topic()
+    written(servers, topic, b"0", b"1", b"2")
+    stops = [error]
+
+    def read(value: bytes) -> int:
+        if value == b"1" and stops:
+            raise stops.pop()
+        return int(value)
+
+    with Consumer(servers, value_deserializer=read) as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.seek_to_beginning()
+        seen: list[int | None] = []
+        while len(seen) < 3:
+            try:
+                if calls == "poll":
+                    seen += [record.value for record in consumer.poll(10_000)]
+                else:
+                    for record in consumer:
+                        seen.append(record.value)
+                        if len(seen) == 3:
+                            break
+            except type(error):
+                continue
+        assert seen == [0, 1, 2]
 
 
 @pytest.mark.parametrize("calls", ["poll", "iterate"])

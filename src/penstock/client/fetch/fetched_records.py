@@ -294,7 +294,16 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
                 record: Any = reading.rows[reading.index]
                 reading.index += 1
                 self._positions[tp] = reading.position
-                yield record if deserialize is None else deserialize(record)
+                if deserialize is not None:
+                    try:
+                        record = deserialize(record)
+                    except DeserializationError:
+                        raise
+                    except BaseException:  # Ctrl-C: this record comes again
+                        reading.index -= 1
+                        self._positions[tp] = reading.position
+                        raise
+                yield record
                 if self.needs_attention:
                     return
 
