@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from broker.bench_node import ask
 from broker.transactions.broker_bench import BrokerBench
+from penstock.common.failures import LINES_MAX
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
 A, B, C = ("t", 0), ("t", 1), ("out", 2)
 
@@ -321,3 +329,17 @@ def test_nothing_of_transactions_is_loaded_by_others() -> None:
     bench.write_plain(b"1")
     bench.read()
     assert bench.node._transactions is None
+
+
+def test_a_request_of_thousands_of_markers_that_are_refused_writes_a_hundred_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = BrokerBench()
+    pid = begun(bench)
+    assert bench.write(pid, 0, 0, b"1") == (0, 0)
+    topics = [WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
+    marker = WritableTxnMarker(producer_id=pid, producer_epoch=-1, topics=topics)
+    answer = ask(bench.node, WriteTxnMarkersRequest(markers=[marker] * 2_000), 1)
+    codes = {each.error_code for one in answer.markers for each in one.topics[0].partitions}
+    assert codes == {ErrorCode.INVALID_PRODUCER_EPOCH}
+    assert sum("the marker of producer" in record.getMessage() for record in caplog.records) <= LINES_MAX

@@ -6,6 +6,7 @@ and gives answers. All of that is done before a request returns, since logs take
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.transactions.initialization import Initialization
     from penstock.clock import Clock
-    from penstock.common.failures import Failures
+    from penstock.common.failures import Failures, LimitedLog
     from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 
 logger = logger_named("penstock.broker")
@@ -56,6 +57,7 @@ class Needs(Protocol):
     clock: Clock
     purgatory: Purgatory
     failures: Failures
+    limited_log: LimitedLog
     kept: KeptState
     producer_ids: ProducerIds
     profile: Profile | None
@@ -321,10 +323,25 @@ class TransactionService:
                 self._node.clock.now_ms(),
             )
         except KafkaError as error:
-            logger.warning("the marker of producer %d in %s: %s", producer_id, partition, error)
+            # A client may send thousands of markers in one request.
+            self._node.limited_log.write(
+                logging.WARNING,
+                "refused markers",
+                "the marker of producer %d in %s: %s",
+                producer_id,
+                partition,
+                error,
+            )
             return ErrorCode(error.code)
         except StorageError as error:
-            logger.error("the marker of producer %d in %s: %s", producer_id, partition, error)
+            self._node.limited_log.write(
+                logging.ERROR,
+                "lost markers",
+                "the marker of producer %d in %s: %s",
+                producer_id,
+                partition,
+                error,
+            )
             return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception:
             self._node.failures.caught("transactions", f"the marker of producer {producer_id} in {partition}")
