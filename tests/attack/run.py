@@ -1,9 +1,10 @@
 """A broker process, a client that does everything right, and everything that harmed one or the other once.
 
-    python tests/attack/run.py [--seconds 8] [--seed 1] [--only NAME] [--directory DIR]
+    python tests/attack/run.py [--seconds 8] [--seed 1] [--only NAME] [--scene one] [--directory DIR]
 
 Sends each attack of `attacks` for so many seconds to a broker with its data on disk, beside the client of
-`good_client`, then each of `logins` to a broker with TLS and SASL. Prints a line for each: the client's worst
+`good_client`, then those of `clusters` to a cluster of three in one process, and each of `logins` to a broker
+with TLS and SASL. Prints a line for each: the client's worst
 latency, how long a login of it took, by how much the machine let a pause of it take too long (which is
 allowed for), the most memory the broker had above that at rest, what it wrote to its log. At the end the
 broker is stopped and started again, and everything that was acknowledged is read. It ends with 1 if a limit
@@ -34,6 +35,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent))
 
 from attack.attacks import ATTACKS, Attack, Target  # noqa: E402
+from attack.clusters import CLUSTER_ATTACKS, ClusterTarget  # noqa: E402
 from attack.logins import CROWD, LOGIN_ATTACKS, POOR_PASSWORD, POOR_USER, LoginTarget  # noqa: E402
 from compat.peers import free_ports  # noqa: E402
 from penstock import Admin, read_topic  # noqa: E402
@@ -98,7 +100,12 @@ class BrokerProcess:
             )
         assert self.popen.stdout is not None
         line = self.popen.stdout.readline()
-        self.port = int(line.split(",")[0].rpartition(":")[2])
+        if not line:
+            raise ChildProcessError(f"the broker does not start:\n{log.read_text(errors='replace')[-3000:]}")
+        addresses = line.partition(" listening on ")[2].partition(", data in")[0]
+        self.ports = [int(each.rpartition(":")[2]) for each in addresses.split(",")]
+        """Those of its listeners, or of the brokers of a cluster."""
+        self.port = self.ports[0]
 
     @property
     def log_bytes(self) -> int:
@@ -186,8 +193,18 @@ class Scene:
         """Settings of the good client; `port` is that of the broker's first listener."""
         return {"bootstrap.servers": f"127.0.0.1:{port}"}
 
-    def target(self, port: int, rng: random.Random, seconds: float) -> Target:
-        return Target(port, rng, seconds)
+    def target(self, ports: Sequence[int], rng: random.Random, seconds: float) -> Target:
+        return Target(ports[0], rng, seconds)
+
+
+class ClusterScene(Scene):
+    """Three brokers in one process: the good client has three replicas, and attacks reach each broker."""
+
+    attacks = CLUSTER_ATTACKS
+    options = ("--port", "0", "--brokers", "3")
+
+    def target(self, ports: Sequence[int], rng: random.Random, seconds: float) -> Target:
+        return ClusterTarget(ports, rng, seconds)
 
 
 class LoginScene(Scene):
@@ -239,7 +256,7 @@ class LoginScene(Scene):
             "sasl.password": POOR_PASSWORD,
         }
 
-    def target(self, port: int, rng: random.Random, seconds: float) -> Target:
+    def target(self, ports: Sequence[int], rng: random.Random, seconds: float) -> Target:
         return LoginTarget(self._ports[1], self._ports[2], str(self._ca), rng, seconds)
 
 
@@ -261,6 +278,14 @@ def run(
     """Send all attacks, or one; return what they did. The broker's data are below `directory` meanwhile."""
     with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
         return _run(Path(place), Scene(), seconds, seed, only, verbose)
+
+
+def run_cluster(
+    seconds: float, seed: int, only: str | None = None, *, directory: str | None = None, verbose: bool = True
+) -> Outcome:
+    """Send to a cluster of three brokers in one process what harms one of them, as `run` does."""
+    with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
+        return _run(Path(place), ClusterScene(), seconds, seed, only, verbose)
 
 
 def run_logins(
@@ -303,7 +328,7 @@ def _run(place: Path, scene: Scene, seconds: float, seed: int, only: str | None,
             for attack in scene.attacks:
                 if only in (None, attack.run.__name__):
                     rng = random.Random(f"{seed} {attack.run.__name__}")
-                    target = partial(scene.target, broker.port, rng, seconds * attack.times)
+                    target = partial(scene.target, broker.ports, rng, seconds * attack.times)
                     lines.append(_attack(attack.run, target, broker, client, idle_bytes))
                     if verbose:
                         print(_shown(lines[-1]), flush=True)
@@ -395,11 +420,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=8, help="how long an attack goes on")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="the name of one attack")
+    parser.add_argument("--scene", choices=["one", "cluster", "logins"], help="what is attacked; all three")
     parser.add_argument("--directory", help="where the broker has its data meanwhile")
     words = parser.parse_args()
     problems = []
-    for scene, attacks in ((run, ATTACKS), (run_logins, LOGIN_ATTACKS)):
-        if words.only is None or words.only in {attack.run.__name__ for attack in attacks}:
+    scenes = {
+        "one": (run, ATTACKS),
+        "cluster": (run_cluster, CLUSTER_ATTACKS),
+        "logins": (run_logins, LOGIN_ATTACKS),
+    }
+    for name, (scene, attacks) in scenes.items():
+        is_meant = words.only is None or words.only in {attack.run.__name__ for attack in attacks}
+        if is_meant and words.scene in (None, name):
             problems += scene(words.seconds, words.seed, words.only, directory=words.directory).problems
     for problem in problems:
         print(problem)

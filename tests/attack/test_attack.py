@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from attack.attacks import ATTACKS
+from attack.clusters import CLUSTER_ATTACKS, false_replicas
 from attack.logins import LOGIN_ATTACKS
-from attack.run import run, run_logins
+from attack.run import run, run_cluster, run_logins
 
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -32,6 +33,18 @@ def test_ten_thousand_connections_without_a_login_harm_no_client_that_has_one() 
     assert run_logins(0.5, seed=1, directory=MEMORY).problems == []
 
 
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_short_attack_on_a_cluster_harms_no_one() -> None:
+    assert run_cluster(1, 1, "extremes", directory=MEMORY).problems == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [2, 3])
+def test_minutes_of_attacks_on_a_cluster_harm_no_one(seed: int) -> None:
+    assert run_cluster(8, seed, directory=MEMORY).problems == []
+
+
 @pytest.mark.soak
 def test_nor_do_they_where_all_of_them_may_stay() -> None:
     outcome = run_logins(1, 1, "crowd_amid_handshakes", directory=MEMORY, unknown_max=20_000)
@@ -50,5 +63,6 @@ def test_minutes_of_attacks_harm_no_one(seed: int) -> None:
 
 
 def test_the_attacks_are_named_once() -> None:
-    every = ATTACKS + LOGIN_ATTACKS
+    every = ATTACKS + LOGIN_ATTACKS + (CLUSTER_ATTACKS[0],)
     assert len({attack.run.__name__ for attack in every}) == len(every)
+    assert {attack.run for attack in CLUSTER_ATTACKS} - {attack.run for attack in ATTACKS} == {false_replicas}
