@@ -42,7 +42,7 @@ def penstock(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixtur
 def test_from_a_topic_created_to_a_topic_deleted(penstock: Penstock, address: str) -> None:
     assert (
         penstock(
-            "topic", "create", "life", "-b", address, "--partitions", "2", "--config", "retention.ms=-1"
+            "topic", "create", "life", "-b", address, "-p", "2", "-r", "1", "--config", "retention.ms=-1"
         )[0]
         == 0
     )

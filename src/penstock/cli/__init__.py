@@ -11,11 +11,13 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from penstock.cli.outcome import guarded
+from penstock.cli.outcome import guarded, open_missing_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `penstock.cli.outcome` says what the codes mean."""
+    if arguments is None:
+        open_missing_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     code = guarded(lambda: _run(words, is_process=arguments is None))
     if arguments is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import ExitStack
+from difflib import get_close_matches
 
 import click
 
@@ -128,4 +129,8 @@ def _with_advice(error: click.ClickException) -> str:
     for words, plain in PLAIN_WORDS.items():
         message = message.replace(words, plain)
     context = error.ctx if isinstance(error, click.UsageError) else None
+    if message.startswith("No such command") and context and isinstance(context.command, Nouns):
+        # click looks among the commands that are there, and these are imported when they are asked for.
+        near = get_close_matches(message.split("'")[1], NOUNS, 1)
+        message += f". Did you mean '{near[0]}'?" if near else ""
     return f"{message}; see {context.command_path if context else 'penstock'} --help"

@@ -38,6 +38,16 @@ def guarded(call: Callable[[], int]) -> int:
         return WRONG_USE if isinstance(error, ConfigError) else FAILURE
 
 
+def open_missing_streams() -> None:
+    """Have nothing to read, and nowhere to write, where a process was started with a standard stream closed.
+
+    Python has None for such a stream. Its descriptor would otherwise become that of the first file or socket.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open to the end
+
+
 def put(line: str = "", *, bold: bool = False) -> None:
     """Write one line on stdout: for a terminal spelled out (`penstock.printable`), else as it is."""
     if is_terminal():

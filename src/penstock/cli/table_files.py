@@ -26,6 +26,7 @@ from penstock.cli.interrupts import before_the_end
 from penstock.errors import ConfigError
 
 FORMATS = ("parquet", "csv")
+STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 READ_ROWS = 1 << 16
 CSV_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 BYTES_COLUMNS = ("key", "value", "headers")
@@ -41,13 +42,22 @@ MILLISECONDS = pa.timestamp("ms", tz="UTC")
 def output_file(path: str) -> Iterator[IO[bytes]]:
     """A file that gets its name when the block has ended well; before, and after an error, there is none.
 
-    ``-`` is stdout.
+    ``-`` and /dev/stdout are stdout. A device or a pipe is written to as it is, and never replaced. A link
+    stays one: the file that it leads to is replaced.
+
+    Raises:
+        OSError: nothing can be written there.
     """
-    if path == "-":
+    if path in STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     target = Path(path)
+    if target.is_relative_to("/dev") or (target.exists() and not target.is_file()):
+        with target.open("wb") as file:
+            yield file
+        return
+    target = target.resolve()
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     before_the_end(lambda: partial.unlink(missing_ok=True))
     try:

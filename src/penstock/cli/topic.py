@@ -77,6 +77,7 @@ def _topic_row(topic: TopicDescription) -> dict[str, object]:
 @property_option(has_config=False)
 @click.argument("name", metavar="TOPIC")
 @click.option(
+    "-p",
     "--partitions",
     type=click.IntRange(1, 2**31 - 1),
     default=1,
@@ -84,6 +85,7 @@ def _topic_row(topic: TopicDescription) -> dict[str, object]:
     help="Number of partitions.",
 )
 @click.option(
+    "-r",
     "--replication-factor",
     type=click.IntRange(1, 2**15 - 1),
     help="Number of copies; without it the broker decides.",
@@ -128,6 +130,7 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
 @property_option()
 @click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
 @click.option(
+    "-p",
     "--partitions",
     type=click.IntRange(1, 2**31 - 1),
     required=True,
