@@ -85,3 +85,16 @@ def started(program: str) -> subprocess.Popen[bytes]:
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
     return process
+
+
+def test_an_interrupt_that_comes_in_a_finalizer_is_no_traceback() -> None:
+    program = START + (
+        "class Held:\n"
+        "    def __init__(self, error): self.error = error\n"
+        "    def __del__(self): raise self.error\n"
+        "Held(KeyboardInterrupt())\n"
+        "Held(ValueError('told'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "KeyboardInterrupt" not in done.stderr
+    assert "ValueError: told" in done.stderr

@@ -12,6 +12,7 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
 
@@ -35,6 +36,13 @@ def be_interruptible() -> None:
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         threading.Thread(target=_watch, args=(reader,), name="penstock-interrupts", daemon=True).start()
+        sys.unraisablehook = _say_unless_interrupted
+
+
+def _say_unless_interrupted(lost: sys.UnraisableHookArgs) -> None:
+    """Say what a finalizer raised, as Python does, but for an interrupt that came there: `_watch` has it."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 def _watch(reader: int) -> None:
