@@ -39,16 +39,20 @@ OUTCOMES = {
 
 
 def accounts_of(directory: Path, servers: str, seed: int, steps: int) -> dict[str, Any]:
+    return told("spark_connector_query.py", directory, servers, seed, steps, seconds=3000 if steps else 800)
+
+
+def told(program: str, directory: Path, *arguments: object, seconds: float) -> dict[str, Any]:
+    """The account that a program of this directory prints."""
     jars = ",".join(map(str, spark_connector()))
     dropped = ("PENSTOCK_", "PYSPARK_", "SPARK_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    program = HERE / "spark_connector_query.py"
     done = subprocess.run(
-        [sys.executable, str(program), str(directory), jars, servers, str(seed), str(steps)],
+        [sys.executable, str(HERE / program), str(directory), jars, *map(str, arguments)],
         env={**environment, "PYTHONPATH": str(SOURCES)},
         capture_output=True,
         text=True,
-        timeout=3000 if steps else 800,
+        timeout=seconds,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("ACCOUNTS ")]
     assert lines, done.stderr[-5000:]
@@ -87,3 +91,12 @@ def test_both_go_on_where_the_other_stopped_on_apache_kafka(tmp_path: Path) -> N
     both = ["data loss", True]
     assert accounts["losses"] == {"kafka-penstock": both, "penstock-kafka": both}
     assert accounts["wander"]["exact"], f"seed {seed}"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("rows", [1_000_000, 10_000_000])
+def test_millions_of_rows_are_the_same(rows: int, tmp_path: Path) -> None:
+    accounts = told("spark_many_rows_query.py", tmp_path, rows, seconds=3000)
+    assert accounts["penstock"] == accounts["kafka"]
+    assert sum(count for _, count, *_ in accounts["penstock"]) == rows
