@@ -1,4 +1,4 @@
-"""Millions of rows by Spark's Kafka connector of the JVM and by this source: a sum of hashes for each partition.
+"""Millions of rows by the Kafka connector of the JVM and by this source: a sum of hashes for each partition.
 
     python spark_many_rows_query.py DIRECTORY JARS ROWS
 
