@@ -154,6 +154,9 @@ def test_what_comes_through_the_socket_has_limits(runtime: Path, address: str) -
         b"[]\n",
         b'{"lever": "close"}\n',
         b'{"lever": "kill", "with": {"node": "1"}}\n',
+        b'{"lever": "kill"}\n',
+        b'{"lever": "cut_link", "with": {"one": 1}}\n',
+        b'{"lever": "move_coordinator"}\n',
     ):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(20)
