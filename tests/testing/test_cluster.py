@@ -112,3 +112,19 @@ def test_a_clock_that_cannot_be_stopped_is_refused() -> None:
         KafkaBroker(clock=SystemClock()).stop_clock()
     with pytest.raises(ConfigError, match="SystemClock cannot be put forward"):
         KafkaBroker(clock=SystemClock()).advance(1)
+
+
+def test_transactions_go_on_while_the_clock_stands_still() -> None:
+    with KafkaCluster(3) as cluster:
+        topic = cluster.create_topic(partitions=3)
+        settings = {"bootstrap_servers": cluster.bootstrap_servers, "transactional_id": "t"}
+        with Producer(**settings) as producer:
+            for turn in range(3):
+                if turn == 1:
+                    cluster.stop_clock()
+                with producer.transaction():
+                    for partition in range(3):
+                        producer.send(topic, value=b"%d" % turn, partition=partition)
+        cluster.start_clock()
+        states = [cluster.replicas(topic, partition) for partition in range(3)]
+    assert [max(each.log_end_offset for each in state) for state in states] == [6, 6, 6]

@@ -7,13 +7,14 @@ reach partitions and coordinators on other nodes through `Peers`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.node import Node
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.commitment import Commitment
 from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.service import Joining, TransactionService
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.entrants import Entrant
     from penstock.broker.replication.member import Member
+    from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.broker.transactions.coordinator import Coordinator
     from penstock.broker.transactions.outbox import Markers
     from penstock.broker.transactions.transaction import TopicPartition
@@ -55,6 +57,16 @@ class MemberNode(Node):
         assert isinstance(self._transactions, MemberTransactions)
         return self._transactions
 
+    def call_when_committed(
+        self, partition: Partition, other: Node, action: Callable[[], None]
+    ) -> DelayedOperation:
+        """Have `other` call `action` when a partition has committed more here, or is led elsewhere."""
+
+        def call_soon() -> None:
+            other.purgatory.park(Wait((), other.clock.monotonic()), action)
+
+        return self.purgatory.park(Wait(((partition, "committed"),), float("inf")), call_soon)
+
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
     def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
@@ -82,6 +94,8 @@ class MemberTransactions(TransactionService):
     def __init__(self, node: MemberNode) -> None:
         self._unsure: dict[tuple[str, TopicPartition], tuple[Markers, Commitment]] = {}
         """Markers that have been written and that followers do not have yet, by transaction and partition."""
+        self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
+        """What markers wait for to be committed, by transaction and partition."""
         super().__init__(node)
         self.coordinator.retry_first_s, self.coordinator.retry_max_s = MARKER_RETRY_S
 
@@ -106,6 +120,7 @@ class MemberTransactions(TransactionService):
                 self._load(partition.index)
         known = self.coordinator.transactions
         self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
+        self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
         self.settle()
 
     def _mark(self, markers: Markers) -> dict[TopicPartition, ErrorCode]:
@@ -115,8 +130,28 @@ class MemberTransactions(TransactionService):
         partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
         state = partitions[self.coordinator.partition_of(markers.transactional_id)]
         if state in self._node.member.unreplicated:
+            self._watch(self._node, state, markers.transactional_id)
             return {}
         return super()._mark(markers)
+
+    def _watch(self, node: MemberNode, partition: Partition, transactional_id: str) -> None:
+        """Have the markers of a transaction looked at again when a partition of a node has committed more.
+
+        They are looked at again after some time as well; but a clock may stand still, and a node may end.
+        """
+        key = transactional_id, (partition.topic, partition.index)
+        known, watch = self._watched.get(key, (None, None))
+        if known is not partition or watch is None or not watch.is_waiting:
+            watch = node.call_when_committed(
+                partition, self._node, lambda: self._look_again(transactional_id)
+            )
+            self._watched[key] = partition, watch
+
+    def _look_again(self, transactional_id: str) -> None:
+        try:
+            self.coordinator.retry(transactional_id, self.now)
+        finally:
+            self.settle()
 
     def _mark_at(self, partition: Partition, markers: Markers) -> ErrorCode:
         """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
@@ -139,6 +174,7 @@ class MemberTransactions(TransactionService):
         if commitment.is_committed:
             return ErrorCode.NONE
         self._unsure[key] = markers, commitment
+        self._watch(there, target, markers.transactional_id)
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def mark_at_leader(self, partition: Partition, markers: Markers) -> ErrorCode:
@@ -171,6 +207,12 @@ class MemberTransactions(TransactionService):
         assert isinstance(state, ReplicatedPartition)
         return Commitment(state)
 
+    def call_when_committed(
+        self, partition: Partition, other: MemberTransactions, action: Callable[[], None]
+    ) -> None:
+        """Have `other` call `action` when more of a partition has been committed on this node."""
+        self._node.call_when_committed(partition, other._node, action)
+
     def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> Entry:
         """Have partitions take part in a transaction before they are written to."""
         return Entry(self, transactional_id, entrants)
@@ -194,6 +236,7 @@ class Entry:
         self._transactional_id = transactional_id
         self._entrants = entrants
         self._asked: tuple[MemberTransactions, Commitment] | None = None
+        self._is_watched = False
 
     @property
     def is_done(self) -> bool:
@@ -215,6 +258,20 @@ class Entry:
                     return self._asked is None or error not in _COMES_LATER
             self._asked = found, found.commitment_of(self._transactional_id)
         return self._asked[1].is_committed
+
+    def call_when_done(self, action: Callable[[], None]) -> None:
+        """Have `action` called when `is_done` may have changed. It may also change without."""
+        if self._asked is None:
+            return
+        service, commitment = self._asked
+        if not self._is_watched:
+            self._is_watched = True
+
+            def woken() -> None:
+                self._is_watched = False
+                action()
+
+            service.call_when_committed(commitment.partition, self._service, woken)
 
 
 class MemberJoining(Joining):

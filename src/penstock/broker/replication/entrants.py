@@ -35,7 +35,8 @@ PATIENCE_S = 5.0
 """How long a write waits for the coordinator's replicas. Then its answer is an error that clients retry."""
 
 STEP_S = 0.001
-"""How long after it was asked the coordinator, which may be on another node, is looked at again."""
+"""How long after it was asked the coordinator, which may be on another node, is looked at again. Its commits
+are notified as well; but it may end before."""
 
 TOPIC_IDS_SINCE = 13
 
@@ -96,7 +97,8 @@ def enter(
             return write()
         if context.now >= deadline:
             return refuse()
-        return Wait((), context.node.clock.monotonic() + STEP_S, 1, check)
+        entry.call_when_done(lambda: context.node.purgatory.notify(entry))
+        return Wait((entry,), context.node.clock.monotonic() + STEP_S, 1, check)
 
     if entry.is_done:
         return write()

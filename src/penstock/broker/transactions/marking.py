@@ -115,6 +115,13 @@ class Marking(Registry):
         )
         self._store(transaction, Change(changed, transaction.last_epoch, None, Outcome()))
 
+    def retry(self, transactional_id: str, now: Instant) -> None:
+        """Send the missing markers of a transaction again, before it is time, since one may succeed now."""
+        transaction = self._retries.pop(transactional_id, None)
+        if transaction is not None:
+            transaction.retry_at_s = NEVER
+            self._go_on_marking(transaction, now)
+
     def _retry_due(self, now: Instant) -> None:
         """Send again what is due."""
         for transaction in [each for each in self._retries.values() if each.retry_at_s <= now.uptime_s]:
