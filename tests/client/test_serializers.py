@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -239,6 +240,34 @@ def test_a_record_amid_which_the_program_is_stopped_comes_again(
             except type(error):
                 continue
         assert seen == [0, 1, 2]
+
+
+def test_an_interrupted_poll_loses_no_record(servers: str, new_topic: NewTopic) -> None:
+    """Also not those of the partitions that were read before, in the poll that a deserializer interrupts."""
+    topic = new_topic(2)
+    written(servers, topic, b"1", b"2", partition=0)
+    written(servers, topic, b"3", b"4", partition=1)
+    values = [b"1", b"2", b"3", b"4"]
+    given: list[bytes] = []
+
+    def read(data: bytes) -> bytes:
+        given.append(data)
+        if len(given) == 3:
+            raise KeyboardInterrupt
+        return data
+
+    with Consumer(servers, value_deserializer=read) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        consumer.seek_to_beginning()
+        seen: list[Any] = []
+        deadline = time.monotonic() + 20
+        while len(seen) < len(values) and time.monotonic() < deadline:
+            try:
+                seen += consumer.poll(1_000)
+            except KeyboardInterrupt:
+                continue
+    assert len(given) >= len(values)
+    assert sorted(record.value for record in seen) == values
 
 
 @pytest.mark.parametrize("calls", ["poll", "iterate"])

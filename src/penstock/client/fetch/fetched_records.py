@@ -107,7 +107,13 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
             found: list[Any] = reading.take(limit - len(records))
             is_cut = False
             if self._deserialize is not None:
-                found, is_cut = self._deserialized(reading, found, is_first=not records)
+                try:
+                    found, is_cut = self._deserialized(reading, found, is_first=not records)
+                except DeserializationError:
+                    raise
+                except BaseException:  # Ctrl-C: all records of this poll come again
+                    self._give_back()
+                    raise
             records = records + found if records else found
             self._positions[tp] = reading.position
             if is_cut:
@@ -134,9 +140,6 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
                 return made, True
             reading.index += 1
             self._positions[reading.part.tp] = reading.position
-            raise
-        except BaseException:  # Ctrl-C: these records come again
-            reading.index = index
             raise
         return made, False
 
