@@ -68,6 +68,12 @@ def test_references_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         secret_from_file(str(file))
 
 
+@pytest.mark.parametrize("path", ["~no such user/secret", "a\0b"])
+def test_a_path_that_no_system_takes_is_a_setting_that_is_wrong(path: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        resolved(f"${{file:{path}}}")
+
+
 def test_references_name_entries_and_files_of_directories(tmp_path: Path) -> None:
     properties = tmp_path / "secrets.properties"
     properties.write_text("# of the client\nuser=ann\npass\\ word = a\\u0062c \nuser=bob\n")

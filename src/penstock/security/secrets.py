@@ -6,7 +6,6 @@ import hmac
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import ConfigError
@@ -85,10 +84,11 @@ def revealed(value: Secret | str) -> str:
 def secret_from_file(path: str) -> Secret:
     """The text of a file without its last line end. Raises ConfigError where it cannot be read."""
     try:
-        with Path(path).expanduser().open("rb") as file:
+        with open(os.path.expanduser(path), "rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"the secret in {path} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: no system takes such a path
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"the secret in {path} cannot be read: {why}") from None
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{path} is longer than {FILE_BYTES_MAX} bytes: is that a secret?")
     try:
@@ -146,7 +146,7 @@ def reference(text: str) -> Reference | None:
     if provider in DIRECTORIES and is_keyed:
         return Reference(None, f"{path}/{key}")
     if provider == FILE:
-        is_keyed = is_keyed and not Path(rest).expanduser().exists()
+        is_keyed = is_keyed and not os.path.exists(os.path.expanduser(rest))
         return Reference(None, path, key) if is_keyed else Reference(None, rest)
     return None
 
