@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1 << 20
 PARTITIONS = 4
 COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+HEADERS = "headers array<struct<key:string,value:binary>>"
+HEADER_BYTES = 30
+"""What Arrow holds for each header, roughly."""
 
 
 def register(spark: Any) -> None:
@@ -37,14 +40,18 @@ def register(spark: Any) -> None:
 
 
 class EmptySource(DataSource):
-    """Options: `rows` altogether, `valueBytes` of each; a stream has them as its first batch."""
+    """Options: `rows` altogether, and of each `valueBytes` and the number of `headers`.
+
+    A stream has them as its first batch.
+    """
 
     @classmethod
     def name(cls) -> str:
         return "empty"
 
     def schema(self) -> str:
-        return f"{COLUMNS}, timestampType int"
+        columns = f"{COLUMNS}, timestampType int"
+        return f"{columns}, {HEADERS}" if "headers" in self.options else columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return EmptyReader(self.options, schema)
@@ -59,6 +66,7 @@ class EmptyReader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._rows = int(options["rows"]) // PARTITIONS
         self._value_bytes = int(options["valueBytes"])
+        self._headers = int(options.get("headers", 0))
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
@@ -69,7 +77,7 @@ class EmptyReader(DataSourceReader):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         target = to_arrow_schema(self._schema, timezone="UTC")
-        step = max(1, min(10_000, BATCH_BYTES // (self._value_bytes + 60), self._rows))
+        step = max(1, min(10_000, BATCH_BYTES // self._row_bytes(), self._rows))
         values: dict[str, Any] = {
             "key": b"key-000000000000",
             "value": b"v" * self._value_bytes,
@@ -78,12 +86,16 @@ class EmptyReader(DataSourceReader):
             "offset": 1 << 40,
             "timestamp": 1 << 50,
             "timestampType": 0,
+            "headers": [{"key": f"header-{n}", "value": b"v" * 10} for n in range(self._headers)],
         }
         batch = pa.RecordBatch.from_arrays(
             [pa.array([values[field.name]] * step, type=field.type) for field in target], schema=target
         )
         for begin in range(0, self._rows, step):
             yield batch.slice(0, min(step, self._rows - begin))
+
+    def _row_bytes(self) -> int:
+        return self._value_bytes + 60 + self._headers * HEADER_BYTES
 
 
 class EmptyStreamReader(DataSourceStreamReader):

@@ -100,8 +100,8 @@ def scenarios(
 
         return [Contestant(name, partial(consume, frame, rows))] if with_jvm else []
 
-    def nothing(schema: str | None = None, value_bytes: int = 100) -> Contestant:
-        frame = partial(empty, spark, rows, schema, value_bytes)
+    def nothing(schema: str | None = None, **shape: int) -> Contestant:
+        frame = partial(empty, spark, rows, schema, {"valueBytes": 100, **shape})
         return Contestant("a Python source without work", partial(consume, frame, rows))
 
     with_headers = {"includeHeaders": "true"}
@@ -127,6 +127,7 @@ def scenarios(
             [
                 ours("penstock", "headers", **with_headers),
                 *jvm("JVM connector, V2, tuned", "headers", **with_headers),
+                nothing(headers=6),
             ],
         ),
         (
@@ -149,7 +150,7 @@ def scenarios(
             [
                 ours("penstock", "kilobyte"),
                 *jvm("JVM connector, V2, tuned", "kilobyte"),
-                nothing(value_bytes=1024),
+                nothing(valueBytes=1024),
             ],
         ),
     ]
@@ -163,9 +164,9 @@ def read(
     return (reader.schema(schema) if schema else reader).load()
 
 
-def empty(spark: Any, rows: int, schema: str | None, value_bytes: int) -> Any:
-    """The rows of the source without work."""
-    reader = spark.read.format("empty").options(rows=rows, valueBytes=value_bytes)
+def empty(spark: Any, rows: int, schema: str | None, shape: Mapping[str, int]) -> Any:
+    """The rows of the source without work. `shape` are its options for a row."""
+    reader = spark.read.format("empty").options(rows=rows, **shape)
     return (reader.schema(schema) if schema else reader).load()
 
 
