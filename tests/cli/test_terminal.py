@@ -117,8 +117,8 @@ def broker() -> Iterator[str]:
     ],
 )
 def test_what_a_broker_holds(broker: str, run: Run, words: str) -> None:
-    code, out, _ = run(*words.split(" "), "-b", broker)
-    assert code == 0
+    code, out, err = run(*words.split(" "), "-b", broker)
+    assert code == 0, err
     if words.startswith("consume"):
         assert out.count("forged line") >= 2
         assert ("\\u001b[2J" if "-J" in words else "\\x1b[2J") in out
