@@ -196,8 +196,8 @@ class BrokerSettings(TypedDict, total=False):
     penstock_brokers: int
     """How many brokers a process runs, with replicas among them. For tests. Default: 1."""
     penstock_client_metrics: bool
-    """Takes the metrics that clients push (KIP-714), as subscriptions ask for, and keeps the newest
-    values. Default: false."""
+    """Takes metrics that clients push (KIP-714), where subscriptions ask for them; the newest are kept.
+    Default: false."""
     penstock_kept_state_bytes_max: int
     """Memory for what is kept for clients: fetch sessions, groups, offsets, answers that are not read.
     Default: 67108864."""
