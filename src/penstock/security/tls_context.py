@@ -70,14 +70,6 @@ class TlsSettings:
     """Names of OpenSSL or of Java, separated by commas or colons."""
     curve: str | None = None
 
-    @property
-    def ca_source(self) -> str:
-        """Where CAs come from, for messages."""
-        given = self.ca_inline or self.ca or self.truststore
-        if given is None or given in NO_SYSTEM_CAS:
-            return "the CAs of this system"
-        return "the CAs given in the settings" if PEM_BEGIN in given else f"the CAs of {given}"
-
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
     """The context of a client. Raises ConfigError where a file or a text cannot be used."""

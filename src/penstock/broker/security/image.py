@@ -73,10 +73,6 @@ class SecurityImage:
         for acl in self.acls.values():
             authorizer.add(acl)
 
-    def ids_of(self, acl: Acl) -> list[bytes]:
-        """The ids of the records that hold an entry; several in a log that Apache Kafka has written."""
-        return [acl_id for acl_id, each in self.acls.items() if each == acl]
-
     def apply(self, record: Message) -> None:
         """Apply a metadata record. Records that do not concern security change nothing."""
         apply = _APPLY.get(record.API_KEY or 0)

@@ -73,11 +73,6 @@ class Transactions:
         """The first offset of the oldest open transaction; None if none is open."""
         return next(iter(self.open.values()), None)
 
-    @property
-    def has_open(self) -> bool:
-        """Whether any transaction is open."""
-        return bool(self.open)
-
     def last_stable_offset(self, start_offset: int, high_watermark: int) -> int:
         """The offset up to which everything is decided, within the log."""
         first = self.first_unstable_offset
