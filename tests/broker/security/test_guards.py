@@ -52,9 +52,21 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)
 
 
+EVERY_API = {"unstable_api_versions_enable": "true", "penstock_client_metrics": "true"}
+"""Settings with which a broker offers all APIs that it has."""
+
+WITH_RANDOM_FIELDS = (
+    ApiKey.METADATA,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.JOIN_GROUP,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+)
+
+
 def secured(*rules: str, store: LogStore | None = None, **settings: object) -> Node:
     """A broker with an authorizer and these rules; every session is ann's."""
-    settings = {"unstable_api_versions_enable": "true", **settings}
+    settings = {**EVERY_API, **settings}
     node = make_node(store, authorizer_class_name=STANDARD, super_users="User:root", **settings)
     records = [record_of(acl) for rule in rules for acl in parse_rule(rule)]
     node.cluster.alter(records, 0)
@@ -138,11 +150,11 @@ def test_a_super_user_is_answered_as_without_an_authorizer(key: ApiKey, version:
             node.cluster.topics_by_id[one.id] = one
         return ask_bytes(node, REQUESTS[key](node, version), version)
 
-    every = {"unstable_api_versions_enable": "true"}
-    privileged = make_node(authorizer_class_name=STANDARD, super_users="User:ann", **every)
-    expected, found = answer(make_node(**every)), answer(privileged)
+    privileged = make_node(authorizer_class_name=STANDARD, super_users="User:ann", **EVERY_API)
+    expected, found = answer(make_node(**EVERY_API)), answer(privileged)
     random_fields = {"cluster_id", "topics", "leader", "member_id", "members"}
-    if key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.CREATE_TOPICS, ApiKey.JOIN_GROUP):
+    random_fields |= {"client_instance_id", "subscription_id"}
+    if key in WITH_RANDOM_FIELDS:
         for each in (expected, found):
             for field in random_fields & set(type(each).__slots__):
                 setattr(each, field, None)
