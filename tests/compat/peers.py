@@ -292,12 +292,14 @@ def real_kafka(
     heap_mb: int = 512,
     in_order: bool = False,
     first_port: int | None = None,
+    classes: Path | None = None,
 ) -> Iterator[str]:
     """Run a release of Apache Kafka, one broker on a free port of loopback; yields its bootstrap servers.
 
     `version` may be shortened (``3.9``). `settings` go over ours into server.properties. Data are in
     `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL, or by SIGTERM
-    with `in_order`. Where `settings` name listeners, `first_port` is that of one without TLS and SASL.
+    with `in_order`. `classes` has compiled classes that settings name. Where `settings` name listeners,
+    `first_port` is that of one without TLS and SASL.
     """
     version = release(version)
     classpath = maven_classpath(f"kafka-{version}")
@@ -334,7 +336,8 @@ def real_kafka(
         options = [need("java"), f"-Xmx{heap_mb}M", *JAVA_OPTIONS]
         if version < "0.8.2":
             options.append("--add-opens=java.base/java.lang=ALL-UNNAMED")  # snappy-java 1.0 wants it
-        command = [*options, "-cp", classpath, "kafka.Kafka", str(properties)]
+        path = classpath if classes is None else f"{classes}:{classpath}"
+        command = [*options, "-cp", path, "kafka.Kafka", str(properties)]
         process = stack.enter_context(_jvm(command, log, in_order))
         deadline = time.monotonic() + PATIENCE_S
         # Before the controller has told, no broker is known; 0.8 tells with the first topic.

@@ -260,6 +260,7 @@ class ClientConfig:
     receive_message_max_bytes: int = _option(256 << 20, whole_number(1_000))
     send_buffer_bytes: int = _option(-1, whole_number(-1), "socket.send.buffer.bytes")
     receive_buffer_bytes: int = _option(-1, whole_number(-1), "socket.receive.buffer.bytes")
+    enable_metrics_push: bool = _option(True, boolean)
     statistics_interval_ms: float = _option(0.0, milliseconds())
     stats_cb: Callable[[Any], object] | None = _option(None, statistics_function)  # noqa: RUF009
 

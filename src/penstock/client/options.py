@@ -204,6 +204,8 @@ class ClientOptions(SecurityOptions, total=False):
     """SO_RCVBUF of sockets; -1, the default, is what the system has."""
     socket_receive_buffer_bytes: int
     """``receive_buffer_bytes`` in librdkafka."""
+    enable_metrics_push: bool
+    """Whether metrics are pushed to brokers that ask for them (KIP-714); true by default."""
     statistics_interval_ms: float
     """How often ``stats_cb`` is called; 0, the default, is never."""
     stats_cb: Callable[[Statistics], object] | None

@@ -14,7 +14,6 @@ NO_EFFECT = {
     "compression.lz4.level": "the codec's own level is used",
     "compression.zstd.level": "the codec's own level is used",
     "connections.max.idle.ms": "brokers end idle connections",
-    "enable.metrics.push": METRICS,
     "exclude.internal.topics": "a pattern matches no internal topic",
     "group.id": GROUP,
     "group.instance.id": GROUP,

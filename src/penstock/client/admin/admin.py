@@ -17,6 +17,7 @@ from penstock.client.admin.transactions import TransactionAdministration
 from penstock.client.arguments import checked, flag, one_of, optional
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER, AsyncClient
+from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo
 from penstock.client.config import ClientConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
@@ -90,7 +91,11 @@ class ConfigValue(NamedTuple):
 
 
 class AsyncAdmin(
-    GroupAdministration, ChangeAdministration, SecurityAdministration, TransactionAdministration
+    GroupAdministration,
+    ChangeAdministration,
+    SecurityAdministration,
+    TransactionAdministration,
+    HasInstanceId,
 ):
     """Looks after topics, settings and groups.
 

@@ -56,6 +56,10 @@ class Admin(BlockingTransactionAdministration):
     def _start(self) -> None:
         self._run(self._admin.start())
 
+    def client_instance_id(self, timeout: float | None = None) -> str:
+        """The id by which brokers know this client's metrics. See `AsyncAdmin.client_instance_id`."""
+        return self._run(self._admin.client_instance_id(timeout))
+
     def stats(self) -> Statistics:
         """Return what this client has done since it was made. See `AsyncAdmin.stats`."""
         return self._admin.stats()

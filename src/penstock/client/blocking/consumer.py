@@ -78,6 +78,10 @@ class Consumer(Blocking, Generic[K, V]):
     def _start(self) -> None:
         self._run(self._consumer.start())
 
+    def client_instance_id(self, timeout: float | None = None) -> str:
+        """The id by which brokers know this client's metrics. See `AsyncAdmin.client_instance_id`."""
+        return self._run(self._consumer.client_instance_id(timeout))
+
     def stats(self) -> Statistics:
         """Return what this client has done since it was made. See `AsyncConsumer.stats`."""
         return self._consumer.stats()

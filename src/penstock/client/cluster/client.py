@@ -25,10 +25,12 @@ from penstock.client.config import Address, ClientConfig
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
+from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
+    from penstock.client.cluster.metrics_push import MetricsPush
     from penstock.client.counters import ClientCounters
     from penstock.client.statistics import Statistics
     from penstock.client.statistics_reports import StatisticsReports
@@ -73,6 +75,9 @@ class AsyncClient:
         self.made_at = time.monotonic()
         self.reports: StatisticsReports | None = None
         """Reports of statistics, where ``stats_cb`` is set. They begin when the cluster is reached."""
+        self._snapshot: Callable[[], Statistics] | None = None
+        self.metrics_push: MetricsPush | None = None
+        """What pushes metrics, once a broker has been met that takes them (KIP-714)."""
         register(self)
 
     def __repr__(self) -> str:
@@ -89,7 +94,8 @@ class AsyncClient:
         return self.config.request_timeout_ms / 1000
 
     def begin_reports(self, snapshot: Callable[[], Statistics]) -> None:
-        """Have `snapshot` reported at ``statistics.interval.ms``, where that is set."""
+        """Have `snapshot` reported at ``statistics.interval.ms``, where that is set, and pushed."""
+        self._snapshot = snapshot if self.config.enable_metrics_push else None
         if self.config.stats_cb is not None:
             from penstock.client.statistics_reports import StatisticsReports
 
@@ -102,9 +108,12 @@ class AsyncClient:
         while any(each.unsent_bytes for each in self.connections() if each.cause is None):
             await asyncio.sleep(DRAIN_STEP_S)
 
-    async def close(self) -> None:
-        """Close every connection. Requests in flight raise a NetworkError."""
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Close every connection, after a last push of metrics. Requests in flight raise a NetworkError."""
         self.troubles.clear()
+        self._snapshot = None
+        if self.metrics_push is not None:
+            await self.metrics_push.close(timeout_s)
         if self.reports is not None:
             self.reports.end()
         tasks = [*self._pool.end_opening(), *([self._refreshing] if self._refreshing else [])]
@@ -368,6 +377,10 @@ class AsyncClient:
         self.cluster.update(answer, asked)
         self._refreshed_at = asyncio.get_running_loop().time()
         self._told_by = peer.connection.address
+        if self._snapshot is not None and ApiKey.GET_TELEMETRY_SUBSCRIPTIONS in peer.versions.ranges:
+            from penstock.client.cluster.metrics_push import MetricsPush  # few brokers take metrics
+
+            self.metrics_push, self._snapshot = MetricsPush(self, self._snapshot), None
 
     @property
     def metadata_is_old(self) -> bool:

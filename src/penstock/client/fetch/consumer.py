@@ -25,6 +25,7 @@ from penstock.client.arguments import (
     whole,
 )
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.assigned_partitions import AssignedPartitions
 from penstock.client.fetch.cursors import Cursor, FetchSettings
@@ -52,7 +53,7 @@ THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
 
 
-class AsyncConsumer(AssignedPartitions[K, V]):
+class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name, whole
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.client.config import Partitioner, ProducerConfig
@@ -56,7 +57,7 @@ INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
 
 
-class AsyncProducer(TransactionCalls, Generic[K, V]):
+class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
     """Writes records to topics.
 
     >>> async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
@@ -454,6 +455,8 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         if self._is_closed:
             return
         self._is_closed = True
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
         if self._driver is not None:
             await self._driver.close(timeout)
         try:
@@ -468,7 +471,7 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
             )
             if self._sender is not None:
                 self._sender.report_unnoticed()
-            await self._client.close()
+            await self._client.close(None if deadline is None else max(0.0, deadline - loop.time()))
 
 
 def serializers_of(config: ProducerConfig) -> Serializers | None:
