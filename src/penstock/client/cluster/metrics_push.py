@@ -1,8 +1,8 @@
 """Pushing metrics to a broker that asks for them (KIP-714). Imported where a broker offers it.
 
 The client asks a broker what it is to push, how often and how; then it pushes. One broker at a time is spoken
-to, over a connection that is open anyway: none is opened for this. Whatever goes wrong ends at most the
-pushing.
+to, over a connection that is open anyway: none is opened for this. What goes wrong ends the
+pushing alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.client.standard_metrics import standard_metrics
 from penstock.common.logs import logger_named
@@ -23,8 +23,9 @@ from penstock.protocol.uuid import ZERO_UUID, uuid_to_text
 from penstock.telemetry.otlp import write_metrics
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.client import AsyncClient
     from penstock.client.cluster.connection_pool import Peer
+    from penstock.client.cluster.metadata import Cluster
+    from penstock.client.config import ClientConfig
     from penstock.client.statistics import Statistics
 
 INTERVAL_S = 300.0
@@ -43,12 +44,28 @@ _LATER = (ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 log = logger_named("penstock.client")
 
 
+class Connected(Protocol):
+    """The parts of a client that pushing needs."""
+
+    @property
+    def config(self) -> ClientConfig: ...
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def request_timeout_s(self) -> float: ...
+
+    def live_peer(self, node_id: int) -> Peer | None:
+        """The open connection to a node, if there is one."""
+
+
 class MetricsPush:
     """The pushing of one client. `snapshot` returns its statistics, `dice` a number from 0 to 1."""
 
     def __init__(
         self,
-        client: AsyncClient,
+        client: Connected,
         snapshot: Callable[[], Statistics],
         dice: Callable[[], float] = random.random,
     ) -> None:
@@ -82,7 +99,7 @@ class MetricsPush:
         return uuid_to_text(self._id)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Push for the last time, and end. Takes `timeout_s` or `LAST_PUSH_S` seconds, whichever is less."""
+        """Push for the last time, and end. Takes `timeout_s` or `LAST_PUSH_S` seconds, the lesser of them."""
         end_s = LAST_PUSH_S if timeout_s is None else min(timeout_s, LAST_PUSH_S)
         try:
             async with asyncio.timeout(end_s), self._sending:
