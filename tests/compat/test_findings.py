@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = (
     "broker_clients",
+    "client_metrics",
     "java_admin",
     "java_connect",
     "java_libraries",
