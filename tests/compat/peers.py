@@ -303,6 +303,8 @@ def real_kafka(
     """
     version = release(version)
     classpath = maven_classpath(f"kafka-{version}")
+    if version >= "3" and "slf4j-reload4j" not in classpath:
+        classpath += ":" + maven_classpath("kafka-log")
     with contextlib.ExitStack() as stack:
         if directory is None:
             directory = Path(

@@ -47,6 +47,7 @@ def state_of(directories: list[Path], pattern: str) -> dict[str, bytes]:
         for directory in directories
         for found in directory.glob(pattern)
         for file in found.iterdir()
+        if file.suffix != ".tmp"  # Apache Kafka leaves one where it sets a log aside, and takes it away later
     }
 
 
