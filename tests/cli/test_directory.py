@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Broker
+from penstock import Admin, Broker
 from penstock.cli import main
 
 
@@ -27,3 +27,21 @@ def test_a_directory_is_described_and_set_to_a_release(
     assert "'3.1' is no release" in capsys.readouterr().err
     assert main(["directory", "describe", str(tmp_path)]) == 2
     assert "is no data directory" in capsys.readouterr().err
+
+
+def test_topics_that_keep_apache_kafka_from_starting_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(tmp_path / "data")
+    with Broker(data_dir=data) as broker, Admin(broker.bootstrap_servers) as admin:
+        for number in range(7):
+            admin.create_topic(f"t{number}", 1, config={"segment.bytes": "1000"})
+    assert main(["directory", "describe", data]) == 0
+    releases, reason = capsys.readouterr().out.splitlines()[-2:]
+    assert releases == "Apache Kafka that starts on it: none"
+    assert reason == (
+        "Apache Kafka 4.x does not start on it: segment.bytes is below 1048576 in t0, t1, t2, t3, t4 and 2 "
+        f"more topics; to raise it: penstock directory set-level {data} 4.0"
+    )
+    assert main(["directory", "set-level", data, "4.0"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3"

@@ -9,7 +9,8 @@ import pytest
 from compat.handover import IN_TRANSACTIONS, PLAIN, Connected, Turns
 from compat.handover_accounts import SETTINGS, fill, picture
 from compat.peers import until
-from penstock import Admin
+from penstock import Admin, Producer, read_topic
+from penstock.broker.metadata.directory_levels import describe, set_level
 
 pytestmark = [
     pytest.mark.compat,
@@ -104,3 +105,24 @@ def test_everything_goes_to_3_9_and_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("version", "level"), [("4.3.0", "4.0"), ("3.9.1", "3.9")])
 def test_five_times_there_and_back(version: str, level: str, kills: bool, tmp_path: Path) -> None:
     there_and_back(Turns(tmp_path), version, 5, f"penstock.metadata.version={level}", kills=kills)
+
+
+@pytest.mark.soak
+def test_segments_that_are_too_small_for_apache_kafka_4(tmp_path: Path) -> None:
+    """They are raised with the level; without, Apache Kafka ends at its start."""
+    turns = Turns(tmp_path)
+    with turns.ours(*OURS) as servers, Admin(servers) as admin:
+        admin.create_topic("small", 1, config={"segment.bytes": "300"})
+        with Producer(servers) as producer:
+            for _ in range(30):
+                producer.send("small", bytes(100)).result(30)
+    assert len(list((turns.directory / "small-0").glob("*.log"))) > 5
+    assert describe(str(turns.directory)).releases == []
+    with pytest.raises(pytest.fail.Exception, match=r"segment.bytes: Value must be at least 1048576"):  # noqa: SIM117
+        with turns.kafka("4.3.0"):
+            pass
+    assert "4.3" in set_level(str(turns.directory), "4.0").releases
+    with turns.kafka("4.3.0") as servers:
+        assert read_topic("small", servers).num_rows == 30
+    with turns.ours(*OURS) as servers:
+        assert read_topic("small", servers).num_rows == 30

@@ -11,17 +11,21 @@ from penstock.cli.outcome import put
 if TYPE_CHECKING:
     from penstock.broker.metadata.directory_levels import DirectoryState
 
+TOPICS_NAMED = 5
+"""So many topics are named that keep Apache Kafka 4.x from starting."""
+
 
 @click.group("directory", short_help="Data directories of brokers that are stopped.")
 def command() -> None:
     """Look at a data directory, and make it one for another release of Apache Kafka.
 
-    Its broker has to be stopped.
+    Its broker has to be stopped. Several log.dirs are named with commas between them.
 
     \b
     Examples:
       penstock directory describe data
       penstock directory set-level data 3.9
+      penstock directory set-level data,/mnt/data2 3.9
     """
 
 
@@ -31,7 +35,7 @@ def describe_directory(path: str) -> None:
     """Whose a directory is, its levels of features, and which releases of Apache Kafka start on it."""
     from penstock.broker.metadata.directory_levels import describe
 
-    _print(describe(path))
+    _print(describe(path), path)
 
 
 @command.command("set-level", short_help="Make a directory one for another release.")
@@ -41,16 +45,25 @@ def set_directory_level(path: str, release: str) -> None:
     """Have the metadata of a directory stand at the level of RELEASE, such as 3.9 or 4.3.
 
     A lower level drops features that the release does not have, which Apache Kafka itself does not do.
+    For 4.0 and later, topics whose segment.bytes is below 1048576 get that: Apache Kafka would end at its
+    start.
     """
     from penstock.broker.metadata.directory_levels import set_level
 
-    _print(set_level(path, release))
+    _print(set_level(path, release), path)
 
 
-def _print(state: DirectoryState) -> None:
+def _print(state: DirectoryState, path: str) -> None:
     put(
         f"cluster {state.cluster_id}, node {state.node_id}, directory {state.directory_id or 'without an id'}"
     )
     put(", ".join(f"{name} {level}" for name, level in sorted(state.features.items())) or "no features")
     put(f"{len(state.topics)} topics; stopped {'in order' if state.was_clean else 'in disorder'}")
     put(f"Apache Kafka that starts on it: {', '.join(state.releases) or 'none'}")
+    if state.small_segments:
+        more = len(state.small_segments) - TOPICS_NAMED
+        put(
+            "Apache Kafka 4.x does not start on it: segment.bytes is below 1048576 in "
+            f"{', '.join(state.small_segments[:TOPICS_NAMED])}{f' and {more} more topics' * (more > 0)}; "
+            f"to raise it: penstock directory set-level {path} 4.0"
+        )

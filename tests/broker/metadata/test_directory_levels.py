@@ -10,7 +10,7 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.directory_levels import describe, set_level
 from penstock.broker.metadata.metadata_log import record_head
-from penstock.broker.metadata.stores import open_disk_store
+from penstock.broker.metadata.stores import open_disk_store, open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError, StorageError
@@ -72,6 +72,55 @@ def test_a_directory_goes_down_and_up(in_order: bool, tmp_path: Path) -> None:
     node = open_node(tmp_path)
     assert node.cluster.features["metadata.version"] == 30
     node.store.close()
+
+
+def test_segments_that_apache_kafka_4_does_not_start_with_are_said_and_raised(tmp_path: Path) -> None:
+    node = open_node(tmp_path)
+    for name, size in (("few", "1048575"), ("tiny", "14"), ("fits", "1048576"), ("large", "2000000000")):
+        make_topic(node, name, **{"segment.bytes": size, "retention.ms": "1234"})
+    make_topic(node, "gone", **{"segment.bytes": "300"})
+    node.cluster.delete_topics([node.cluster.topic("gone")], NOW_MS)
+    make_topic(node, "plain")
+    node.store.close()
+    found = describe(str(tmp_path))
+    assert found.small_segments == ["few", "tiny"]
+    assert found.releases == []
+    lowered = set_level(str(tmp_path), "3.9")
+    assert lowered.small_segments == ["few", "tiny"]
+    assert lowered.releases == ["3.9"], "which accepts 14 bytes"
+    raised = set_level(str(tmp_path), "4.0")
+    assert raised.small_segments == []
+    assert raised.releases == ["4.0", "4.1", "4.2", "4.3"]
+    node = open_node(tmp_path)
+    sizes = {name: topic.config.overrides.get("segment.bytes") for name, topic in node.cluster.topics.items()}
+    node.store.close()
+    raised_to = "1048576"
+    assert sizes == {
+        "few": raised_to,
+        "tiny": raised_to,
+        "fits": "1048576",
+        "large": "2000000000",
+        "plain": None,
+    }
+
+
+def test_several_directories_are_named_as_in_log_dirs(tmp_path: Path) -> None:
+    first, second = str(tmp_path / "a"), str(tmp_path / "b")
+    clock = ManualClock(NOW_MS)
+    node = make_node(open_store(BrokerConfig({"log.dirs": f"{first},{second}"}), clock), clock)
+    make_topic(node, "t", 4, **{"segment.bytes": "1000"})
+    node.store.close()
+    with pytest.raises(StorageError, match=r"name that, too, in log\.dirs"):
+        set_level(first, "3.9")
+    with pytest.raises(ConfigError, match="is no data directory with metadata"):
+        describe(second)
+    for named in (f"{first},{second}", f"{second}, {first}"):
+        assert describe(named).releases == []
+    assert set_level(f"{second},{first}", "3.9").releases == ["3.9"]
+    raised = set_level(f"{first},{second}", "4.1")
+    assert (raised.releases, raised.was_clean) == (["4.1", "4.2", "4.3"], True)
+    (tmp_path / "b" / ".kafka_cleanshutdown").unlink()
+    assert not describe(f"{first},{second}").was_clean
 
 
 def test_a_look_changes_nothing(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ class DirectoryState(NamedTuple):
     features: dict[str, int]
     topics: Sequence[str]
     was_clean: bool
+    small_segments: Sequence[str] = ()
+    """The topics whose `segment.bytes` is too small for Apache Kafka 4.x, by name."""
 
     @property
     def level(self) -> int:
@@ -43,51 +45,69 @@ class DirectoryState(NamedTuple):
 
     @property
     def releases(self) -> list[str]:
-        """The releases of Apache Kafka that start on it, as far as levels decide."""
+        """The releases of Apache Kafka that start on it, as far as levels and settings of topics decide."""
         return [
             name.partition("-")[0]
             for name, level in LEVELS.items()
-            if level >= self.level and (level >= OTHER_FEATURES_SINCE or len(self.features) == 1)
+            if level >= self.level
+            and (not self.small_segments if level >= OTHER_FEATURES_SINCE else len(self.features) == 1)
         ]
 
 
 def describe(path: str) -> DirectoryState:
-    """Look at a data directory, without a change to it.
+    """Look at a data directory, or at several that belong together, without a change to them.
+
+    `path` names them as `log.dirs` does, with commas between them.
 
     Raises:
         ConfigError: it is no data directory.
         StorageError: its metadata cannot be read.
     """
-    state, _, _ = _read(path)
-    return state
+    first, others = _metadata_first(path)
+    state, _, _ = _read(first)
+    was_clean = all(os.path.exists(f"{each}/{CLEAN_SHUTDOWN}") for each in (first, *others))
+    return state._replace(was_clean=was_clean)
 
 
 def set_level(path: str, release: str) -> DirectoryState:
     """Have the metadata of a directory stand at the level of a release; return its state after that.
 
+    `path` is one directory, or several that belong together, as `log.dirs` names them.
+
     Features that the release does not have are dropped with a lower level. A higher level brings those that
-    new directories of the release have.
+    new directories of the release have. For 4.0 and later, topics whose `segment.bytes` is below
+    `SEGMENT_BYTES_MIN` get that.
 
     Raises:
         ConfigError: there is no such release, or it is no data directory.
         StorageError: the directory is in use, cannot be taken over whole, or cannot be written.
     """
     level = level_of(release)
-    check_takeover(path, has_authorizer=True, has_token_secret=True)
-    before, _, _ = _read(path)
-    directory = DataDirectory(path, node_id=before.node_id)
+    first, others = _metadata_first(path)
+    check_takeover(first, others, has_authorizer=True, has_token_secret=True)
+    before, _, _ = _read(first)
+    directory = DataDirectory(first, node_id=before.node_id)
     try:
-        _, folded, records = _read(path)
+        _, folded, records = _read(first)
         if folded.features.get(METADATA_FEATURE, 0) > level:
             folded.lower(level, features_at(level))
         else:
             folded.features = {**folded.features, **features_at(level)}
-        _write(path, folded, records, time.time_ns() // 1_000_000)
+        if level >= OTHER_FEATURES_SINCE:
+            folded.raise_segments()
+        _write(first, folded, records, time.time_ns() // 1_000_000)
         directory.broker_epoch = folded.broker_epoch(before.node_id)
         directory.close()
     finally:
         directory.abandon()
     return describe(path)
+
+
+def _metadata_first(path: str) -> tuple[str, list[str]]:
+    """The directory that has the metadata log, of those that `path` names, and the others."""
+    paths = [path] if os.path.isdir(path) else [each.strip() for each in path.split(",")]
+    first = next((each for each in paths if os.path.isdir(f"{each}/{_METADATA}")), paths[0])
+    return first, [each for each in paths if each != first]
 
 
 def write_snapshot_of(
@@ -148,6 +168,12 @@ def _read(
         raise StorageError(f"the metadata of {path} cannot be read: {error}") from error
     was_clean = os.path.exists(f"{path}/{CLEAN_SHUTDOWN}")
     state = DirectoryState(
-        meta.cluster_id, meta.node_id, meta.directory_id, folded.features, folded.topics, was_clean
+        meta.cluster_id,
+        meta.node_id,
+        meta.directory_id,
+        folded.features,
+        folded.topics,
+        was_clean,
+        folded.small_segments,
     )
     return state, folded, records

@@ -33,7 +33,11 @@ METADATA_FEATURE = "metadata.version"
 CORDONED_SINCE = 30
 """4.3-IV0: from this level on registrations name directories that take no new partitions."""
 
+SEGMENT_BYTES_MIN = 1_048_576
+"""Apache Kafka 4.0 and later end at the start on a topic whose `segment.bytes` is smaller (KIP-1030)."""
+
 _TOPIC_RESOURCE = 2
+_SEGMENT_BYTES = "segment.bytes"
 _NO_LEADER_CHANGE = -2
 
 RECORD_NAMES = {
@@ -245,6 +249,15 @@ class FoldedMetadata:
         """The names of the topics, in order."""
         return sorted(self._topics.values())
 
+    @property
+    def small_segments(self) -> list[str]:
+        """The names of the topics whose `segment.bytes` is below `SEGMENT_BYTES_MIN`, in order."""
+        return sorted(
+            name
+            for (kind, name), texts in self._configs.items()
+            if kind == _TOPIC_RESOURCE and _is_small(texts.get(_SEGMENT_BYTES, ""))
+        )
+
     def broker_epoch(self, broker_id: int) -> int:
         """The epoch in which a broker is registered; -1 if it is not."""
         broker = self._brokers.get(broker_id)
@@ -262,6 +275,11 @@ class FoldedMetadata:
         self.features = {METADATA_FEATURE: level, **kept}
         self._brokers.clear()
         self._controllers.clear()
+
+    def raise_segments(self) -> None:
+        """Give the topics of `small_segments` the smallest `segment.bytes` that Apache Kafka 4.x accepts."""
+        for name in self.small_segments:
+            self._configs[_TOPIC_RESOURCE, name][_SEGMENT_BYTES] = str(SEGMENT_BYTES_MIN)
 
     def values(self) -> Iterator[bytes]:
         """Yield the records in their frames, in versions that the level has."""
@@ -308,3 +326,8 @@ def _version(key: int, level: int) -> int:
 
 def _drop(table: dict[Any, Any], key: object) -> None:
     table.pop(key, None)
+
+
+def _is_small(text: str) -> bool:
+    """Whether a `segment.bytes` is below `SEGMENT_BYTES_MIN`; what is no number of few digits is not."""
+    return len(text) <= len(str(SEGMENT_BYTES_MIN)) and text.isdecimal() and int(text) < SEGMENT_BYTES_MIN
