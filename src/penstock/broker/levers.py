@@ -188,14 +188,18 @@ class LeveredCluster(Cluster):
 
     def cut_link(self, one: int, other: int) -> None:
         """Let nothing pass between two brokers."""
+        self._node(one)
+        self._node(other)
         self.cut(one, other)
 
     def cut_off(self, node: int) -> None:
         """Let nothing pass between a broker and all others, the controller included."""
+        self._node(node)
         self.cut(node)
 
     def cut_from_controller(self, node: int) -> None:
         """Let nothing pass between a broker and the controller: it is fenced, and does not learn of it."""
+        self._node(node)
         self.cut(node, CONTROLLER)
 
     def cut_from_clients(self, node: int) -> None:
@@ -205,7 +209,8 @@ class LeveredCluster(Cluster):
 
     def slow(self, one: int, other: int, ms: float) -> None:
         """Deliver everything between two brokers so many milliseconds late."""
-        self._check_ends(one, other)
+        self._node(one)
+        self._node(other)
         self._call(lambda: self._shared.transport.links.slow(one, other, ms / 1000))
 
     def _check_ends(self, *ends: int) -> None:
