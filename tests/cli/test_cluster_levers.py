@@ -285,7 +285,8 @@ def test_a_directory_that_others_can_enter_is_not_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"1", b"{}", b'{"lever": 1}', b'{"lever": "serving"}', b'{"lever": "kill", "with": []}',
+        b"", b"1", b"{}", b'{"lever": 1}', b'{"lever": "start"}', b'{"lever": "serving"}',
+        b'{"lever": "kill", "with": []}',
         b'{"lever": "kill", "with": {"node": true}}', b'{"lever": "advance", "with": {"ms": -1}}',
     ],
 )  # fmt: skip

@@ -213,6 +213,8 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
             raise ConfigError(f"{name} does not take {argument}={value!r}")
     if not 0 <= arguments.get("ms", 0) <= ADVANCE_MS_MAX:
         raise ConfigError(f"{name} takes 0 to {ADVANCE_MS_MAX} ms")
+    if name == "start" and "node" not in arguments:
+        raise ConfigError("start needs a node: the cluster itself is running")
     if arguments.get("partition", 0) < 0:
         raise ConfigError(f"{name} does not take partition={arguments['partition']}: they begin with 0")
     return name, arguments
