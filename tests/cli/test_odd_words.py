@@ -100,6 +100,8 @@ def test_offsets_of_any_length_are_refused() -> None:
     ("words", "message"),
     [
         ("topic create x --partitions two", "'two' is not a whole number; see penstock topic create --help"),
+        ("consume -X", "requires an argument; see penstock consume --help"),
+        ("topic create x --partitions", "requires an argument; see penstock topic create --help"),
         ("topic list -b 127.0.0.1:99999", "'127.0.0.1:99999': ports go from 1 to 65535"),
         ("topic list -b 127.0.0.1:0", "'127.0.0.1:0': ports go from 1 to 65535"),
         ("topic list -b 127.0.0.1:x", "'127.0.0.1:x' is not host:port"),
@@ -120,6 +122,15 @@ def test_one_of_a_thing_is_not_several(capsys: pytest.CaptureFixture[str]) -> No
     out = capsys.readouterr().out
     assert "1 topic with 1 partition\n" in out
     assert "0 partitions without a leader" in out
+
+
+def test_a_topic_without_settings_of_its_own_is_not_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker:
+        assert main(["topic", "create", "plain", "-b", broker.bootstrap_servers]) == 0
+        capsys.readouterr()
+        assert main(["config", "describe", "plain", "-b", broker.bootstrap_servers]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err.count("plain has no settings of its own; --all shows the defaults")) == ("", 1)
 
 
 def test_rules_without_an_authorizer_are_told_what_to_set(

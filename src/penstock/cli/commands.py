@@ -110,7 +110,7 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
         click.echo(error.ctx.get_help() if error.ctx else error.format_message())
         return WRONG_USE
     except click.ClickException as error:
-        say(_with_advice(error))
+        say(_with_advice(error, words))
         return WRONG_USE
     except click.Abort:
         return INTERRUPTED
@@ -123,14 +123,29 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _with_advice(error: click.ClickException) -> str:
+def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
     """The message in one line, and where the right spelling is explained."""
     message = " ".join(error.format_message().split()).rstrip(".")
-    for words, plain in PLAIN_WORDS.items():
-        message = message.replace(words, plain)
+    for theirs, plain in PLAIN_WORDS.items():
+        message = message.replace(theirs, plain)
     context = error.ctx if isinstance(error, click.UsageError) else None
     if message.startswith("No such command") and context and isinstance(context.command, Nouns):
         # click looks among the commands that are there, and these are imported when they are asked for.
         near = get_close_matches(message.split("'")[1], NOUNS, 1)
         message += f". Did you mean '{near[0]}'?" if near else ""
-    return f"{message}; see {context.command_path if context else 'penstock'} --help"
+    return f"{message}; see {context.command_path if context else _command_path(words)} --help"
+
+
+def _command_path(words: Sequence[str]) -> str:
+    """The command that `words` name: without a value for an option, click has no context to tell."""
+    path: list[str] = []
+    command: click.Command = penstock
+    for word in words:
+        found = (
+            command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
+        )
+        if found is None:
+            break
+        command = found
+        path.append(word)
+    return " ".join(["penstock", *path])

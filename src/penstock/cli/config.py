@@ -168,6 +168,9 @@ def describe(
         return
     for name in chosen:
         put(f"{name}={_shown(settings[name])}")
+    if not chosen:
+        name = topic or f"broker {broker}"
+        say(f"{name} has no settings of its own; --all shows the defaults that hold for it")
 
 
 def _row(topic: str | None, broker: int | None, name: str, setting: ConfigValue) -> dict[str, object]:

@@ -164,7 +164,8 @@ class Logins:
             log.info("the login is accepted again")
         self._refused_since[key] = None
         if len(self._refused_since) > LOGINS_MAX:
-            del self._refused_since[next(iter(self._refused_since))]
+            # Two threads may find the same one.
+            self._refused_since.pop(next(iter(self._refused_since)), None)
 
     def presume(self, key: object) -> None:
         """Take a login that this process has no record of for one that has been accepted."""
