@@ -26,6 +26,10 @@ from penstock.records.batch import encode_batch
 NOW_MS = 1_700_000_000_000
 
 
+EVERY_API = {"unstable_api_versions_enable": "true", "penstock_client_metrics": "true"}
+"""Settings of a node that offers every API in every version."""
+
+
 def make_node(store: LogStore | None = None, clock: ManualClock | None = None, **settings: object) -> Node:
     clock = clock or ManualClock(NOW_MS)
     texts = {name.replace("_", "."): str(value) for name, value in settings.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.bench_node import make_node, make_topic
+from broker.bench_node import EVERY_API, make_node, make_topic
 from broker.handlers.test_every_version import CASES, REQUESTS
 from penstock.broker.requests.request_limits import has_more_entries
 from penstock.protocol.api import ApiKey
@@ -29,7 +29,7 @@ def entries_in(part: Any) -> int:
 
 @pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
 def test_entries_are_counted_as_they_are_read(key: ApiKey, version: int) -> None:
-    node = make_node()
+    node = make_node(**EVERY_API)
     make_topic(node)
     request = REQUESTS[key](node, version)
     codec = codec_for(type(request), version)

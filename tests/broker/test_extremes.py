@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.bench_node import NOW_MS, batch_of, context_of, produce
+from broker.bench_node import EVERY_API, NOW_MS, batch_of, context_of, produce
 from broker.extreme_requests import at_random, count, filled, places, set_extreme
 from broker.groups.bench_group import Bench
 from broker.handlers.test_every_version import CASES, REQUESTS
@@ -53,7 +53,7 @@ class Asker:
 
     def _make(self) -> None:
         clock = ManualClock(NOW_MS)
-        self.bench = bench = Bench(self._make_store(clock) if self._make_store else None, clock)
+        self.bench = bench = Bench(self._make_store(clock) if self._make_store else None, clock, **EVERY_API)
         self.node: Node = bench.node
         produce(self.node, batch_of(b"a", b"b"))
         joined = bench.join().response

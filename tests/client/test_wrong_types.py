@@ -93,6 +93,7 @@ CONSUMER: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "beginning_offsets": lambda tp: {"partitions": [tp]},
     "end_offsets": lambda tp: {"partitions": [tp]},
     "offsets_for_times": lambda tp: {"times": {tp: 0}},
+    "client_instance_id": lambda tp: {"timeout": 0},
     "close": lambda tp: {"has_failed": False, "timeout": 1.0},
 }
 
@@ -225,9 +226,10 @@ ADMIN: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "end_transaction": lambda tp: {"coordinates": TransactionCoordinates("x", 1, 0), "commit": True},
     "find_hanging_transactions": lambda tp: {"partitions": [], "older_than_ms": 1.0},
     "abort_hanging_transaction": lambda tp: {"partition": tp, "start_offset": 0},
+    "client_instance_id": lambda tp: {"timeout": 0},
     "alter_config": lambda tp: {
-        "topic": tp.topic, "broker": None, "all_brokers": False, "set": {}, "delete": (), "append": {},
-        "subtract": {}, "validate_only": True,
+        "topic": tp.topic, "broker": None, "all_brokers": False, "client_metrics": None, "set": {},
+        "delete": (), "append": {}, "subtract": {}, "validate_only": True,
     },
 }  # fmt: skip
 

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, context_of, make_node, make_topic, produce
+from broker.bench_node import (
+    EVERY_API,
+    NOW_MS,
+    ask,
+    ask_bytes,
+    batch_of,
+    context_of,
+    make_node,
+    make_topic,
+    produce,
+)
 from broker.wire_client import WireClient
 from penstock import Broker
 from penstock.broker.handlers import ROUTES
@@ -49,12 +59,21 @@ def fail(*args: Any, **kwargs: Any) -> None:
 
 @pytest.mark.parametrize(("setting", "of_producer_ids"), [("false", (0, 5)), ("true", (0, 6))])
 def test_the_registered_handlers_are_the_answer(setting: str, of_producer_ids: tuple[int, int]) -> None:
-    entries = ask(make_node(unstable_api_versions_enable=setting), ApiVersionsRequest(), 0).api_keys
+    settings = EVERY_API | {"unstable_api_versions_enable": setting}
+    entries = ask(make_node(**settings), ApiVersionsRequest(), 0).api_keys
     found = {entry.api_key: (entry.min_version, entry.max_version) for entry in entries}
     registered = {route.key: (route.min_version, route.max_version) for route in ROUTES.values()}
     assert found == {**registered, ApiKey.INIT_PRODUCER_ID: of_producer_ids}
     assert found[ApiKey.PRODUCE] == (0, 13)
     assert list(found) == sorted(found)
+
+
+def test_apis_of_clients_metrics_are_offered_where_these_are_taken() -> None:
+    """As Apache Kafka does, which offers them where a receiver of metrics is configured (KIP-714)."""
+    names = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    for settings, offered in (({}, set()), ({"penstock_client_metrics": "true"}, names)):
+        entries = ask(make_node(**settings), ApiVersionsRequest(), 0).api_keys
+        assert {entry.api_key for entry in entries} & names == offered
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])

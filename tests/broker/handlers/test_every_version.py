@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
+from broker.bench_node import EVERY_API, ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
 from broker.transactions.requests import TRANSACTION_CODES, TRANSACTION_REQUESTS
 from penstock.broker.client_metrics.service import Origin
@@ -358,7 +358,7 @@ def test_no_api_is_offered_in_versions_that_do_not_exist() -> None:
 
 @pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
 def test_asked_and_answered(key: ApiKey, version: int) -> None:
-    node = make_node(unstable_api_versions_enable="true", penstock_client_metrics="true")
+    node = make_node(**EVERY_API)
     make_topic(node)
     produce(node, batch_of(b"before"))
     request = REQUESTS[key](node, version)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.bench_node import ask, batch_of, context_of, make_node, make_topic, produce
+from broker.bench_node import EVERY_API, ask, batch_of, context_of, make_node, make_topic, produce
 from broker.groups.requests import commit_request, fetch_groups_request, fetch_request
 from broker.handlers.test_every_version import CASES, REQUESTS
 from penstock.broker.config.values import SUGGESTIONS_MAX
@@ -49,7 +49,7 @@ REPEATED_IS_REFUSED_ELSEWHERE = {(ApiKey.JOIN_GROUP, "protocols")}
 
 
 def full_node() -> Node:
-    node = make_node(unstable_api_versions_enable="true")
+    node = make_node(**EVERY_API)
     make_topic(node)
     produce(node, batch_of(b"before"))
     return node

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import (
+    EVERY_API,
     ask,
     ask_bytes,
     batch_of,
@@ -52,7 +53,6 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)
 
 
-EVERY_API = {"unstable_api_versions_enable": "true", "penstock_client_metrics": "true"}
 """Settings with which a broker offers all APIs that it has."""
 
 WITH_RANDOM_FIELDS = (

@@ -105,7 +105,7 @@ def test_settings_are_changed(admin: Admin) -> None:
     admin.alter_config(all_brokers=True, set={"log.retention.ms": 8_000_000})
     assert value("retention.ms") == "8000000"
     admin.alter_config(all_brokers=True, delete=["log.retention.ms"])
-    with pytest.raises(ValueError, match="the name of a topic, or broker=, or all_brokers"):
+    with pytest.raises(ValueError, match="takes the name of a topic, or broker=, all_brokers=True or"):
         admin.alter_config("tuned", broker=1, set={"a": 1})
 
 
