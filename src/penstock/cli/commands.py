@@ -137,7 +137,7 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
 
 
 def _command_path(words: Sequence[str]) -> str:
-    """The command that `words` name: without a value for an option, click has no context to tell."""
+    """The command that `words` name: without a value for an option, click has no context for its error."""
     path: list[str] = []
     command: click.Command = penstock
     for word in words:

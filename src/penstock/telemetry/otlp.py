@@ -30,7 +30,7 @@ from penstock.telemetry.protobuf import (
 )
 
 FIELDS_MAX = 50_000
-"""Fields of one push that are read: some 2,000 points with two labels each. Reading so many takes 30 to 50 ms."""
+"""Fields of one push that are read: some 2,000 points with two labels each, which take 30 to 50 ms."""
 
 _DELTA, _CUMULATIVE = 1, 2
 
