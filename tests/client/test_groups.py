@@ -263,6 +263,35 @@ def test_who_goes_back_takes_the_commits_along(servers: str, topic: str) -> None
         assert [at and at.offset for at in consumer.committed([where]).values()] == [5]
 
 
+def test_what_is_read_of_commits_after_going_back_keeps_no_commit_from_following(
+    servers: str, topic: str
+) -> None:
+    fill(servers, topic, 40)
+    where = TopicPartition(topic, 0)
+    with member(servers, topic) as consumer:
+        consumer.subscribe(topic)
+        poll_until([consumer], lambda: consumer.lag() and not any(consumer.lag().values()))
+        consumer.commit()
+        consumer.seek(where, 2)
+        assert [at and at.offset for at in consumer.committed([where]).values()] == [10]
+        assert [record.offset for record in consumer.poll(5_000, max_records=3)] == [2, 3, 4]
+    with member(servers, topic) as consumer:
+        assert [at and at.offset for at in consumer.committed([where]).values()] == [5]
+
+
+def test_a_commit_ahead_of_what_was_read_stays(servers: str, topic: str) -> None:
+    fill(servers, topic, 40)
+    where = TopicPartition(topic, 0)
+    with member(servers, topic) as consumer:
+        consumer.subscribe(topic)
+        poll_until([consumer], lambda: len(consumer.assignment()) == 4)
+        consumer.seek(where, 2)
+        assert [record.offset for record in consumer.poll(5_000, max_records=3)] == [2, 3, 4]
+        consumer.commit({where: 8})
+    with member(servers, topic) as consumer:
+        assert [at and at.offset for at in consumer.committed([where]).values()] == [8]
+
+
 @pytest.mark.parametrize("reset", ["earliest", "latest", "by_duration:PT1H"])
 def test_where_a_group_begins(servers: str, topic: str, reset: str) -> None:
     hours_ago = int((time.time() - 7200) * 1000)

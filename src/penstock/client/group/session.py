@@ -116,6 +116,8 @@ class GroupSession:
         self._commits: set[asyncio.Task[None]] = set()
         self._known: dict[TopicPartition, int] = {}
         """What the coordinator has for the partitions held, as far as this consumer put or read it."""
+        self._sought: dict[TopicPartition, object] = {}
+        """Where the application has gone by itself since the last commit began: a mark for each time."""
         self._progress: object = None
         self._rebalances = 0
         self._rebalanced_at = 0.0
@@ -199,15 +201,18 @@ class GroupSession:
             return callbacks.on_lost or callbacks.on_revoked
         # From here on a rebalance must revoke these partitions, even if the callback raises.
         member.membership.confirm(change, member.now)
-        for tp in change.partitions:
-            self._known.pop(tp, None)
+        self._forget(change.partitions)
         self._holder.hold(change.partitions)
         return callbacks.on_assigned
 
     def _release(self, partitions: Iterable[TopicPartition]) -> None:
+        self._forget(partitions)
+        self._holder.release(partitions)
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
             self._known.pop(tp, None)
-        self._holder.release(partitions)
+            self._sought.pop(tp, None)
 
     async def _apply_subscription(self) -> None:
         await self._client.bootstrap()
@@ -309,10 +314,12 @@ class GroupSession:
     async def commit(self, offsets: Committable | None = None, timeout_ms: float | None = None) -> None:
         """Commit these, or where every partition is. Raises as `GroupOffsets.commit`."""
         wanted = self._holder.consumed() if offsets is None else by_partition(offsets, "commit()")
-        partitions = set(wanted)
-        await self._offsets.commit(wanted, lambda before: self._identify(before, partitions), timeout_ms)
+        sought = {tp: self._sought.get(tp) for tp in wanted}
+        await self._offsets.commit(wanted, lambda before: self._identify(before, set(sought)), timeout_ms)
         for tp, at in wanted.items():
             self._known[tp] = at.offset if isinstance(at, OffsetAndMetadata) else at
+            if self._sought.get(tp) is sought[tp]:
+                self._sought.pop(tp, None)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
@@ -338,7 +345,7 @@ class GroupSession:
 
     def sought(self, tp: TopicPartition) -> None:
         """The application has gone elsewhere by itself, perhaps back: the next commit follows it."""
-        self._known.pop(tp, None)
+        self._sought[tp] = object()
 
     def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:
         """The identity to commit with. Under another generation than `before`: for kept partitions only."""
@@ -429,8 +436,10 @@ class GroupSession:
             await asyncio.wait(self._commits, timeout=LAST_COMMIT_MS / 1000)
         is_known = self._member is not None and self._member.membership.is_member
         if self._commits_by_itself and (is_known or not self.is_subscribed):
-            # Never back behind what has been committed.
-            ahead = {tp: at for tp, at in offsets.items() if at > self._known.get(tp, -1)}
+            # Never back behind what has been committed, but where the application has gone there.
+            ahead = {
+                tp: at for tp, at in offsets.items() if tp in self._sought or at > self._known.get(tp, -1)
+            }
             await self._commit_at_last(ahead)
         self._is_leaving = True
         if self._member is not None:
