@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import ExitStack
-from difflib import get_close_matches
 
 import click
 
@@ -13,6 +12,7 @@ from penstock.cli import completion, waiting
 from penstock.cli.interrupts import be_interruptible
 from penstock.cli.options import is_text, profile_option
 from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
+from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError, EncodeError
 
 NOUNS = {
@@ -131,7 +131,7 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if message.startswith("No such command") and context and isinstance(context.command, Nouns):
         # click looks among the commands that are there, and these are imported when they are asked for.
-        near = get_close_matches(message.split("'")[1], NOUNS, 1)
+        near = nearest(message.split("'")[1], NOUNS)
         message += f". Did you mean '{near[0]}'?" if near else ""
     return f"{message}; see {context.command_path if context else _command_path(words)} --help"
 
