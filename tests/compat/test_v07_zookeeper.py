@@ -33,7 +33,7 @@ SESSION_MS = 1_000
 QUICK: dict[str, object] = {
     "session_timeout_ms": SESSION_MS,
     "rebalance_backoff_ms": 200,
-    "rebalance_retries_max": 20,
+    "rebalance_retries_max": 100,
     "fetcher_backoff_ms": 20,
     "autocommit_interval_ms": 200,
 }

@@ -11,7 +11,7 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from penstock.common.reused_buffers import ReusedMemory
@@ -39,6 +39,8 @@ REUSED_BYTES_MIN = 256 << 10
 """Smaller answers have memory of their own."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+
+_CLOSED = "this client has closed the connection"
 
 _ERROR_TEXTS = {
     Error.UNKNOWN: "the broker refuses (an illegal topic name, or an error it has no number for)",
@@ -76,7 +78,12 @@ class Fetched07:
 
 
 class Connection07:
-    """A broker at one address. Connects on first use; may be shared by threads."""
+    """A broker at one address. Connects on first use; may be shared by threads.
+
+    The thread that holds the lock is the only one that closes the socket. Were it closed while that thread
+    waits for an answer, the next socket of the process could get its number: the thread would then wait for
+    what others are sent, or read it.
+    """
 
     def __init__(self, host: str, port: int, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         self.host = host
@@ -99,9 +106,14 @@ class Connection07:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; calls that wait for an answer raise NetworkError."""
+        """Close the connection; calls that connect or wait for an answer raise NetworkError soon."""
         self._is_closed = True
-        self._disconnect()
+        used = self._socket
+        if used is not None:
+            with contextlib.suppress(OSError):
+                used.shutdown(socket.SHUT_RDWR)
+        if self._lock.acquire(blocking=False):
+            self._release()
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -113,7 +125,7 @@ class Connection07:
         """
         kind = RequestType.PRODUCE if len(parts) == 1 else RequestType.MULTIPRODUCE
         frame = encode_request(Request(kind, parts))
-        with self._lock:
+        with self._used():
             try:
                 connected = self._connected()
                 self._notice_hangup(connected)
@@ -162,9 +174,26 @@ class Connection07:
 
     # --- the socket --------------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[None]:
+        self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        """Let go of the lock. A `close` that did not get it meanwhile has left the socket to be closed here."""
+        while True:
+            if self._is_closed:
+                self._disconnect()
+            self._lock.release()
+            if not self._is_closed or self._socket is None or not self._lock.acquire(blocking=False):
+                return
+
     def _ask(self, kind: RequestType, parts: Sequence[Part]) -> memoryview:
         frame = encode_request(Request(kind, parts))
-        with self._lock:
+        with self._used():
             is_fresh = self._socket is None
             try:
                 return self._exchange(frame)
@@ -191,11 +220,30 @@ class Connection07:
 
     def _connected(self) -> socket.socket:
         if self._is_closed:
-            raise OSError("this client has closed the connection")
+            raise OSError(_CLOSED)
         if self._socket is None:
-            self._socket = socket.create_connection((self.host, self.port), self._timeout_s)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = self._connect()
         return self._socket
+
+    def _connect(self) -> socket.socket:
+        """Connect to the first address that accepts. `close` finds each socket while it is still connecting."""
+        failure: OSError | None = None
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            self.host, self.port, type=socket.SOCK_STREAM
+        ):
+            self._socket = tried = socket.socket(family, kind, protocol)
+            try:
+                tried.settimeout(self._timeout_s)
+                tried.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if not self._is_closed:
+                    tried.connect(address)
+                if self._is_closed:  # a socket that was shut down before it connects may say that it has
+                    raise OSError(_CLOSED)
+                return tried
+            except OSError as error:
+                failure = error
+                self._disconnect()
+        raise failure or OSError(f"{self.host} has no address")
 
     def _receive(self, connected: socket.socket, size: int) -> memoryview:
         view = self._memory.take(size)
@@ -218,11 +266,9 @@ class Connection07:
             raise OSError("the broker hung up; what was sent last may not have been stored")
 
     def _disconnect(self) -> None:
+        """Close the socket; only with the lock held."""
         broken, self._socket = self._socket, None
         if broken is not None:
-            # Closing alone does not wake a thread that waits for an answer.
-            with contextlib.suppress(OSError):
-                broken.shutdown(socket.SHUT_RDWR)
             broken.close()
 
     def _broken(self, doing: str, error: OSError) -> NetworkError:
