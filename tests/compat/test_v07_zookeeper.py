@@ -56,16 +56,18 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        until(lambda: accepts(port), "ZooKeeper starts")
+        until(lambda: answers(port), "ZooKeeper starts")
         yield f"127.0.0.1:{port}"
     finally:
         process.kill()
         process.wait()
 
 
-def accepts(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
+def answers(port: int) -> bool:
+    """Whether a server serves there: while it starts, it accepts connections and never answers them."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as asked:
+        asked.sendall(b"srvr")
+        return asked.recv(9) == b"Zookeeper"
     return False
 
 

@@ -183,7 +183,7 @@ class Connection07:
             self._release()
 
     def _release(self) -> None:
-        """Let go of the lock. A `close` that did not get it meanwhile has left the socket to be closed here."""
+        """Let go of the lock. A `close` that did not get it has left the socket to be closed here."""
         while True:
             if self._is_closed:
                 self._disconnect()
@@ -226,7 +226,7 @@ class Connection07:
         return self._socket
 
     def _connect(self) -> socket.socket:
-        """Connect to the first address that accepts. `close` finds each socket while it is still connecting."""
+        """Connect to the first address that accepts. `close` finds each socket while it connects."""
         failure: OSError | None = None
         for family, kind, protocol, _, address in socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_STREAM
