@@ -23,6 +23,13 @@ lock = threading.Lock()
 class State:
     sending = True
     reading = True
+    has_failed = False
+
+
+def fail(arguments: threading.ExceptHookArgs) -> None:
+    """Have the program end with 1, since a thread of it has ended by an exception."""
+    State.has_failed = True
+    threading.__excepthook__(arguments)
 
 
 def say(*words: object) -> None:
@@ -60,6 +67,7 @@ class Client:
         State.reading = False
         for member in members:
             member.join()
+        sys.exit(State.has_failed)
 
 
 class Penstock(Client):
@@ -182,7 +190,14 @@ class KafkaPython(Client):
             **COMMON,
         )
         while State.reading:
-            found = [each for part in consumer.poll(200).values() for each in part]
+            found = []
+            try:
+                found = [each for part in consumer.poll(200).values() for each in part]
+            except KafkaError as error:
+                # It looks for the coordinator by metadata from any broker, and raises what that one's refusal
+                # is, as an error to be tried again, from `poll`.
+                if not error.retriable:
+                    raise
             for each in found:
                 say("r", int(each.value))
             if found:
@@ -245,4 +260,5 @@ class Aiokafka(Client):
 KINDS = {"penstock": Penstock, "librdkafka": Librdkafka, "kafka-python": KafkaPython, "aiokafka": Aiokafka}
 
 if __name__ == "__main__":
+    threading.excepthook = fail
     KINDS[sys.argv[1]](sys.argv[2], sys.argv[3]).run()
