@@ -13,11 +13,15 @@ from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 
 
 class WireClient:
-    """One connection to a broker. Correlation ids count from 1."""
+    """One connection to a broker, over a new socket or a given one. Correlation ids count from 1."""
 
-    def __init__(self, port: int, timeout_s: float = 10, client_id: str = "wire") -> None:
+    def __init__(
+        self, port: int, timeout_s: float = 10, client_id: str = "wire", *, over: socket.socket | None = None
+    ) -> None:
         self.client_id = client_id
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        self.socket = over or socket.socket()
+        self.socket.settimeout(timeout_s)
+        self.socket.connect(("127.0.0.1", port))
         self._sent = 0
         self._due: dict[int, tuple[type[Message], int]] = {}
 

@@ -415,6 +415,7 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
             self._closing = True
             self._wire.end()
+            self._stop_sending()
             self._transport.close()
 
     def close(self, reason: str) -> None:
@@ -423,7 +424,17 @@ class Connection(asyncio.BufferedProtocol):
             self._log_end(reason)
         self._closing = True
         self._wire.end()
+        self._stop_sending()
         self._transport.abort()
+
+    def _stop_sending(self) -> None:
+        """Take the socket out of the loop before the transport closes it.
+
+        While `sendfile` waits, the loop watches the socket by its number, and nothing but the end of the task
+        ends that. The next connection with this number would never be read.
+        """
+        if self._sending is not None:
+            self._sending.cancel()
 
     def _log_end(self, reason: str) -> None:
         self._server.node.limited_log.write(

@@ -1,0 +1,77 @@
+"""Readers that do not take what they have asked for, and what becomes of others when they are hung up on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from pathlib import Path
+
+import pytest
+
+from broker.wire_client import WireClient
+from penstock import Broker, Producer
+from penstock.clock import MovableClock
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+RECORD_BYTES = 900_000
+RECORDS = 20
+"""More than the buffers of both sockets hold."""
+
+
+def small_socket() -> socket.socket:
+    """A socket that takes little before it is read."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    return made
+
+
+def everything() -> FetchRequest:
+    """A request for all records of the topic in one answer."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=RECORDS * RECORD_BYTES)
+    topic = FetchTopic(topic="t", partitions=[partition])
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=RECORDS * RECORD_BYTES, topics=[topic])
+
+
+def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the answer goes from a file to the socket, the loop watches the socket by its number."""
+    clock = MovableClock()
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(data_dir=tmp_path, clock=clock))
+        with Producer(broker.bootstrap_servers) as producer:
+            for _ in range(RECORDS):
+                producer.send("t", bytes(RECORD_BYTES))
+        slow = stack.enter_context(WireClient(broker.port, over=small_socket()))
+        idle = stack.enter_context(WireClient(broker.port))
+        # Made before, so that connections which the broker accepts get the numbers that it has closed.
+        unconnected = [socket.socket() for _ in range(4)]
+        slow.send(everything(), 4)
+        assert slow.socket.recv(1, socket.MSG_PEEK), "nothing of the answer has come"
+        clock.advance(3_600_000)
+        assert idle.is_closed_by_peer()
+        for each in unconnected:
+            other = stack.enter_context(WireClient(broker.port, over=each))
+            assert other.ask(VERSIONS, 3).error_code == 0
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_a_slow_reader_that_goes_away_in_the_middle_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection that ends in the middle of an answer is a line in the log, and no error."""
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(data_dir=tmp_path))
+        with Producer(broker.bootstrap_servers) as producer:
+            for _ in range(RECORDS):
+                producer.send("t", bytes(RECORD_BYTES))
+        for _ in range(3):
+            with WireClient(broker.port, over=small_socket()) as slow:
+                slow.send(everything(), 4)
+                assert slow.socket.recv(1, socket.MSG_PEEK), "nothing of the answer has come"
+            other = stack.enter_context(WireClient(broker.port))
+            assert other.ask(VERSIONS, 3).error_code == 0
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
