@@ -17,7 +17,7 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 RECORD_BYTES = 900_000
-RECORDS = 20
+RECORDS = 8
 """More than the buffers of both sockets hold."""
 
 
@@ -48,7 +48,7 @@ def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
         slow = stack.enter_context(WireClient(broker.port, over=small_socket()))
         idle = stack.enter_context(WireClient(broker.port))
         # Made before, so that connections which the broker accepts get the numbers that it has closed.
-        unconnected = [socket.socket() for _ in range(4)]
+        unconnected = [stack.enter_context(socket.socket()) for _ in range(4)]
         slow.send(everything(), 4)
         assert slow.socket.recv(1, socket.MSG_PEEK), "nothing of the answer has come"
         clock.advance(3_600_000)
