@@ -11,17 +11,21 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from penstock import Admin
+from penstock import Admin, Broker
+from penstock.broker.lever_socket import directory, socket_path
 from penstock.cli.waiting import Waiting
 from penstock.client.cluster.obstacles import Obstacle
+from penstock.v07.driver import Driver07
+from penstock.v07.server import Broker07
 
 LONG_S = 60.0
 ENDED_S = 10.0
@@ -71,10 +75,10 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 class Command:
     """A command whose stderr is a terminal or a pipe, and is read as it comes."""
 
-    def __init__(self, *words: str, is_terminal: bool) -> None:
+    def __init__(self, *words: str, is_terminal: bool, start: Sequence[str] = ("-m", "penstock")) -> None:
         self._mine, theirs = pty.openpty() if is_terminal else os.pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", *words],
+            [sys.executable, *start, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=theirs,
@@ -124,6 +128,83 @@ def running(*words: str, is_terminal: bool = False) -> Iterator[Command]:
         yield command
     finally:
         command.close()
+
+
+QUICK = (
+    "import sys\n"
+    "from penstock.cli import main, waiting\n"
+    "waiting.SILENCE_S, waiting.LOOK_EVERY_S = 0.7, 0.05\n"
+    "sys.exit(main())\n"
+)
+"""The command line, but that it speaks sooner; a fetch of nothing waits for half a second."""
+
+
+@contextlib.contextmanager
+def running_quickly(*words: str) -> Iterator[Command]:
+    command = Command(*words, is_terminal=False, start=("-c", QUICK))
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+def is_told_that_it_is_away_and_back(command: Command, broker: Broker) -> None:
+    broker.stop()
+    command.until(rf"waiting for \d s: .*{broker.port}: connection refused")
+    broker.start()
+    command.until("going on after")
+
+
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_a_mirror_with_nothing_to_copy_says_that_a_kafka_is_gone_and_back(which: str) -> None:
+    with Broker() as old, Broker() as new, Admin(old.bootstrap_servers) as admin:
+        admin.create_topic("t")
+        words = ("mirror", "-f", "-t", "t", "--from", old.bootstrap_servers, "-b", new.bootstrap_servers)
+        with running_quickly(*words) as command:
+            command.until("copying t: 0 messages")
+            is_told_that_it_is_away_and_back(command, old if which == "source" else new)
+            assert command.interrupted()[0] == 130
+
+
+def test_a_mirror_from_kafka_0_7_says_that_a_kafka_is_gone_and_back(tmp_path: Path) -> None:
+    with Broker() as new, contextlib.ExitStack() as stack:
+        old = stack.enter_context(Broker07(tmp_path))
+        driver = stack.enter_context(Driver07(old.host, old.port))
+        driver.send("t", [b"one"], partition=0)
+        assert driver.latest("t", 0)
+        words = ("mirror", "-f", "-t", "t", "-b", new.bootstrap_servers, "--from-0.7")
+        with running_quickly(*words, f"{old.host}:{old.port}") as command:
+            command.until("partition 0: 1 messages")
+            is_told_that_it_is_away_and_back(command, new)
+            command.said = ""
+            stack.close()
+            command.until(rf"waiting for \d s: .*{old.port}: connection refused")
+            with Broker07(tmp_path, port=old.port), Driver07(old.host, old.port) as driver:
+                command.until("going on after")
+                driver.send("t", [b"two"], partition=0)
+                command.until("partition 0: 2 messages")
+                assert command.interrupted()[0] == 130
+
+
+def test_top_says_that_its_broker_is_gone_before_the_next_look() -> None:
+    with Broker() as broker, running_quickly("top", "-d", "1h", "-b", broker.bootstrap_servers) as command:
+        assert command.process.stdout is not None
+        assert b"0 topics" in command.process.stdout.readline()
+        is_told_that_it_is_away_and_back(command, broker)
+        assert command.interrupted()[0] == 130
+
+
+def test_a_lever_that_takes_long_says_what_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    os.mkdir(directory(), mode=0o700)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(socket_path(4))
+        silent.listen()
+        with running_quickly("cluster", "stop", "2", "-b", "127.0.0.1:4") as command:
+            command.until("the cluster at 127.0.0.1:4 has not answered stop; for 60 s at most")
+            assert command.interrupted()[0] == 130
 
 
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
@@ -242,3 +323,15 @@ def test_the_line_on_a_terminal_is_wiped_away(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "\r\x1b[K"
     waiting.step_aside()
     assert capsys.readouterr().err == ""
+
+
+def test_what_a_command_does_is_told_again_where_it_does_something_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    waiting = Waiting(is_terminal=False)
+    waiting._observer = Script(*[None] * 4)  # type: ignore[assignment]
+    for text in ("looking at t", lambda: "copying t"):
+        waiting.begin_idle(text)
+        for _ in range(2):
+            waiting.look(time.monotonic() + 10)
+    assert capsys.readouterr().err == "penstock: looking at t\npenstock: copying t\n"

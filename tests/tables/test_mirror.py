@@ -11,6 +11,7 @@ import pytest
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic
 from penstock.errors import ConfigError, NetworkError
 from penstock.records.compression.codecs import Codec
+from penstock.tables import mirror as mirror_module
 from penstock.tables.mirror import OFFSET_HEADER, PLACE_HEADER, Mirror
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
@@ -88,9 +89,11 @@ def test_following_copies_what_comes(old: Broker07, new: Broker) -> None:
 
     def wait(seconds: float) -> None:
         waits.append(seconds)
-        if len(waits) == 3:
+        polls, more = divmod(len(waits), mirror_module.SIGNS)
+        if polls == 3:
             raise Enough
-        fill(old, 2, first=2 * len(waits))
+        if not more:
+            fill(old, 2, first=2 * polls)
 
     with (
         Mirror("t", source(old), new.bootstrap_servers, target_topic="followed") as mirror,

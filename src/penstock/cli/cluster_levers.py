@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from penstock.cli import waiting
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option
 from penstock.cli.outcome import put
@@ -40,6 +41,7 @@ def move(bootstrap: str, lever: str, **arguments: object) -> Any:
         port = address.rpartition(":")[2]
         if not port.isdecimal():
             continue
+        waiting.idle(f"the cluster at {address} has not answered {lever}; for {PATIENCE_S:.0f} s at most")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(PATIENCE_S)
             try:

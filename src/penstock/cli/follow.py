@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -98,7 +97,7 @@ def command(
                 raise PenstockError(view.error)
             if once or not view.is_active:
                 return 0
-            time.sleep(every_s)
+            waiting.pause(every_s, None if admin is None else admin.describe_cluster)
 
 
 def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import note, put
 from penstock.cli.settings import BOOTSTRAP, meaning, of_source
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, NetworkError, RequestTimeoutError
 
 if TYPE_CHECKING:
     from penstock.tables.topic_mirror import TopicMirror
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LOOK_EVERY_S = 1.0
 """How often the ends of a source that is followed are looked at, and progress is printed as JSON."""
+
+ROUND_MS = 200.0
+"""How long records are waited for; as often a target that is sent nothing is asked for a sign of life."""
 
 
 @click.command("mirror", short_help="Copy topics from one Kafka into another.")
@@ -139,16 +143,24 @@ def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
     looked_at = time.monotonic()
     has_come = False
     while follow or not all(mirror.is_at_end for mirror in mirrors):
+        copied = 0
         for mirror in mirrors:
             if follow or not mirror.is_at_end:
-                has_come = mirror.step(200.0 / len(mirrors)) > 0 or has_come
-        if follow and time.monotonic() - looked_at >= LOOK_EVERY_S:
-            looked_at = time.monotonic()
-            for mirror in mirrors:
-                mirror.look_at_end()
-            if has_come:
-                yield
-            has_come = False
+                copied += mirror.step(ROUND_MS / len(mirrors))
+        has_come = has_come or copied > 0
+        if not follow:
+            continue
+        # A Kafka that is away is waited for, as by consume: what is asked of it shows that it is (`waiting`).
+        with contextlib.suppress(NetworkError, RequestTimeoutError):
+            if not copied:
+                mirrors[0].look_at_target()
+            if time.monotonic() - looked_at >= LOOK_EVERY_S:
+                looked_at = time.monotonic()
+                for mirror in mirrors:
+                    mirror.look_at_end()
+                if has_come:
+                    yield
+                has_come = False
 
 
 def _far(mirrors: Sequence[TopicMirror]) -> str:

@@ -90,7 +90,7 @@ def command(
                 before, looks = now, looks + 1
                 if looks == count:
                     return
-                time.sleep(every_ms / 1000)
+                waiting.pause(every_ms / 1000, admin.describe_cluster)
 
 
 @contextlib.contextmanager

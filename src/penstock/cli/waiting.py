@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from penstock.client.cluster.obstacles import Observer, Obstacle
+from penstock.errors import NetworkError, RequestTimeoutError
 from penstock.printable import printable
 
 SILENCE_S = 1.5
@@ -50,6 +51,11 @@ class Waiting:
         """Wipe the line away, and show none any more."""
         self._is_over.set()
         self.step_aside()
+
+    def begin_idle(self, text: str | Callable[[], str]) -> None:
+        """From now on the command does this when nothing is in its way."""
+        self.idle_text = text
+        self._has_told_idle = False
 
     def step_aside(self) -> None:
         """There is something else to read now, on stdout or stderr."""
@@ -130,6 +136,20 @@ def _write(text: str) -> None:
         sys.stderr.flush()
 
 
+def pause(seconds: float, ask: Callable[[], object] | None = None) -> None:
+    """Sleep until the next look; meanwhile have `ask` ask brokers for a sign of life again and again.
+
+    Without a request under way it would not be seen that a broker is away. That it is, is no error here:
+    the next look has it.
+    """
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK_EVERY_S))
+        if ask is not None:
+            with contextlib.suppress(NetworkError, RequestTimeoutError):
+                ask()
+
+
 _present: Waiting | None = None
 
 
@@ -155,7 +175,7 @@ def step_aside() -> None:
 def idle(text: str | Callable[[], str]) -> None:
     """What the command does from now on when nothing is in its way; a function returns it anew each time."""
     if _present is not None:
-        _present.idle_text = text
+        _present.begin_idle(text)
 
 
 def be_quiet() -> None:

@@ -10,6 +10,7 @@ Partitions keep their order: the first of the source, by broker and number, beco
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -20,7 +21,7 @@ from penstock.client.admin.admin import NewTopic
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.client.blocking.producer import Producer
-from penstock.errors import ConfigError, KafkaError
+from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
 from penstock.model import Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.tables.topics07 import Range07, Topics07
@@ -34,6 +35,9 @@ PLACE_HEADER = "kafka-0.7-place"
 
 POLL_INTERVAL_S = 1.0
 """How long to wait at the end of the source when following it."""
+
+SIGNS = 4
+"""How often both ends are asked for a sign of life in that time."""
 
 LAST_RECORD_TIMEOUT_S = 30.0
 
@@ -104,29 +108,54 @@ class Mirror:
     ) -> Iterator[MirrorProgress]:
         """Copy everything that is there, and with `follow` everything that comes.
 
-        Yields the progress after each chunk, whose records are acknowledged then.
+        Yields the progress after each chunk, whose records are acknowledged then. A source that cannot be
+        reached while it is followed is asked again; while it has nothing new, the target is asked for a sign
+        of life, which shows in what observers see of its client (`penstock.client.cluster.obstacles`).
         """
         partitions = self._source.partitions(self.topic)
-        self._prepare_target(len(partitions))
-        while True:
-            has_come = False
-            for number, partition in enumerate(partitions):
-                for progress in self._copy(partition, number):
-                    has_come = True
-                    yield progress
-            if not follow:
-                return
-            if not has_come:
-                wait(POLL_INTERVAL_S)
-
-    def _prepare_target(self, count: int) -> None:
         with Admin(self._target) as admin:
-            try:
-                admin.create_topics([NewTopic(self.target_topic, count)])
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
-            (described,) = admin.describe_topics([self.target_topic])
+            self._prepare_target(admin, len(partitions))
+            if not follow:
+                yield from self._copy_all(partitions)
+                return
+            while True:
+                has_come = False
+                with self._source_may_be_away():
+                    for progress in self._copy_all(partitions):
+                        has_come = True
+                        yield progress
+                if not has_come:
+                    for _ in range(SIGNS):
+                        wait(POLL_INTERVAL_S / SIGNS)
+                        self._ask_for_signs(admin, partitions[0])
+
+    @contextlib.contextmanager
+    def _source_may_be_away(self) -> Iterator[None]:
+        """Note that the source cannot be reached, where it cannot, and that it can be where it can."""
+        try:
+            yield
+        except _SourceAwayError as error:
+            self._source.troubles.note("source", error)
+        else:
+            self._source.troubles.end("source")
+
+    def _ask_for_signs(self, admin: Admin, source_partition: int) -> None:
+        with contextlib.suppress(NetworkError, RequestTimeoutError):
+            admin.describe_cluster()
+        with self._source_may_be_away(), _of_source():
+            self._source.bounds(self.topic, source_partition)
+
+    def _copy_all(self, partitions: Sequence[int]) -> Iterator[MirrorProgress]:
+        for number, partition in enumerate(partitions):
+            yield from self._copy(partition, number)
+
+    def _prepare_target(self, admin: Admin, count: int) -> None:
+        try:
+            admin.create_topics([NewTopic(self.target_topic, count)])
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+        (described,) = admin.describe_topics([self.target_topic])
         if len(described.partitions) < count:
             raise ConfigError(
                 f"topic {self.target_topic} has {len(described.partitions)} partitions, the source {count}: "
@@ -137,10 +166,11 @@ class Mirror:
                 self._positions[number] = _last_copied(consumer, TopicPartition(self.target_topic, number))
 
     def _copy(self, source_partition: int, partition: int) -> Iterator[MirrorProgress]:
-        first, end = self._source.bounds(self.topic, source_partition)
+        with _of_source():
+            first, end = self._source.bounds(self.topic, source_partition)
         last = self._positions[partition]
         start = first if last is None else max(first, last.offset)
-        for offset, data in self._source.chunks(Range07(self.topic, source_partition, start, end)):
+        for offset, data in self._chunks(Range07(self.topic, source_partition, start, end)):
             deliveries = []
             for position, message in _with_places(iter_messages(data, offset)):
                 if last is not None and position <= last:
@@ -162,6 +192,23 @@ class Mirror:
             self._positions[partition] = last
             copied = self._copied[partition] = self._copied.get(partition, 0) + len(deliveries)
             yield MirrorProgress(source_partition, partition, copied, offset + len(data), end)
+
+    def _chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
+        with _of_source():
+            yield from self._source.chunks(wanted)
+
+
+@contextlib.contextmanager
+def _of_source() -> Iterator[None]:
+    """Raise `_SourceAwayError` where the source cannot be reached, to be told from errors of the target."""
+    try:
+        yield
+    except NetworkError as error:
+        raise _SourceAwayError(str(error)) from error
+
+
+class _SourceAwayError(NetworkError):
+    """The source cannot be reached, or has hung up."""
 
 
 def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Message]]:

@@ -149,6 +149,14 @@ class TopicMirror:
             self._begin(new)
         self._ends = dict(self._consumer.end_offsets(list(self._ends)))
 
+    def look_at_target(self) -> None:
+        """Ask the target for an answer: while there is nothing to copy, nothing else is asked of it.
+
+        Raises:
+            NetworkError, RequestTimeoutError: it cannot be reached, or gives none.
+        """
+        self._admin.describe_cluster()
+
     def step(self, timeout_ms: float = 200.0) -> int:
         """Copy what comes within `timeout_ms`, as much as one transaction has; return how many records.
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.client.cluster.obstacles import Troubles, register
 from penstock.errors import ConfigError, CorruptRecordError, StorageError
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
 from penstock.v07.byte_log import segment_starts
@@ -20,6 +21,9 @@ from penstock.v07.files import segment_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from penstock.client.config import Address
+    from penstock.v07.connection import Connection07
 
 ZOOKEEPER = "zookeeper://"
 PARTITIONS_PER_BROKER = 1 << 16
@@ -75,6 +79,8 @@ class Topics07:
             broker.broker_id: Driver07(broker.host, broker.port, timeout_s=timeout_s)
             for broker in resolve(bootstrap_servers)
         }
+        self.troubles = Troubles()
+        register(self)
 
     def __enter__(self) -> Topics07:
         return self
@@ -85,6 +91,14 @@ class Topics07:
     def close(self) -> None:
         for driver in self._drivers.values():
             driver.connection.close()
+
+    def connections(self) -> list[Connection07]:
+        """The connections to all brokers."""
+        return [driver.connection for driver in self._drivers.values()]
+
+    def addresses_opening(self) -> list[Address]:
+        """None: opening a connection is part of a request here."""
+        return []
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic on all brokers; of one that does not exist, those it would have."""

@@ -92,6 +92,8 @@ class Connection07:
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
         self._is_closed = False
+        self._asked = 0
+        self._due: tuple[int, str] | None = None
         self._memory = ReusedMemory(REUSED_BYTES_MIN)
 
     def __repr__(self) -> str:
@@ -104,6 +106,15 @@ class Connection07:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def address(self) -> str:
+        """Where the broker is, as text."""
+        return f"Kafka 0.7 broker {self.host}:{self.port}"
+
+    def first_due(self) -> tuple[int, str] | None:
+        """Number and type of the request that waits for its answer; None if none does. Thread-safe."""
+        return self._due
 
     def close(self) -> None:
         """Close the connection; calls that connect or wait for an answer raise NetworkError soon."""
@@ -195,17 +206,24 @@ class Connection07:
         frame = encode_request(Request(kind, parts))
         with self._used():
             is_fresh = self._socket is None
+            self._asked += 1
+            self._due = self._asked, kind.name
             try:
                 return self._exchange(frame)
             except OSError as error:
                 self._disconnect()
                 if is_fresh or self._is_closed:
                     raise self._broken(f"a request of type {kind.name}", error) from error
+            finally:
+                self._due = None
+            self._due = self._asked, kind.name
             try:
                 return self._exchange(frame)
             except OSError as error:
                 self._disconnect()
                 raise self._broken(f"a request of type {kind.name}", error) from error
+            finally:
+                self._due = None
 
     def _exchange(self, frame: bytes) -> memoryview:
         connected = self._connected()
@@ -273,4 +291,4 @@ class Connection07:
 
     def _broken(self, doing: str, error: OSError) -> NetworkError:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
-        return NetworkError(f"{doing}: Kafka 0.7 broker {self.host}:{self.port}: {why}")
+        return NetworkError(f"{doing}: {self.address}: {why}")

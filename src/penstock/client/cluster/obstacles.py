@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.connection import Connection
     from penstock.client.config import Address
 
 PASSING_S = 3.0
@@ -69,16 +68,29 @@ class Troubles:
                 yield Obstacle(f"{text}; trying again", since, is_effect=isinstance(what, str))
 
 
+class Asked(Protocol):
+    """A connection as an observer sees it, from another thread."""
+
+    @property
+    def address(self) -> object:
+        """Where the broker is; its text names the broker."""
+        ...
+
+    def first_due(self) -> tuple[int, str] | None:
+        """Number and name of the oldest request without an answer; None if there is none."""
+        ...
+
+
 class Observed(Protocol):
     """What an observer looks at of a client, from another thread."""
 
     troubles: Troubles
 
-    def connections(self) -> list[Connection]:
+    def connections(self) -> Sequence[Asked]:
         """The open connections."""
         ...
 
-    def addresses_opening(self) -> list[Address]:
+    def addresses_opening(self) -> Sequence[Address]:
         """Where connections are being opened."""
         ...
 
