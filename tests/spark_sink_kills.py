@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from free_ports import free_ports
 from penstock import Admin, read_topic, write_topic
 
 QUERY = """
@@ -47,8 +47,7 @@ class BrokerProcess:
     """A broker that is killed and comes back on the same port, with the same directory."""
 
     def __init__(self, directory: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        [self.port] = free_ports(1)
         self._directory = directory
         self.start()
 

@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,19 +19,10 @@ from typing import Any
 import pytest
 import yaml
 
+from free_ports import free_ports
+
 ROOT = Path(__file__).resolve().parents[1]
 PENSTOCK = [sys.executable, "-m", "penstock"]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def here(words: list[str], data: Path, ports: dict[str, int]) -> list[str]:

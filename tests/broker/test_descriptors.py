@@ -17,6 +17,7 @@ import pytest
 from broker.bench_node import batch_of, produce_request
 from broker.test_process import BROKER
 from broker.wire_client import WireClient, is_well
+from free_ports import free_ports
 from penstock.common.listening.accepting import DESCRIPTORS_RESERVED, listening_sockets
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -93,7 +94,7 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="coun
 @needs_proc
 @pytest.mark.parametrize("which", ["broker", "metrics", "0.7"])
 def test_connections_leave_a_reserve_and_are_taken_in_again(which: str, tmp_path: Path) -> None:
-    ports = {"metrics": _free_port(), "0.7": _free_port()}
+    ports = dict(zip(("metrics", "0.7"), free_ports(2), strict=True))
     options = [
         f"--config=penstock.metrics.port={ports['metrics']}",
         f"--config=penstock.0.7.port={ports['0.7']}",
@@ -184,9 +185,3 @@ def test_every_address_of_a_host_is_listened_on() -> None:
 
 def test_the_reserve_is_small_beside_usual_limits() -> None:
     assert DESCRIPTORS_RESERVED <= 1024 // 4
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

@@ -27,6 +27,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
+from free_ports import free_ports as free_ports
+
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".venv" / "peers"
 JAVA_OPTIONS = [
@@ -51,7 +53,7 @@ RELEASES = (
 """The releases of Apache Kafka that have a directory under `java/`."""
 
 PATIENCE_S = 180
-"""How long a broker may take to start: some seconds, or minutes where the machine has much else to do."""
+"""How long anything may take that is to happen: seconds, or minutes where the machine has much else to do."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,7 +61,7 @@ T = TypeVar("T")
 CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"
 
 
-def until(holds: Callable[[], object], what: str, patience_s: float = 120) -> None:
+def until(holds: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
     """Wait for a condition of somebody else's program. Fails with `what` it was, or what it means."""
     deadline = time.monotonic() + patience_s
     while not holds():
@@ -155,7 +157,7 @@ def java(
     main: str | Path,
     *args: object,
     stdin: str | bytes | None = None,
-    timeout_s: float = 60,
+    timeout_s: float = PATIENCE_S,
     check: bool = False,
     options: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
@@ -204,15 +206,6 @@ def release(version: str) -> str:
         if known == version or known.startswith(version + "."):
             return known
     raise ValueError(f"no java/kafka-{version}; there are {', '.join(RELEASES)}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback on which nobody listens now."""
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in found:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in found]
 
 
 def _properties(path: Path, settings: Mapping[str, object]) -> Path:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from free_ports import free_ports
 from penstock import Admin, Broker, Consumer, read_topic, write_topic
 from penstock.errors import PenstockError
 from penstock.spark import ParquetTable, Progress, follow, progress_of, reason
@@ -114,9 +114,7 @@ def test_a_group_that_has_members_is_left_alone(
 
 def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None:
     """Gone for longer than a client waits, and back with all its records."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    [port] = free_ports(1)
     kept = {"data_dir": tmp_path / "data", "port": port, "log_retention_ms": -1}
     quick = {"kafka.default.api.timeout.ms": "2000", "kafka.request.timeout.ms": "1500"}
     with Broker(**kept) as broker:

@@ -7,7 +7,6 @@ Apache Kafka 4.3.0 then loses markers. The others come at random moments.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import pytest
 
 from broker.transactions.history import Fate, History, Read, Unit, anomalies
 from broker.wire_client import WireClient
+from free_ports import free_ports
 from penstock.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from penstock.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
@@ -56,8 +56,7 @@ class Victim:
     """A broker process that is killed and comes back on the same port, with the same directory."""
 
     def __init__(self, directory: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        [self.port] = free_ports(1)
         self._command = [sys.executable, "-m", "penstock.broker", "--port", str(self.port)]
         self._command += ["--data-dir", str(directory)]
         for name, value in SETTINGS.items():
