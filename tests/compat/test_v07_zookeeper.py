@@ -19,6 +19,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from compat import peers
+from compat.peers import PATIENCE_S, until
 from penstock.errors import DecodeError, NetworkError
 from penstock.v07.driver import Driver07
 from penstock.v07.groups.consumer import GroupConsumer07
@@ -29,9 +30,13 @@ from penstock.v07.server import Broker07
 pytestmark = pytest.mark.compat
 
 TICK_MS = 200
-SESSION_MS = 1_000
+SESSION_MS = 60_000
+"""Sessions of those who are not killed: a short one ends where the machine leaves its owner waiting."""
+SHORT_SESSION_MS = 1_000
+"""Sessions of processes that are killed: what they held is free for others so much later."""
 QUICK: dict[str, object] = {
     "session_timeout_ms": SESSION_MS,
+    "connection_timeout_ms": SESSION_MS,
     "rebalance_backoff_ms": 200,
     "rebalance_retries_max": 100,
     "fetcher_backoff_ms": 20,
@@ -47,7 +52,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     config = directory / "zoo.cfg"
     config.write_text(
         f"dataDir={directory}/data\nclientPort={port}\nclientPortAddress=127.0.0.1\ntickTime={TICK_MS}\n"
-        "maxClientCnxns=0\nadmin.enableServer=false\n"
+        f"maxSessionTimeout={SESSION_MS}\nmaxClientCnxns=0\nadmin.enableServer=false\n"
     )
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"
     command = peers.java_command(
@@ -75,8 +80,8 @@ def answers(port: int) -> bool:
 def admin(zookeeper: str, request: pytest.FixtureRequest) -> Iterator[KazooClient]:
     """A client of the test's own, in the chroot that everything in the test uses."""
     chroot = f"/{request.node.name.partition('[')[0]}-{os.urandom(3).hex()}"
-    client = KazooClient(zookeeper, timeout=10)
-    client.start()
+    client = KazooClient(zookeeper, timeout=SESSION_MS / 1000)
+    client.start(PATIENCE_S)
     client.create(chroot)
     client.chroot = chroot
     yield client
@@ -107,14 +112,6 @@ def brokers(tmp_path: Path, hosts: str) -> Iterator[Callable[..., Broker07]]:
         yield make
 
 
-def until(holds: Callable[[], object], what: str, timeout_s: float = 30) -> None:
-    """Wait for something that happens sooner or later."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"after {timeout_s} s still not: {what}"
-        time.sleep(0.02)
-
-
 def text(client: KazooClient, path: str) -> str | None:
     try:
         return bytes(client.get(path)[0]).decode()
@@ -129,8 +126,8 @@ def expire(client: KazooClient, hosts: str) -> None:
     def is_over() -> bool:
         # The session moves to whoever connected last; closing it from here may come too late for that.
         if client.client_id == session:
-            twin = KazooClient(hosts, timeout=10, client_id=session)
-            twin.start()
+            twin = KazooClient(hosts, timeout=SESSION_MS / 1000, client_id=session)
+            twin.start(PATIENCE_S)
             twin.stop()
             twin.close()
             time.sleep(0.2)
@@ -143,6 +140,10 @@ def member(hosts: str, group: str = "g", name: str | None = None, **options: obj
     settings = QUICK | dict(options.pop("settings", {}))  # type: ignore[call-overload]
     topics = [] if {"pattern", "exclude"} & options.keys() else options.pop("topics", ["t"])
     return GroupConsumer07(hosts, group, topics, consumer_id=name, settings=settings, **options)  # type: ignore[arg-type]
+
+
+def sender(hosts: str, **options: object) -> Producer07:
+    return Producer07(zookeeper=hosts, connection_timeout_ms=SESSION_MS, **options)  # type: ignore[arg-type]
 
 
 def owned(consumer: GroupConsumer07) -> list[str]:
@@ -177,8 +178,8 @@ def test_a_broker_says_where_it_is_and_what_it_has(
 def test_a_broker_waits_for_a_dead_session_with_its_number(
     brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
 ) -> None:
-    before = KazooClient(hosts, timeout=10)
-    before.start()
+    before = KazooClient(hosts, timeout=SESSION_MS / 1000)
+    before.start(PATIENCE_S)
     before.create("/brokers/ids/1", b"dead:127.0.0.1:1", ephemeral=True, makepath=True)
     threading.Timer(0.5, lambda: (before.stop(), before.close())).start()
     broker = brokers(1)
@@ -186,7 +187,12 @@ def test_a_broker_waits_for_a_dead_session_with_its_number(
     with pytest.raises(NetworkError, match=r"broker id 1 is held in ZooKeeper by .*another with the same"):
         Broker07(
             broker.data_dir + "-other",
-            settings={"brokerid": 1, "zk.connect": hosts, "zk.sessiontimeout.ms": SESSION_MS},
+            settings={
+                "brokerid": 1,
+                "zk.connect": hosts,
+                "zk.sessiontimeout.ms": SHORT_SESSION_MS,
+                "zk.connectiontimeout.ms": SESSION_MS,
+            },
         ).start()
 
 
@@ -216,7 +222,7 @@ def test_a_broker_whose_session_expires_registers_anew(
 
 def test_no_zookeeper_and_no_chroot_are_told(hosts: str, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match=r"has no node /.*/nowhere; create it first"):
-        Producer07(zookeeper=hosts + "/nowhere")
+        Producer07(zookeeper=hosts + "/nowhere", connection_timeout_ms=SESSION_MS)
     (port,) = peers.free_ports(1)
     with pytest.raises(NetworkError, match=f"no ZooKeeper answers at 127.0.0.1:{port}"):
         Producer07(zookeeper=f"127.0.0.1:{port}", session_timeout_ms=500)
@@ -229,10 +235,10 @@ def test_nodes_can_belong_to_a_user(hosts: str, tmp_path: Path, admin: KazooClie
     with Broker07(tmp_path / "data", settings=settings):
         with pytest.raises(NoAuthError):
             admin.get("/brokers/ids/0")
-        with Producer07(zookeeper=hosts, digest="kafka:secret") as producer:
+        with sender(hosts, digest="kafka:secret") as producer:
             producer.send("t", [b"x"])
         with member(hosts, digest="kafka:secret") as consumer:
-            message = consumer.get(10)
+            message = consumer.get(PATIENCE_S)
             assert message is not None
             assert message.payload == b"x"
 
@@ -244,7 +250,7 @@ def test_a_new_topic_reaches_every_partition_of_every_broker(
     brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
 ) -> None:
     both = [brokers(0), brokers(1)]
-    with Producer07(zookeeper=hosts, dice=random.Random(1)) as producer:
+    with sender(hosts, dice=random.Random(1)) as producer:
         deadline = time.monotonic() + 30
         while True:
             producer.send("fresh", [b"x"])
@@ -322,7 +328,7 @@ def test_joining_and_leaving_repeats_and_loses_nothing(
                 got[message.payload] += 1
 
     total = 3_000
-    with Producer07(zookeeper=hosts, dice=random.Random(2)) as producer, contextlib.ExitStack() as stack:
+    with sender(hosts, dice=random.Random(2)) as producer, contextlib.ExitStack() as stack:
         threads = []
         members = []
         for number in range(total):
@@ -349,7 +355,7 @@ def test_where_reading_begins(brokers: Callable[..., Broker07], hosts: str, admi
         assert payloads(member(hosts, "all"), 1) == [b"old"]
         with member(hosts, "new", settings={"autooffset_reset": "largest"}) as consumer:
             driver.send("t", [b"new"])
-            message = consumer.get(10)
+            message = consumer.get(PATIENCE_S)
             assert message is not None
             assert (message.payload, message.offset) == (b"new", 13)
         assert text(admin, "/consumers/new/offsets/t/0-0") == "26"
@@ -382,19 +388,19 @@ def test_a_stored_offset_inside_a_message_stops_no_other_partition(
             errors, messages = 0, []
             while errors + len(messages) < 2:
                 try:
-                    messages.append(consumer.get(10))
+                    messages.append(consumer.get(PATIENCE_S))
                 except DecodeError:
                     errors += 1
             assert [message.payload for message in messages if message] == [b"other"]
             driver.send("t", [b"later"], partition=1)
-            later = consumer.get(10)
+            later = consumer.get(PATIENCE_S)
             assert later is not None
             assert later.payload == b"later"
 
 
 def payloads(consumer: GroupConsumer07, count: int) -> list[bytes]:
     with consumer:
-        found = [consumer.get(10) for _ in range(count)]
+        found = [consumer.get(PATIENCE_S) for _ in range(count)]
         return [message.payload for message in found if message is not None]
 
 
@@ -411,7 +417,9 @@ def test_streams_and_patterns(brokers: Callable[..., Broker07], hosts: str, admi
         with Driver07(broker.host, broker.port) as driver:
             for partition in range(4):
                 driver.send("events-b", [b"%d" % partition], partition=partition)
-        found = {message.payload for message in (consumer.get(10) for _ in range(4)) if message is not None}
+        found = {
+            message.payload for message in (consumer.get(PATIENCE_S) for _ in range(4)) if message is not None
+        }
         assert found == {b"0", b"1", b"2", b"3"}
     with member(hosts, name="x", exclude="events.*") as consumer:
         assert {topic for topic, _ in consumer.owned} == {"other"}
@@ -423,8 +431,8 @@ def test_somebody_elses_claim_is_respected_and_their_garbage_left_out(
     announce([brokers(0)], admin)
     admin.create("/consumers/g/owners/t/0-1", b"stranger-0", makepath=True)
     admin.create("/consumers/g/ids/g_samsa", b"t", makepath=True)
-    threading.Timer(1.0, lambda: admin.delete("/consumers/g/owners/t/0-1")).start()
     began = time.monotonic()
+    threading.Timer(1.0, lambda: admin.delete("/consumers/g/owners/t/0-1")).start()
     with member(hosts) as consumer:
         assert time.monotonic() - began > 0.9
         assert owned(consumer) == ["0-0", "0-1", "0-2"]
@@ -448,7 +456,7 @@ def test_a_member_whose_session_expires_comes_back(
         assert owners == {"0-0": "g_a-0", "0-1": "g_a-0", "0-2": "g_b-0"}
         with Driver07(broker.host, broker.port) as driver:
             driver.send("t", [b"x"], partition=0)
-        message = first.get(10)
+        message = first.get(PATIENCE_S)
         assert message is not None
 
 
@@ -468,9 +476,10 @@ with GroupConsumer07(hosts, "g", ["t"], consumer_id=name, settings=settings) as 
 class Members:
     """Consumers as processes of their own, which can be killed; what they print is what was delivered."""
 
-    def __init__(self, hosts: str, directory: Path) -> None:
+    def __init__(self, hosts: str, directory: Path, *, session_ms: int = SESSION_MS) -> None:
         self._hosts = hosts
         self._directory = directory
+        self._settings = QUICK | {"session_timeout_ms": session_ms}
         self._count = 0
         self.running: list[subprocess.Popen[bytes]] = []
 
@@ -480,7 +489,7 @@ class Members:
         with path.open("wb") as output, path.with_suffix(".log").open("wb") as log:
             self.running.append(
                 subprocess.Popen(
-                    [sys.executable, "-c", MEMBER, self._hosts, f"m{self._count}", repr(QUICK)],
+                    [sys.executable, "-c", MEMBER, self._hosts, f"m{self._count}", repr(self._settings)],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=log,
@@ -523,7 +532,8 @@ class BrokerProcess:
             "brokerid": number,
             "num.partitions": 3,
             "zk.connect": hosts,
-            "zk.sessiontimeout.ms": SESSION_MS,
+            "zk.sessiontimeout.ms": SHORT_SESSION_MS,
+            "zk.connectiontimeout.ms": SESSION_MS,
         }
         self._command = [sys.executable, "-c", BROKER, directory / f"broker-{number}", self.port, settings]
         self.start()
@@ -551,7 +561,7 @@ class BrokerProcess:
 def random_trouble(hosts: str, admin: KazooClient, directory: Path, seconds: float, seed: int) -> None:
     """Members and brokers are killed and come back, messages are sent; in the end all have been delivered."""
     dice = random.Random(seed)
-    members = Members(hosts, directory)
+    members = Members(hosts, directory, session_ms=SHORT_SESSION_MS)
     with contextlib.ExitStack() as stack:
         stack.callback(members.kill_all)
         two = [BrokerProcess(hosts, directory, number) for number in (0, 1)]
@@ -561,14 +571,14 @@ def random_trouble(hosts: str, admin: KazooClient, directory: Path, seconds: flo
                 driver.send("t", [], partition=0)
         until(lambda: len(children(admin, "/brokers/topics/t")) == 2, "the topic is announced")
         members.add()
-        producer = stack.enter_context(Producer07(zookeeper=hosts, dice=random.Random(seed)))
+        producer = stack.enter_context(sender(hosts, dice=random.Random(seed)))
         send_among_trouble(producer, members, two, dice, seconds)
         places = {str(BrokerPartition(broker, number)) for broker in (0, 1) for number in range(3)}
         until(lambda: set(children(admin, "/consumers/g/owners/t")) == places, "everything is owned")
         # What a killed broker had not read from its socket is lost: nothing says so in 0.7.
         kept = sum((broker.messages() for broker in two), Counter())
         assert max(kept.values()) == 1
-        until(lambda: set(members.delivered()) == set(kept), f"all {len(kept)} are delivered", 60)
+        until(lambda: set(members.delivered()) == set(kept), f"all {len(kept)} are delivered")
         ids = set(children(admin, "/consumers/g/ids"))
         owners = {text(admin, f"/consumers/g/owners/t/{place}") or "" for place in places}
         assert {owner.rpartition("-")[0] for owner in owners} <= ids
@@ -590,7 +600,9 @@ def send_among_trouble(
         if dice.random() < 0.25:
             broker = dice.choice(brokers)
             broker.kill()
-            time.sleep(dice.choice([0, 2 * SESSION_MS / 1000]))  # back before its session ends, or after
+            time.sleep(
+                dice.choice([0, 2 * SHORT_SESSION_MS / 1000])
+            )  # back before its session ends, or after
             broker.start()
         elif len(members.running) < 2 or (len(members.running) < 5 and dice.random() < 0.5):
             members.add()
@@ -621,7 +633,7 @@ def test_nobody_dies_and_every_message_comes_once(
             members.add()
         until(lambda: len(children(admin, "/consumers/g/ids")) == 3, "all are members")
         until(lambda: len(children(admin, "/consumers/g/owners/t")) == 6, "everything is owned")
-        with Producer07(zookeeper=hosts, dice=random.Random(1)) as producer:
+        with sender(hosts, dice=random.Random(1)) as producer:
             for number in range(2_000):
                 producer.send("t", [b"%d" % number])
         until(lambda: sum(members.delivered().values()) >= 2_000, "all are delivered")

@@ -32,7 +32,8 @@ class Producer07:
     With `zookeeper` (``host:port,host:port/chroot``) it sends to every partition of every live broker, and a
     key decides which as in Java. A broker that does not list a topic yet takes partition 0 of it, which makes
     the topic exist there. With `brokers` (``id:host:port,...``) a broker is picked at random, and picks the
-    partition itself; keys have no meaning.
+    partition itself; keys have no meaning. ZooKeeper has `connection_timeout_ms` to answer at first; 0 is
+    `session_timeout_ms`.
 
     Raises:
         ConfigError: both or neither of the two.
@@ -46,6 +47,7 @@ class Producer07:
         brokers: str | Sequence[str] | None = None,
         compression: str = "none",
         session_timeout_ms: int = 6_000,
+        connection_timeout_ms: int = 0,
         digest: str | None = None,
         message_bytes_max: int = MESSAGE_BYTES_MAX,
         timeout_s: float = 30.0,
@@ -62,7 +64,7 @@ class Producer07:
         self._client = None
         self._cluster: Cluster07 | None = None
         if zookeeper is not None:
-            self._client = _connect(zookeeper, session_timeout_ms, digest)
+            self._client = _connect(zookeeper, session_timeout_ms, connection_timeout_ms, digest)
             self._cluster = Cluster07(self._client)
 
     def __enter__(self) -> Producer07:
@@ -132,6 +134,13 @@ class Producer07:
         return connection
 
 
-def _connect(hosts: str, session_timeout_ms: int, digest: str | None) -> KazooClient:
+def _connect(
+    hosts: str, session_timeout_ms: int, connection_timeout_ms: int, digest: str | None
+) -> KazooClient:
     """By the name that the constructor's argument hides."""
-    return zookeeper.connect(hosts, session_timeout_ms=session_timeout_ms, digest=digest)
+    return zookeeper.connect(
+        hosts,
+        session_timeout_ms=session_timeout_ms,
+        connection_timeout_ms=connection_timeout_ms,
+        digest=digest,
+    )

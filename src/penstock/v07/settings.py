@@ -34,13 +34,15 @@ NUMBERS: Mapping[str, _Setting] = {
     "log.default.flush.interval.ms": _Setting("3000", 1),
     "log.default.flush.scheduler.interval.ms": _Setting("3000", 1),
     "zk.sessiontimeout.ms": _Setting("6000", 1),
+    "zk.connectiontimeout.ms": _Setting("0"),
     BYTES_OPTION: _Setting(str(32 << 20), 1),
     RECORDS_OPTION: _Setting("250000", 1),
 }
 """Whole numbers. Two defaults are not those of release 0.7.2. `log.flush.interval` is 500 there: with 0, what
 is produced is readable at once. `log.file.size` is 512 MiB in "Writing a Driver for Kafka" and in the sample
-file of the release, whose code has 1 GiB. The last two are ours: what one request may have decompressed, and
-how many messages it may hold in wrappers. A request beyond them ends its connection."""
+file of the release, whose code has 1 GiB. `zk.connectiontimeout.ms`, how long ZooKeeper may take to answer at
+a start, is `zk.sessiontimeout.ms` where it is 0. The last two are ours: what one request may have
+decompressed, and how many messages it may hold in wrappers. A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
 """`zk.digest`, user:password, is ours: with it the nodes of this broker belong to that user alone."""

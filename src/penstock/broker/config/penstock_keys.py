@@ -31,6 +31,7 @@ _NAMES_07 = (
     "zk.connect",
     "zk.digest",
     "zk.sessiontimeout.ms",
+    "zk.connectiontimeout.ms",
 )
 """The settings of Kafka 0.7. `penstock.v07.settings` reads them; few brokers import it, so they are named
 here, and a test compares the two."""

@@ -46,6 +46,12 @@ logger = logger_named("penstock.v07")
 
 RESET_TO = ("smallest", "largest")
 
+ZOOKEEPER_NAMES = {
+    "zk_sessiontimeout_ms": "session_timeout_ms",
+    "zk_connectiontimeout_ms": "connection_timeout_ms",
+}
+"""Settings by 0.7's names for them, with ``_`` for the dots."""
+
 
 class GroupSettings(NamedTuple):
     """The consumer's settings, with 0.7's defaults (its names in parentheses where they differ)."""
@@ -61,6 +67,8 @@ class GroupSettings(NamedTuple):
     rebalance_backoff_ms: int = 2_000
     session_timeout_ms: int = 6_000
     """(``zk.sessiontimeout.ms``)"""
+    connection_timeout_ms: int = 0
+    """(``zk.connectiontimeout.ms``) How long the start may take ZooKeeper; 0 is `session_timeout_ms`."""
     socket_timeout_ms: int = 30_000
     penstock_message_bytes_max: int = MESSAGE_BYTES_MAX
     """(ours) A message larger than this is an error: where an offset is wrong, any bytes are a length."""
@@ -131,6 +139,7 @@ class GroupConsumer07:
         client = zookeeper.connect(
             self._hosts,
             session_timeout_ms=self._settings.session_timeout_ms,
+            connection_timeout_ms=self._settings.connection_timeout_ms,
             digest=self._digest,
             listener=self._state_changed,
         )
@@ -450,9 +459,7 @@ def _subscription(
 
 def _settings(given: Mapping[str, object]) -> GroupSettings:
     names = {name.replace(".", "_"): value for name, value in given.items()}
-    names = {
-        ("session_timeout_ms" if name == "zk_sessiontimeout_ms" else name): v for name, v in names.items()
-    }
+    names = {ZOOKEEPER_NAMES.get(name, name): value for name, value in names.items()}
     for name in names:
         if name not in GroupSettings._fields:
             raise ConfigError(

@@ -51,6 +51,7 @@ class Registration:
         self._hosts = settings.text("zk.connect")
         self._digest = settings.text("zk.digest") or None
         self._session_timeout_ms = settings.number("zk.sessiontimeout.ms")
+        self._connection_timeout_ms = settings.number("zk.connectiontimeout.ms")
         self._topics = topics
         self._count = count
         self._work: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -67,6 +68,7 @@ class Registration:
         self._client = zookeeper.connect(
             self._hosts,
             session_timeout_ms=self._session_timeout_ms,
+            connection_timeout_ms=self._connection_timeout_ms,
             digest=self._digest,
             listener=self._state_changed,
         )

@@ -24,13 +24,14 @@ def connect(
     hosts: str,
     *,
     session_timeout_ms: int,
-    connection_timeout_ms: int | None = None,
+    connection_timeout_ms: int = 0,
     digest: str | None = None,
     listener: Callable[[str], object] | None = None,
 ) -> KazooClient:
     """Open a session. `hosts` is ``host:port,host:port/chroot``; the chroot must exist.
 
-    `digest` is ``user:password``: the session authenticates with it, and what it creates is its alone.
+    It has `connection_timeout_ms` to begin; 0 is `session_timeout_ms`. `digest` is ``user:password``: the
+    session authenticates with it, and what it creates is its alone.
     `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
 
     Raises:
