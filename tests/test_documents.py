@@ -34,6 +34,9 @@ FILES = sorted(
 SLOW = {"docs/tutorial.md", "docs/how-to/landing.md", "docs/how-to/spark.md"}
 """Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run."""
 
+PATIENCE_S = 800
+"""How long the blocks of a page may take: half a minute at most, where the machine has nothing else to do."""
+
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 REMARK = re.compile(r"no-run: \S.*|file: [\w.-]+|needs: \w+(, \w+)*")
 LANGUAGES_RUN = {"python", "sh"}
@@ -132,7 +135,7 @@ def runnable() -> list[object]:
     return marked
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(2 * PATIENCE_S)
 @pytest.mark.parametrize("path", runnable())
 def test_blocks_run(path: Path, tmp_path: Path) -> None:
     environment = os.environ | {
@@ -171,7 +174,7 @@ def run_blocks(path: Path, tmp_path: Path, environment: dict[str, str]) -> None:
             start_new_session=True,
         )
         try:
-            code = process.wait(timeout=280)
+            code = process.wait(timeout=PATIENCE_S)
         finally:
             # Brokers that a block started in the background end with the file.
             kill_group(process.pid)

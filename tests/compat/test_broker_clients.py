@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import need_module
+from compat.peers import PATIENCE_S, free_ports, need_module
 from penstock import Broker
 
 aiokafka = need_module("aiokafka")
@@ -69,7 +69,7 @@ def write_confluent(servers: str, topic: str, rows: list[Row], codec: str, idemp
     )
     for key, value, headers in rows:
         producer.produce(topic, value, key, partition=1, headers=headers, on_delivery=delivered)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return offsets
 
 
@@ -79,7 +79,7 @@ def read_confluent(servers: str, topic: str, count: int) -> list[Row]:
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, 1, 0)])
     rows: list[Row] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while len(rows) < count and time.monotonic() < deadline:
         for message in consumer.consume(500, 0.5):
             assert message.error() is None
@@ -99,8 +99,8 @@ def write_kafka_python(servers: str, topic: str, rows: list[Row], codec: str, id
         producer.send(topic, value, key, partition=1, headers=[(k, v) for k, v in headers])
         for key, value, headers in rows
     ]
-    producer.flush(20)
-    offsets = [future.get(20).offset for future in sent]
+    producer.flush(PATIENCE_S)
+    offsets = [future.get(PATIENCE_S).offset for future in sent]
     producer.close()
     return offsets
 
@@ -111,7 +111,7 @@ def read_kafka_python(servers: str, topic: str, count: int) -> list[Row]:
     consumer.assign([partition])
     consumer.seek_to_beginning(partition)
     rows: list[Row] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while len(rows) < count and time.monotonic() < deadline:
         for records in consumer.poll(500).values():
             rows += [(record.key, record.value, list(record.headers)) for record in records]
@@ -149,7 +149,7 @@ def read_aiokafka(servers: str, topic: str, count: int) -> list[Row]:
             consumer.assign([partition])
             await consumer.seek_to_beginning(partition)
             rows: list[Row] = []
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE_S
             while len(rows) < count and time.monotonic() < deadline:
                 for records in (await consumer.getmany(timeout_ms=500)).values():
                     rows += [(record.key, record.value, list(record.headers)) for record in records]
@@ -208,7 +208,7 @@ def test_kafka_python_as_it_was_for_older_brokers(version: tuple[int, ...]) -> N
             )
             for n in range(50):
                 producer.send(topic, b"v%d" % n, b"k", partition=0)
-            producer.flush(20)
+            producer.flush(PATIENCE_S)
             producer.close()
             consumer = kafka.KafkaConsumer(
                 bootstrap_servers=broker.bootstrap_servers, api_version=version, group_id=None
@@ -217,7 +217,7 @@ def test_kafka_python_as_it_was_for_older_brokers(version: tuple[int, ...]) -> N
             consumer.assign([partition])
             consumer.seek_to_beginning(partition)
             values: list[bytes] = []
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE_S
             while len(values) < 50 and time.monotonic() < deadline:
                 for records in consumer.poll(500).values():
                     values += [record.value for record in records]
@@ -238,13 +238,13 @@ def test_librdkafka_as_it_was_for_older_brokers(version: str) -> None:
         producer = confluent_kafka.Producer({**settings, "compression.type": "snappy"})
         for n in range(50):
             producer.produce(topic, b"v%d" % n, partition=0)
-        assert producer.flush(20) == 0
+        assert producer.flush(PATIENCE_S) == 0
         consumer = confluent_kafka.Consumer(
             {**settings, "group.id": "unused", "enable.auto.commit": False, "session.timeout.ms": 6000}
         )
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         values: list[bytes] = []
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while len(values) < 50 and time.monotonic() < deadline:
             values += [message.value() for message in consumer.consume(100, 0.5) if not message.error()]
         consumer.close()
@@ -268,8 +268,8 @@ def test_offsets_for_times_as_every_client_asks_for_them(broker: Broker) -> None
 
     consumer = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "unused"})
     place = confluent_kafka.TopicPartition("t", 1)
-    assert consumer.get_watermark_offsets(place, timeout=10) == (0, len(ROWS))
-    [found] = consumer.offsets_for_times([confluent_kafka.TopicPartition("t", 1, 1)], timeout=10)
+    assert consumer.get_watermark_offsets(place, timeout=PATIENCE_S) == (0, len(ROWS))
+    [found] = consumer.offsets_for_times([confluent_kafka.TopicPartition("t", 1, 1)], timeout=PATIENCE_S)
     assert found.offset == 0
     consumer.close()
 
@@ -287,25 +287,25 @@ def test_a_consumer_that_wants_a_group_is_told_instead_of_served(broker: Broker)
 def test_confluent_admin(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for topic, future in admin.create_topics([NewTopic("a", 3, 1), NewTopic("b", 1, 1)]).items():
-        assert future.result(10) is None, topic
+        assert future.result(PATIENCE_S) is None, topic
     with pytest.raises(confluent_kafka.KafkaException, match="already exists"):
-        admin.create_topics([NewTopic("a", 3, 1)])["a"].result(10)
-    listed = admin.list_topics(timeout=10)
+        admin.create_topics([NewTopic("a", 3, 1)])["a"].result(PATIENCE_S)
+    listed = admin.list_topics(timeout=PATIENCE_S)
     assert {name: len(topic.partitions) for name, topic in listed.topics.items()} == {"a": 3, "b": 1}
     assert listed.controller_id == 1
-    described = admin.describe_topics(confluent_kafka.TopicCollection(["a"]))["a"].result(10)
+    described = admin.describe_topics(confluent_kafka.TopicCollection(["a"]))["a"].result(PATIENCE_S)
     assert len(described.partitions) == 3
-    cluster = admin.describe_cluster().result(10)
+    cluster = admin.describe_cluster().result(PATIENCE_S)
     assert [node.id for node in cluster.nodes] == [1]
     resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, "a")
-    configs = admin.describe_configs([resource])[resource].result(10)
+    configs = admin.describe_configs([resource])[resource].result(PATIENCE_S)
     assert configs["retention.ms"].value == "604800000"
     offsets = admin.list_offsets(
         {confluent_kafka.TopicPartition("a", 0): confluent_kafka.admin.OffsetSpec.latest()}
     )
-    assert [future.result(10).offset for future in offsets.values()] == [0]
-    assert admin.delete_topics(["a"])["a"].result(10) is None
-    assert set(admin.list_topics(timeout=10).topics) == {"b"}
+    assert [future.result(PATIENCE_S).offset for future in offsets.values()] == [0]
+    assert admin.delete_topics(["a"])["a"].result(PATIENCE_S) is None
+    assert set(admin.list_topics(timeout=PATIENCE_S).topics) == {"b"}
 
 
 def test_kafka_python_admin(broker: Broker) -> None:
@@ -342,16 +342,18 @@ def test_aiokafka_admin(broker: Broker) -> None:
 # --- a broker that dies -------------------------------------------------------------------------------------
 
 
-def start_process(directory: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
+def start_process(directory: Path, port: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "penstock.broker", "--data-dir", str(directory), "--port", str(port)]
     popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert popen.stdout is not None
-    return popen, int(popen.stdout.readline().split(",")[0].rpartition(":")[2])
+    assert popen.stdout.readline().startswith("penstock broker")
+    return popen
 
 
 def test_kill_9_under_an_idempotent_producer_loses_and_repeats_nothing(tmp_path: Path) -> None:
     """The broker is killed again and again while one producer goes on; every record is there once."""
-    popen, port = start_process(tmp_path)
+    [port] = free_ports(1)
+    popen = start_process(tmp_path, port)
     acknowledged: list[int] = []
 
     def delivered(error: Any, message: Any) -> None:
@@ -380,8 +382,8 @@ def test_kill_9_under_an_idempotent_producer_loses_and_repeats_nothing(tmp_path:
         popen.send_signal(signal.SIGKILL)
         popen.wait()
         popen.stdout.close()  # type: ignore[union-attr]
-        popen, _ = start_process(tmp_path, port)
-    assert producer.flush(30) == 0
+        popen = start_process(tmp_path, port)
+    assert producer.flush(PATIENCE_S) == 0
     assert sorted(acknowledged) == list(range(count))
 
     consumer = confluent_kafka.Consumer(
@@ -389,13 +391,16 @@ def test_kill_9_under_an_idempotent_producer_loses_and_repeats_nothing(tmp_path:
     )
     consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
     found: list[Any] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < deadline:
         found += consumer.consume(1000, 0.5)
     assert [int(message.value()) for message in found] == list(range(count))
     assert [message.offset() for message in found] == list(range(count))
-    assert consumer.get_watermark_offsets(confluent_kafka.TopicPartition("t", 0), timeout=10) == (0, count)
+    assert consumer.get_watermark_offsets(confluent_kafka.TopicPartition("t", 0), timeout=PATIENCE_S) == (
+        0,
+        count,
+    )
     consumer.close()
     popen.terminate()
-    assert popen.wait(20) == 0
+    assert popen.wait(PATIENCE_S) == 0
     popen.stdout.close()  # type: ignore[union-attr]

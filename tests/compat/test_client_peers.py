@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from compat.peers import need_module
+from compat.peers import PATIENCE_S, need_module
 from compat.test_broker_clients import CLIENTS, CODECS, READERS, ROWS, WRITERS, Row, pytestmark
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncConsumer, AsyncProducer
@@ -35,7 +35,7 @@ def write_rows(servers: str, topic: str, codec: str) -> None:
             producer.send(topic, value, key=key, headers=headers, partition=PLACE)
             for key, value, headers in ROWS
         ]
-        assert [delivery.result(20).offset for delivery in sent] == list(range(len(ROWS)))
+        assert [delivery.result(PATIENCE_S).offset for delivery in sent] == list(range(len(ROWS)))
 
 
 def write_rows_async(servers: str, topic: str, codec: str) -> None:
@@ -61,20 +61,26 @@ def write_table(servers: str, topic: str, codec: str) -> None:
 
 
 def read_rows(servers: str, topic: str) -> list[Row]:
+    place = TopicPartition(topic, PLACE)
     with Consumer(servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign([TopicPartition(topic, PLACE)])
+        consumer.assign([place])
+        end = consumer.end_offsets([place])[place]
         rows: list[Row] = []
-        while records := consumer.poll(500):
+        while consumer.position(place) < end:
+            records = consumer.poll(500)
             rows += [(record.key, record.value, list(record.headers)) for record in records]
         return rows
 
 
 def read_rows_async(servers: str, topic: str) -> list[Row]:
     async def read() -> list[Row]:
+        place = TopicPartition(topic, PLACE)
         async with AsyncConsumer(servers, auto_offset_reset="earliest") as consumer:
-            consumer.assign([TopicPartition(topic, PLACE)])
+            consumer.assign([place])
+            end = (await consumer.end_offsets([place]))[place]
             rows: list[Row] = []
-            while records := await consumer.poll(500):
+            while await consumer.position(place) < end:
+                records = await consumer.poll(500)
                 rows += [(record.key, record.value, list(record.headers)) for record in records]
             return rows
 
@@ -133,9 +139,9 @@ def test_keys_go_where_librdkafka_sends_them(servers: str, name: str) -> None:
         producer.produce(
             topic, b"", key, on_delivery=lambda _, m: found.update({m.key() or b"": m.partition()})
         )
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     with Producer(servers, partitioner=name) as ours:
-        sent = {key: ours.send(topic, b"", key=key).result(20).partition for key in KEYS}
+        sent = {key: ours.send(topic, b"", key=key).result(PATIENCE_S).partition for key in KEYS}
     for key in KEYS:
         if PARTITIONERS[name](key, 7) is not None:
             assert sent[key] == found[key], key
@@ -147,7 +153,7 @@ def test_keys_go_where_aiokafka_and_kafka_python_send_them(servers: str) -> None
         admin.create_topic(topic, 7)
     kafka = need_module("kafka")
     producer = kafka.KafkaProducer(bootstrap_servers=servers)
-    theirs = {key: producer.send(topic, b"", key).get(20).partition for key in KEYS if key}
+    theirs = {key: producer.send(topic, b"", key).get(PATIENCE_S).partition for key in KEYS if key}
     producer.close()
     table = pa.table({"key": list(theirs), "value": [b""] * len(theirs)})
     write_topic(table, topic, servers)

@@ -15,7 +15,7 @@ from datetime import UTC
 import pytest
 
 from cloudevents_cases import READING, expected, named, parts_of
-from compat.peers import HERE, java, maven_classpath, shared_kafka
+from compat.peers import HERE, PATIENCE_S, java, maven_classpath, shared_kafka
 from penstock import Broker
 from penstock.client import Consumer, Producer
 from penstock.cloudevents import Event, from_message, from_record, from_sdk, to_record, to_sdk
@@ -64,7 +64,7 @@ def send(address, topic, records):
     with Producer(bootstrap_servers=address) as producer:
         for key, value, headers in records:
             producer.send(topic, value, key=key, headers=headers, partition=0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
 
 
 def received(address, topic, count):
@@ -157,7 +157,7 @@ def test_the_java_sdk_reads_our_events(address, mode):
     with Producer(bootstrap_servers=address) as producer:
         for event in JSON_EVENTS:
             producer.send(topic, event=event, mode=mode, partition=0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
     for event, line in zip(JSON_EVENTS, run_java("read", address, topic, len(JSON_EVENTS)), strict=True):
         answer = json.loads(line)
         assert "error" not in answer
@@ -182,7 +182,7 @@ def test_protobuf_to_and_from_the_java_sdk(address):
     with Producer(bootstrap_servers=address) as producer:
         for event in JSON_EVENTS:
             producer.send("protobuf", event=event, mode="structured", event_format="protobuf", partition=0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
     count = len(JSON_EVENTS)
     for event, line in zip(
         JSON_EVENTS, run_java("read", address, "protobuf", count, libraries=libraries), strict=True
@@ -238,7 +238,7 @@ class Confluent:
         producer = Theirs({"bootstrap.servers": address})
         for key, value, headers in records:
             producer.produce(topic, key=key, value=value, headers=headers, partition=0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
 
     @staticmethod
     def messages(address, topic, count):
@@ -247,7 +247,7 @@ class Confluent:
 
         consumer = Theirs({"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False})
         consumer.assign([Place(topic, 0, 0)])
-        found = consumer.consume(count, timeout=20)
+        found = consumer.consume(count, timeout=PATIENCE_S)
         consumer.close()
         return found
 
@@ -262,7 +262,7 @@ class KafkaPython:
         producer = KafkaProducer(bootstrap_servers=address)
         for key, value, headers in records:
             producer.send(topic, value=value, key=key, headers=headers, partition=0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
         producer.close()
 
     @staticmethod
@@ -270,7 +270,7 @@ class KafkaPython:
         from kafka import KafkaConsumer
         from kafka import TopicPartition as Place
 
-        consumer = KafkaConsumer(bootstrap_servers=address, consumer_timeout_ms=20_000)
+        consumer = KafkaConsumer(bootstrap_servers=address, consumer_timeout_ms=1000 * PATIENCE_S)
         consumer.assign([Place(topic, 0)])
         consumer.seek_to_beginning()
         found = [message for message, _ in zip(consumer, range(count), strict=False)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.replication.transactions_script import GROUP, ID, TOPIC, check, make_cluster, run
-from compat.peers import need_module
+from compat.peers import PATIENCE_S, need_module
 
 confluent_kafka = need_module("confluent_kafka")
 
@@ -26,7 +26,7 @@ class Librdkafka:
         self._again(lambda: self.producer.init_transactions(30))
 
     def _again(self, call: Callable[[], Any]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 call()

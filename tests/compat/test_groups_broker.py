@@ -9,14 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from compat import peers
-from compat.peers import need_module
+from compat.peers import PATIENCE_S, free_ports, need_module, until
 from penstock import Broker
 
 aiokafka = need_module("aiokafka")
@@ -43,7 +41,6 @@ pytestmark = [
 ]
 
 PARTITIONS = 6
-PATIENCE_S = 40.0
 
 KAFKA_PYTHON = {
     "range": RangePartitionAssignor,
@@ -179,9 +176,6 @@ def write(servers: str, first: int, count: int) -> None:
     producer.flush(PATIENCE_S)
 
 
-until = partial(peers.until, patience_s=PATIENCE_S)
-
-
 def share(consumers: list[Any]) -> Callable[[], bool]:
     """Whether these consumers have all partitions among them, and each has some."""
 
@@ -289,15 +283,17 @@ def test_a_member_that_dies_is_replaced_after_its_session(broker: Broker) -> Non
 def test_members_stay_members_while_the_broker_is_killed_and_comes_back(tmp_path: Path) -> None:
     """kill -9: generations go on, nobody has to join again, no committed offset is lost."""
 
-    def start(port: int) -> tuple[subprocess.Popen[bytes], int]:
+    [port] = free_ports(1)
+
+    def start() -> subprocess.Popen[bytes]:
         where = ["--port", str(port), "--data-dir", str(tmp_path)]
         command = [sys.executable, "-m", "penstock.broker", *where, "--config", "num.partitions=6"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert process.stdout is not None
-        line = process.stdout.readline().decode()
-        return process, int(line.split(" listening on ")[1].split(",")[0].rpartition(":")[2])
+        assert b" listening on " in process.stdout.readline()
+        return process
 
-    process, port = start(0)
+    process = start()
     servers = f"127.0.0.1:{port}"
     consumer = confluent_kafka.Consumer(
         {
@@ -324,11 +320,11 @@ def test_members_stay_members_while_the_broker_is_killed_and_comes_back(tmp_path
             member_id = consumer.memberid()
             process.kill()
             process.communicate()
-            process, _ = start(port)
+            process = start()
             admin = AdminClient({"bootstrap.servers": servers})
-            found = admin.describe_consumer_groups(["g"])["g"].result(20)
+            found = admin.describe_consumer_groups(["g"])["g"].result(PATIENCE_S)
             assert [member.member_id for member in found.members] == [member_id]
-            again = consumer.committed(list(committed), timeout=20)
+            again = consumer.committed(list(committed), timeout=PATIENCE_S)
             assert {p.partition: p.offset for p in again} == {p.partition: p.offset for p in committed}
             write(servers, 6 * (round_number + 1), 6)
         assert len(assignments) == 1
@@ -345,14 +341,14 @@ def test_administrators_see_and_remove_groups(broker: Broker) -> None:
     consumer.start()
     until(lambda: len(consumer.assigned) == PARTITIONS, "nothing is assigned")
     admin = AdminClient({"bootstrap.servers": servers})
-    listed = admin.list_consumer_groups().result(20)
+    listed = admin.list_consumer_groups().result(PATIENCE_S)
     assert [(group.group_id, group.state.name) for group in listed.valid] == [("g", "STABLE")]
-    described = admin.describe_consumer_groups(["g"])["g"].result(20)
+    described = admin.describe_consumer_groups(["g"])["g"].result(PATIENCE_S)
     assert described.partition_assignor == "range"
     [member] = described.members
     assert len(member.assignment.topic_partitions) == PARTITIONS
     with pytest.raises(confluent_kafka.KafkaException, match=r"NON_EMPTY_GROUP|not empty"):
-        admin.delete_consumer_groups(["g"])["g"].result(20)
+        admin.delete_consumer_groups(["g"])["g"].result(PATIENCE_S)
     consumer.stop()
-    admin.delete_consumer_groups(["g"])["g"].result(20)
-    assert admin.list_consumer_groups().result(20).valid == []
+    admin.delete_consumer_groups(["g"])["g"].result(PATIENCE_S)
+    assert admin.list_consumer_groups().result(PATIENCE_S).valid == []

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from compat.group_members import COOPERATIVE
-from compat.peers import HERE, java_command, maven_classpath, real_kafka, shared_kafka
+from compat.peers import HERE, PATIENCE_S, java_command, maven_classpath, real_kafka, shared_kafka
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import KafkaError
 
@@ -108,12 +108,12 @@ class Member:
         """Stop the process, and hear all it has said."""
         self.process.send_signal(how)
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(PATIENCE_S)
         for pipe in (self.process.stdout, self.process.stderr):
             assert pipe is not None
             pipe.close()
@@ -159,7 +159,7 @@ class Scene:
         self.count = 0
         if release:  # that old a broker makes topics when they are first written to
             with Producer(servers, allow_auto_create_topics=True, **self.options) as producer:
-                producer.send(self.topic, b"0", key=b"v", partition=0).result(30)
+                producer.send(self.topic, b"0", key=b"v", partition=0).result(PATIENCE_S)
             self.count = 1
             return
         with Admin(servers) as admin:
@@ -202,7 +202,7 @@ class Scene:
         shares = self.assignments()
         return shares is not None and sorted(itertools.chain(*shares)) == list(range(PARTITIONS))
 
-    def wait(self, is_done: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+    def wait(self, is_done: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
         deadline = time.monotonic() + timeout_s
         while not is_done():
             if time.monotonic() > deadline:
@@ -314,7 +314,7 @@ def storm(group: Scene, seconds: float, seed: int, kinds: tuple[str, ...]) -> No
         member.go_on()
     if not group.members:
         group.join(kinds[0])
-    group.wait(lambda: not group.missing() and group.is_settled(), "all is quiet", 90)
+    group.wait(lambda: not group.missing() and group.is_settled(), "all is quiet")
 
 
 @pytest.mark.parametrize("strategy", ["range", COOPERATIVE])
@@ -353,12 +353,12 @@ def test_groups_of_older_brokers(release: str) -> None:
     with real_kafka(release, {"auto.create.topics.enable": "true", "num.partitions": 2}) as servers:
         with Producer(servers, allow_auto_create_topics=True) as producer:
             for number in range(100):
-                producer.send("t", b"%d" % number).result(30)
+                producer.send("t", b"%d" % number).result(PATIENCE_S)
         values: list[bytes | None] = []
         with Consumer(servers, **options) as first, Consumer(servers, **options) as second:
             for consumer in (first, second):
                 consumer.subscribe("t")
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE_S
             while len(values) < 100 or not (first.assignment() and second.assignment()):
                 assert time.monotonic() < deadline, (len(values), first.assignment(), second.assignment())
                 values += [record.value for record in (*first.poll(100), *second.poll(100))]

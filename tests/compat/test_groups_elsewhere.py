@@ -9,7 +9,7 @@ import pytest
 from client import test_groups, test_loops
 from compat.peers import real_kafka
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.compat
 
 SETTINGS = {"group.min.session.timeout.ms": "100", "group.initial.rebalance.delay.ms": "0"}
 

@@ -75,7 +75,7 @@ def test_the_same_groups_get_the_same_assignments(name: str, release: str) -> No
     asked = [group for seed in range(GROUPS) for group in groups(name, seed)]
     program = HERE / "java" / "assignors" / "Assignors.java"
     text = "\n".join(map(question, asked)) + "\n"
-    done = java(maven_classpath(f"kafka-{release}"), program, stdin=text, timeout_s=120, check=True)
+    done = java(maven_classpath(f"kafka-{release}"), program, stdin=text, check=True)
     answers = done.stdout.splitlines()
     assert len(answers) == len(asked) == GROUPS * REBALANCES
     for group, answer in zip(asked, answers, strict=True):

@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 
 from compat import peers
-from compat.peers import free_ports, java_command, maven_classpath, real_kafka
+from compat.peers import PATIENCE_S, free_ports, java_command, maven_classpath, real_kafka
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SETTINGS = {"offsets.topic.num.partitions": "5"}
-PATIENCE_S = 120
 CONNECT = "org.apache.kafka.connect"
 FILES = f"{CONNECT}.file.FileStream"
 WORKER = {
@@ -53,7 +52,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
             return holds()
         return False
 
-    peers.until(can_be_asked_and_holds, what, PATIENCE_S)
+    peers.until(can_be_asked_and_holds, what)
 
 
 @pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])

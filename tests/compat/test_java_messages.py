@@ -47,7 +47,7 @@ def ask(release: str, lines: list[str]) -> list[str]:
 @cache
 def theirs(release: str) -> dict[str, tuple[str, int, int]]:
     """The messages that a release has under our names: its own name, lowest and highest version."""
-    rows = java(maven_classpath(f"kafka-{release}"), PROGRAM, timeout_s=120, check=True).stdout.splitlines()
+    rows = java(maven_classpath(f"kafka-{release}"), PROGRAM, check=True).stdout.splitlines()
     found = {}
     for name, low, high in (row.split() for row in rows):
         if release < "4" and name in EARLY:

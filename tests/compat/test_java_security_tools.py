@@ -42,7 +42,7 @@ def properties(broker: KafkaBroker, tmp_path: Path, user: str = "admin") -> str:
 
 def theirs(broker: KafkaBroker, file: str, main: str, *words: str, check: bool = True) -> str:
     server = "--bootstrap-server", broker.bootstrap_servers, "--command-config", file
-    done = java(maven_classpath("kafka-4.3.0"), main, *server, *words, timeout_s=120, check=check)
+    done = java(maven_classpath("kafka-4.3.0"), main, *server, *words, check=check)
     return done.stdout + done.stderr
 
 

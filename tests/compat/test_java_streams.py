@@ -17,7 +17,7 @@ from threading import Thread
 
 import pytest
 
-from compat.peers import HERE, java, java_command, maven_classpath, real_kafka, until
+from compat.peers import HERE, PATIENCE_S, java, java_command, maven_classpath, real_kafka, until
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 SETTINGS = {"offsets.topic.num.partitions": "5", "num.partitions": "3"}
 TOPICS = ("lines", "names", "counts", "windows", "named")
 PARTITIONS = 3
-PATIENCE_S = 120
 WINDOW_MS = 10_000
 STEP_MS = 20
 BEGIN_MS = (time.time_ns() // 1_000_000 // WINDOW_MS - 6) * WINDOW_MS
@@ -197,7 +196,7 @@ def _reset(servers: str) -> None:
     """Apache Kafka's tool brings the group back to the beginning, and takes the internal topics away."""
     asked = ("--bootstrap-server", servers, "--application-id", "wordcount", "--input-topics", "lines")
     tool = "org.apache.kafka.tools.StreamsResetter"
-    java(maven_classpath("kafka-4.3.0"), tool, *asked, "--force", timeout_s=120, check=True)
+    java(maven_classpath("kafka-4.3.0"), tool, *asked, "--force", check=True)
     with Admin(bootstrap_servers=servers) as admin:
         until(lambda: not any(t.startswith("wordcount-") for t in admin.list_topics()), "their end")
 

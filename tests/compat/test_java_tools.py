@@ -44,7 +44,7 @@ def servers(place: tuple[str, Path]) -> str:
 def tool(name: str, *args: object, stdin: str | None = None, fails: bool = False) -> str:
     """Run a tool of Apache Kafka 4.3.0; what it printed, errors included."""
     main = name if "." in name and name.startswith("kafka.") else f"{TOOLS}.{name}"
-    done = java(maven_classpath("kafka-4.3.0"), main, *args, stdin=stdin, timeout_s=120, check=not fails)
+    done = java(maven_classpath("kafka-4.3.0"), main, *args, stdin=stdin, check=not fails)
     assert not fails or done.returncode
     return done.stdout + done.stderr
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from broker.histories.checker import History, Write, violations
+from compat.peers import PATIENCE_S, free_ports
 
 pytestmark = pytest.mark.compat
 
@@ -31,8 +31,7 @@ class Victim:
     """A broker process that is killed and comes back on the same port, with the same directory."""
 
     def __init__(self, directory: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        [self.port] = free_ports(1)
         self._command = [sys.executable, "-m", "penstock.broker", "--port", str(self.port)]
         self._command += ["--data-dir", str(directory)]
         for name, value in SETTINGS.items():
@@ -49,7 +48,7 @@ class Victim:
     def end(self, number: int = signal.SIGKILL) -> None:
         self._popen.send_signal(number)
         with self._popen:
-            self._popen.wait(30)
+            self._popen.wait(PATIENCE_S)
 
 
 class Load:
@@ -105,7 +104,7 @@ class Load:
     def finish(self) -> None:
         """Wait for everything to be acknowledged."""
         for producer in self._producers:
-            assert producer.flush(60) == 0
+            assert producer.flush(PATIENCE_S) == 0
 
     def read_back(self) -> None:
         """Read every partition from its beginning to its end into the history."""
@@ -119,7 +118,7 @@ class Load:
         )
         for partition in range(PARTITIONS):
             place = TopicPartition("t", partition, 0)
-            _, end = consumer.get_watermark_offsets(place, timeout=10)
+            _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE_S)
             consumer.assign([place])
             log = self.history.logs["t", partition] = []
             while not log or log[-1][0] + 1 < end:

@@ -9,13 +9,12 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from compat.peers import HERE, need, node_program, python_program, until
+from compat.peers import HERE, PATIENCE_S, need, node_program, python_program, until
 from penstock import Broker, Producer
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 PARTITIONS = 4
-PATIENCE_S = 90.0
 
 
 @contextmanager
@@ -92,7 +91,8 @@ def test_members_share_leave_and_die(client: str) -> None:
         def write() -> None:
             futures = [producer.send("t", b"v", partition=partition) for partition in range(PARTITIONS)]
             sent.update(
-                (done.partition, done.offset) for done in (each.result(timeout=60) for each in futures)
+                (done.partition, done.offset)
+                for done in (each.result(timeout=PATIENCE_S) for each in futures)
             )
 
         def joins() -> Member:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.peers import RELEASES, real_kafka
+from compat.peers import PATIENCE_S, RELEASES, real_kafka
 from penstock import Consumer, Producer, TopicPartition
 
 pytestmark = pytest.mark.compat
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.compat
 def test_real_kafka_keeps_a_record(version: str) -> None:
     with real_kafka(version) as servers:
         with Producer(servers) as producer:
-            producer.send("first", b"value", key=b"key").result(30)
+            producer.send("first", b"value", key=b"key").result(PATIENCE_S)
         with Consumer(servers, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition("first", 0)])
-            assert [record.value for record in consumer.poll(10_000)] == [b"value"]
+            assert [record.value for record in consumer.poll(1000 * PATIENCE_S)] == [b"value"]

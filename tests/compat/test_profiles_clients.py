@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import need_module
+from compat.peers import PATIENCE_S, need_module
 from penstock import Broker
 
 aiokafka = need_module("aiokafka")
@@ -43,9 +43,11 @@ def test_kafka_python_finds_out(release: str) -> None:
         if not known:
             assert producer.config["api_version"][:2] <= (*numbers(release), 0)[:2]
         offsets = [producer.send(TOPIC, value, partition=0) for value in VALUES]
-        assert [each.get(timeout=20).offset for each in offsets] == list(range(50))
+        assert [each.get(timeout=PATIENCE_S).offset for each in offsets] == list(range(50))
         producer.close()
-        consumer = kafka.KafkaConsumer(bootstrap_servers=servers, consumer_timeout_ms=20_000, **known)
+        consumer = kafka.KafkaConsumer(
+            bootstrap_servers=servers, consumer_timeout_ms=1000 * PATIENCE_S, **known
+        )
         place = kafka.TopicPartition(TOPIC, 0)
         consumer.assign([place])
         consumer.seek(place, 0)
@@ -67,7 +69,7 @@ def test_confluent_kafka(release: str, codec: str) -> None:
             producer.produce(
                 TOPIC, value, partition=0, on_delivery=lambda error, _: error and failures.append(error)
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         assert failures == []
         consumer = confluent_kafka.Consumer(
             {**common, "group.id": "g", "enable.auto.commit": False, "session.timeout.ms": 10_000}
@@ -75,7 +77,7 @@ def test_confluent_kafka(release: str, codec: str) -> None:
         consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, 0)])
         values: list[bytes] = []
         while len(values) < 50:
-            message = consumer.poll(20)
+            message = consumer.poll(PATIENCE_S)
             assert message is not None
             assert message.error() is None, message.error()
             values.append(message.value())
@@ -96,7 +98,7 @@ def test_aiokafka(release: str) -> None:
         place = aiokafka.TopicPartition(TOPIC, 0)
         consumer.assign([place])
         consumer.seek(place, 0)
-        values = [(await asyncio.wait_for(consumer.getone(), 20)).value for _ in VALUES]
+        values = [(await asyncio.wait_for(consumer.getone(), PATIENCE_S)).value for _ in VALUES]
         await consumer.stop()
         return values
 

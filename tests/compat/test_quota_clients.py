@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from compat.peers import java, maven_classpath, need_module, until
+from compat.peers import PATIENCE_S, java, maven_classpath, need_module, until
 from penstock import Broker
 
 confluent_kafka = need_module("confluent_kafka")
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
-
-PATIENCE_S = 60
+pytestmark = pytest.mark.compat
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def configs(servers: str, *args: str) -> str:
     """What Kafka's own tool says."""
     classpath = maven_classpath("kafka-4.3.0")
     command = ("kafka.admin.ConfigCommand", "--bootstrap-server", servers, *args)
-    return java(classpath, *command, timeout_s=120, check=True).stdout
+    return java(classpath, *command, check=True).stdout
 
 
 def test_kafkas_tool_sets_lists_and_removes_quotas(servers: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import java, maven_classpath, need_module
+from compat.peers import PATIENCE_S, java, maven_classpath, need_module
 from penstock import Admin
 from penstock.broker.security.throwaway import Security
 from penstock.testing import KafkaBroker
@@ -47,10 +47,10 @@ def test_kafka_python(broker: KafkaBroker, mechanism: str) -> None:
     settings = python_settings(broker, mechanism)
     settings["ssl_cafile"] = broker.client_settings("admin").get("ssl.ca.location")
     producer = kafka.KafkaProducer(**settings)
-    producer.send(topic, b"x").get(30)
+    producer.send(topic, b"x").get(PATIENCE_S)
     producer.close()
     consumer = kafka.KafkaConsumer(
-        topic, auto_offset_reset="earliest", group_id=topic, consumer_timeout_ms=20_000, **settings
+        topic, auto_offset_reset="earliest", group_id=topic, consumer_timeout_ms=1000 * PATIENCE_S, **settings
     )
     assert next(iter(consumer)).value == b"x"
     consumer.close()
@@ -77,10 +77,10 @@ def test_librdkafka(broker: KafkaBroker, mechanism: str) -> None:
     topic = f"ck-{mechanism}"
     producer = confluent.Producer(settings)
     producer.produce(topic, b"z" * 100_000)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
     consumer = confluent.Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    message = consumer.poll(30)
+    message = consumer.poll(PATIENCE_S)
     assert message is not None
     assert message.error() is None
     assert message.value() == b"z" * 100_000
@@ -102,7 +102,7 @@ def test_tools_of_apache_kafka(broker: KafkaBroker, tmp_path: Path) -> None:
     server = "--bootstrap-server", broker.bootstrap_servers, "--command-config", str(path)
 
     def run(main: str, *words: str) -> str:
-        done = java(maven_classpath("kafka-4.3.0"), main, *server, *words, timeout_s=120, check=True)
+        done = java(maven_classpath("kafka-4.3.0"), main, *server, *words, check=True)
         return str(done.stdout)
 
     acls = "org.apache.kafka.tools.AclCommand"

@@ -5,6 +5,7 @@ and errors.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from penstock.security.oauth import Token, unsecured_token
 from penstock.security.scram import salted_password
 from security_certificates import Pair, authority, issue
 
-from .peers import free_ports, real_kafka
+from .peers import PATIENCE_S, free_ports, real_kafka, until
 
 pytestmark = pytest.mark.compat
 
@@ -41,6 +42,9 @@ PASSWORD = 'ann-secret, "quoted" = canary'
 JAAS_PASSWORD = PASSWORD.replace('"', '\\"')
 STORE_PASSWORD = "store-canary"
 """Of the broker's stores."""
+
+AT_ONCE_S = 45
+"""An error comes within it however busy the machine: one that comes after retries takes a minute or more."""
 
 CA = authority()
 
@@ -165,9 +169,18 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     settings = _settings(request.param, directory, ports)
     with real_kafka(request.param, settings, first_port=ports[0]) as bootstrap:
         asyncio.run(_add_scram_users(bootstrap))
-        time.sleep(0.3)  # the metadata log reaches the broker
         addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=False)}
-        yield Secured(request.param, addresses, str(directory / "ca.pem"), certificate, key)
+        made = Secured(request.param, addresses, str(directory / "ca.pem"), certificate, key)
+        until(lambda: _is_known(made, "limited"), "the broker hears of the user that was added last")
+        yield made
+
+
+def _is_known(kafka: Secured, user: str) -> bool:
+    """Whether a login succeeds: answers come before what they made is in force."""
+    with contextlib.suppress(AuthenticationError), Admin(config=scram(kafka, user)) as admin:
+        admin.list_topics()
+        return True
+    return False
 
 
 def scram(
@@ -261,7 +274,7 @@ def test_records_there_and_back(kafka: Secured, way: str) -> None:
     with Consumer(config={**settings, "auto.offset.reset": "earliest", "group.id": topic}) as consumer:
         consumer.subscribe([topic])
         got: list[bytes | None] = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while len(got) < len(values) and time.monotonic() < deadline:
             got += [record.value for record in consumer.poll(1_000)]
     assert got == values
@@ -344,7 +357,7 @@ def test_every_failure_is_told_at_once_in_one_line(kafka: Secured, failure: str,
     before = time.monotonic()
     with pytest.raises(AuthenticationError, match=why) as caught:
         _use(kind, settings)
-    assert time.monotonic() - before < 10  # not after minutes of retries
+    assert time.monotonic() - before < AT_ONCE_S
     text = str(caught.value)
     assert "\n" not in text
     assert "canary" not in text
@@ -356,11 +369,11 @@ def _use(kind: str, settings: dict[str, object]) -> None:
             admin.list_topics()
     elif kind == "producer":
         with Producer(config=settings) as producer:
-            producer.send("t", b"x").result(30)
+            producer.send("t", b"x").result(PATIENCE_S)
     else:
         with Consumer(config={**settings, "group.id": "g"}) as consumer:
             consumer.subscribe(["t"])
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE_S
             while time.monotonic() < deadline:
                 consumer.poll(1_000)
 
@@ -376,13 +389,13 @@ def test_sessions_are_renewed_under_load_and_no_request_is_lost(kafka: Secured) 
         while time.monotonic() < deadline:
             futures = [producer.send("sessions", b"%d" % (sent + each)) for each in range(50)]
             for future in futures:
-                future.result(20)
+                future.result(PATIENCE_S)
             sent += 50
             time.sleep(0.01)
     with Consumer(config={**settings, "auto.offset.reset": "earliest", "group.id": "sessions"}) as consumer:
         consumer.subscribe(["sessions"])
         got = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while len(got) < sent and time.monotonic() < deadline:
             got += [record.value for record in consumer.poll(1_000)]
     assert got == [b"%d" % number for number in range(sent)]
@@ -408,7 +421,7 @@ def test_what_is_not_allowed_is_told_at_once_with_what_to_do(
         _use_denied(use, settings)
     assert isinstance(caught.value, AuthorizationError)
     assert not caught.value.retriable
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < AT_ONCE_S
     assert "\n" not in str(caught.value)
 
 
@@ -421,15 +434,15 @@ def _use_denied(use: str, settings: dict[str, object]) -> None:
             admin.describe_config(broker=1)
     elif use == "produce":
         with Producer(config=settings) as producer:
-            producer.send("denied", b"x").result(30)
+            producer.send("denied", b"x").result(PATIENCE_S)
     elif use == "consume":
         with Consumer(config={**settings, "auto.offset.reset": "earliest"}) as consumer:
             consumer.assign([("denied", 0)])
-            consumer.poll(20_000)
+            consumer.poll(1000 * PATIENCE_S)
     elif use == "join":
         with Consumer(config={**settings, "group.id": "g"}) as consumer:
             consumer.subscribe(["denied"])
-            consumer.poll(20_000)
+            consumer.poll(1000 * PATIENCE_S)
     else:
         with Admin(config=settings) as admin:
             admin.list_group_offsets("g")
@@ -459,7 +472,7 @@ def test_tokens_that_end_are_renewed_without_losing_a_request(kafka: Secured) ->
     with Producer(config={**settings, "retries": 0, "enable.idempotence": False}) as producer:
         deadline, sent = time.monotonic() + 22, 0
         while time.monotonic() < deadline:
-            assert producer.send("tokens", b"x").result(20).offset == sent
+            assert producer.send("tokens", b"x").result(PATIENCE_S).offset == sent
             sent += 1
             time.sleep(0.02)
     assert len(made) >= 4  # one of the admin; the producer's first and two more

@@ -17,7 +17,7 @@ from penstock.broker.config.topic_keys import TOPIC_KEYS
 from penstock.cli.commands import penstock
 from penstock.client.options import documented
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site. Sphinx' own warnings, such as links that lead nowhere, have ended the build."""
     place = tmp_path_factory.mktemp("site")
     command = [sys.executable, str(ROOT / "tools" / "build_site.py"), str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr
     return place
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from compat.peers import java, maven_classpath, shared_kafka
+from compat.peers import java, maven_classpath, shared_kafka, until
 from penstock import Admin, write_topic
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import StreamReader
@@ -43,9 +42,9 @@ def test_kafkas_own_tool_shows_offsets_and_lag_of_a_query() -> None:
         middle = reader.latestOffset(start, ReadMaxRows(60))
         assert middle == {topic: {"0": 30, "1": 30}}
         assert reader.latestOffset(middle, ReadMaxRows(60)) == {topic: {"0": 50, "1": 50}}
-        deadline = time.monotonic() + 30
-        while sum(at.offset for at in admin.list_group_offsets(group).values()) < 60:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(
+            lambda: sum(at.offset for at in admin.list_group_offsets(group).values()) >= 60,
+            "the offsets are committed",
+        )
         reader.stop()
     assert described(servers, group) == {0: (30, 50, 20), 1: (30, 50, 20)}
