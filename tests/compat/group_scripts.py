@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from compat.scripts import UNKNOWN_ID, ZERO, script
-from compat.transcript import Talk
+from compat.transcript import WAITS_MAX, Talk
 
 SUBSCRIPTION = struct.pack(">hih1si", 0, 1, 1, b"t", -1)
 ASSIGNMENT = struct.pack(">hii", 0, 0, -1)
@@ -19,7 +19,7 @@ GROUP_ERRORS_WHILE_STARTING = (14, 15, 16)
 def coordinated(t: Talk, name: str) -> str:
     """A group name whose coordinator is ready."""
     group = t.name(name)
-    for _ in range(200):
+    for _ in range(WAITS_MAX):
         asked = {"group_id": group, "topics": [{"name": "t", "partition_indexes": [0]}]}
         t.ask_quietly("FindCoordinator", 1, {"key": group, "key_type": 0})
         if t.ask_quietly("OffsetFetch", 5, asked)["error_code"] not in GROUP_ERRORS_WHILE_STARTING:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from compat.transcript import Talk
+from compat.transcript import WAITS_MAX, Talk
 from penstock.records.batch import encode_batch
 from penstock.records.compression.codecs import Codec
 from penstock.records.format.batch_header import refresh_crc
@@ -707,14 +707,14 @@ def without_security(t: Talk) -> None:
     t.each("ExpireDelegationToken", {"hmac": b"x", "expiry_time_period_ms": 5})
     for version in t.versions("FindCoordinator"):
         asked = {"key": "tx", "key_type": 1, "coordinator_keys": ["tx", "ty"]}
-        for _ in range(100):  # Kafka makes the topic for transactions first
+        for _ in range(WAITS_MAX):  # Kafka makes the topic for transactions first
             found = t.ask_quietly("FindCoordinator", max(version, 1), asked)
             if all(each["error_code"] == 0 for each in found.get("coordinators", [found])):
                 break
             t.settle()
         if version:
             t.ask("FindCoordinator", version, asked)
-    for _ in range(100):  # and then reads it
+    for _ in range(WAITS_MAX):  # and then reads it
         found = t.ask_quietly("DescribeTransactions", 0, {"transactional_ids": ["tx", ""]})
         if all(each["error_code"] not in LOADING for each in found["transaction_states"]):
             break

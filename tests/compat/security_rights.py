@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compat.scripts import rows
-from compat.transcript import Exchange, Talk
+from compat.transcript import WAITS_MAX, Exchange, Talk
 from penstock.records.batch import encode_batch
 from penstock.security.acls import Acl, parse_rule
 
@@ -123,7 +123,7 @@ class SecuredTalk(Talk):
     def _write(self, data: bytes, on: int) -> None:
         if on not in self.sockets:
             name = ROOT if on in (-1, 0) else None if on == -2 else self.names[on]
-            self.sockets[on] = socket.create_connection(("127.0.0.1", self.port), timeout=4)
+            self.sockets[on] = socket.create_connection(("127.0.0.1", self.port), self._patience_s)
             if name is not None:
                 log_in(self.sockets[on], name)
         super()._write(data, on)
@@ -152,7 +152,7 @@ class SecuredTalk(Talk):
         name = f"settled-{time.monotonic_ns()}"
         create(self, [Acl(2, "settled", 3, f"User:{name}", "*", 3, 3)])
         wanted = {**EVERY_ENTRY, "principal_filter": f"User:{name}"}
-        for _ in range(1000):
+        for _ in range(4 * WAITS_MAX):
             if self.ask_quietly("DescribeAcls", 2, wanted)["resources"]:
                 return
             time.sleep(0.002)
@@ -252,7 +252,7 @@ def prepare(t: Talk) -> None:
 
 def until_done(t: Talk, api: str, version: int, tree: dict[str, Any]) -> None:
     """Ask until it is answered without an error, since coordinators take a while to come up."""
-    for _ in range(400):
+    for _ in range(WAITS_MAX):
         if has_changed(answer := t.ask_quietly(api, version, tree)):
             return
         time.sleep(0.02)

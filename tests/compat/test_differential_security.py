@@ -120,18 +120,26 @@ def transcripts(pair: Pair, script: Script) -> tuple[list[Exchange], list[Exchan
             seed=1,
             settle_s=settle_s,
             prefix=script.__name__.replace("_", "-"),
+            patience_s=20,
         ) as talk:
             script(talk)
             found.append(talk.exchanges)
     return found[0], found[1]
 
 
-def check(pair: Pair, script: Script) -> None:
-    mine, other = transcripts(pair, script)
-    assert mine
-    unexplained = [m for m in compare(mine, other) if not any(rule.covers(m, RELEASE) for rule in rules())]
-    differences = "\n".join(map(str, unexplained[:60]))
-    assert not unexplained, f"{len(unexplained)} fields of {len(mine)} answers differ:\n{differences}"
+def check(pair: Pair, script: Script, attempts: int = 1) -> None:
+    """With several attempts a difference is one if it is there each time."""
+    report = ""
+    for _ in range(attempts):
+        mine, other = transcripts(pair, script)
+        assert mine
+        found = compare(mine, other)
+        unexplained = [each for each in found if not any(rule.covers(each, RELEASE) for rule in rules())]
+        if not unexplained:
+            return
+        differences = "\n".join(map(str, unexplained[:60]))
+        report += f"{len(unexplained)} fields of {len(mine)} answers differ:\n{differences}\n"
+    pytest.fail(report)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +159,9 @@ def test_same_answers(entered: Pair, script: str) -> None:
 
 
 def test_sessions_that_end(entered: Pair) -> None:
-    check(entered._replace(ours=entered.ours_again, theirs=entered.theirs_again), again)
+    """Sessions of a second end by the machine's clock: while it pauses, those of one broker only may end."""
+    again_at = entered._replace(ours=entered.ours_again, theirs=entered.theirs_again)
+    check(again_at, again, attempts=3)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from compat.scripts import LOADING, ZERO, changed, fetch, produce, script
 from compat.scripts import rows as rows_at
-from compat.transcript import Talk
+from compat.transcript import WAITS_MAX, Talk
 from penstock.records.batch import encode_batch
 
 CONCURRENT = 51
@@ -85,7 +85,7 @@ class Transactional:
 
     def settled(self) -> None:
         """Wait until no markers are missing."""
-        for _ in range(400):
+        for _ in range(WAITS_MAX):
             [found] = self.t.ask_quietly("DescribeTransactions", 0, {"transactional_ids": [self.id]})[
                 "transaction_states"
             ]
@@ -148,18 +148,18 @@ class Transactional:
 
 def loaded(t: Talk, transactional_id: str) -> None:
     """Wait until the coordinator of an id can be asked."""
-    for _ in range(400):
+    for _ in range(WAITS_MAX):
         asked = {"key": transactional_id, "key_type": 1, "coordinator_keys": [transactional_id]}
         found = t.ask_quietly("FindCoordinator", 4, asked)
         if all(each["error_code"] == 0 for each in found["coordinators"]):
             break
         time.sleep(0.02)
-    for _ in range(400):
+    for _ in range(WAITS_MAX):
         found = t.ask_quietly("DescribeTransactions", 0, {"transactional_ids": [transactional_id]})
         if all(each["error_code"] not in LOADING for each in found["transaction_states"]):
             break
         time.sleep(0.02)
-    for _ in range(400):  # a block of producer ids
+    for _ in range(WAITS_MAX):  # a block of producer ids
         first = {"transactional_id": None, "transaction_timeout_ms": 1000}
         if t.ask_quietly("InitProducerId", 2, first)["error_code"] == 0:
             break
@@ -783,7 +783,7 @@ def plain(t: Talk, group: str, name: str, offset: int) -> None:
 
 def group_ready(t: Talk, group: str) -> None:
     """Wait until the coordinator of a group can be asked."""
-    for _ in range(400):
+    for _ in range(WAITS_MAX):
         found = t.ask_quietly("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": [group]})
         if all(each["error_code"] == 0 for each in found["coordinators"]):
             answer = t.ask_quietly("DescribeGroups", 5, {"groups": [group]})
@@ -942,7 +942,7 @@ def txn_timeouts(t: Talk) -> None:
             tx.init(timeout_ms=100)
             tx.add(name) if not is_new else None
             tx.produce(name, b"a")
-            for _ in range(1000):
+            for _ in range(WAITS_MAX):
                 tree = {"transactional_ids": [tx.id]}
                 [found] = t.ask_quietly("DescribeTransactions", 0, tree)["transaction_states"]
                 if found["transaction_state"] == "CompleteAbort":

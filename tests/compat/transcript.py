@@ -37,6 +37,8 @@ Tree = Any
 
 CLOSED = "connection closed"
 SILENCE = "no answer"
+WAITS_MAX = 5_000
+"""How often a script asks, with pauses of 5 to 20 ms, for what a broker is about to do: some minutes."""
 
 INVENTED = {
     "member_id", "leader", "topic_id", "directory_id", "cluster_id", "log_dir", "session_id",
@@ -135,14 +137,23 @@ class Talk:
     """One broker, asked. `versions` says which versions of an API both brokers offer."""
 
     def __init__(
-        self, servers: str, ranges: dict[str, tuple[int, int]], seed: int, *, settle_s: float, prefix: str
+        self,
+        servers: str,
+        ranges: dict[str, tuple[int, int]],
+        seed: int,
+        *,
+        settle_s: float,
+        prefix: str,
+        patience_s: float = 4,
     ) -> None:
+        """`settle_s` is how long a change may take to arrive; no answer within `patience_s` is `SILENCE`."""
         self.port = int(servers.rpartition(":")[2])
         self.ranges = ranges
         self.random = random.Random(seed)
         self.exchanges: list[Exchange] = []
         self.prefix = prefix
         self._settle_s = settle_s
+        self._patience_s = patience_s
         self.sockets: dict[int, socket.socket] = {}
         self._symbols: dict[bytes | str | int, str] = {}
         self._producers: dict[int, str] = {}
@@ -240,7 +251,7 @@ class Talk:
 
     def _write(self, data: bytes, on: int) -> None:
         if on not in self.sockets:
-            self.sockets[on] = socket.create_connection(("127.0.0.1", self.port), timeout=4)
+            self.sockets[on] = socket.create_connection(("127.0.0.1", self.port), self._patience_s)
         with contextlib.suppress(OSError):  # reading tells
             self.sockets[on].sendall(data)
 
@@ -288,7 +299,7 @@ class Talk:
             {"partition_index": n, "timestamp": -1, "current_leader_epoch": -1} for n in range(partitions)
         ]
         asked = {"replica_id": -1, "topics": [{"name": full, "partitions": places}]}
-        for _ in range(200):  # Kafka announces a partition before it can be used
+        for _ in range(WAITS_MAX):  # Kafka announces a partition before it can be used
             [found] = self.ask_quietly("ListOffsets", 1, asked)["topics"]
             if all(place["error_code"] == 0 for place in found["partitions"]):
                 break
