@@ -21,7 +21,11 @@ class WireClient:
         self.client_id = client_id
         self.socket = over or socket.socket()
         self.socket.settimeout(timeout_s)
-        self.socket.connect(("127.0.0.1", port))
+        try:
+            self.socket.connect(("127.0.0.1", port))
+        except OSError:
+            self.socket.close()
+            raise
         self._sent = 0
         self._due: dict[int, tuple[type[Message], int]] = {}
 
