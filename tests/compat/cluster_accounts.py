@@ -147,7 +147,7 @@ class Client:
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         try:
-            return self.process.wait(30)
+            return self.process.wait(SETTLING_PATIENCE_S)
         except subprocess.TimeoutExpired:
             return None
         finally:

@@ -98,7 +98,7 @@ class Turns:
                 yield self.servers
             finally:
                 process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
-                assert process.wait(60) in (0, -signal.SIGKILL)
+                assert process.wait(PATIENCE_S) in (0, -signal.SIGKILL)
 
 
 class Connected:

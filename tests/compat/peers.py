@@ -270,7 +270,7 @@ def _jvm(command: list[str], log: Path, in_order: bool = False) -> Iterator[subp
         yield process
         if in_order:
             process.terminate()
-            process.wait(60)
+            process.wait(PATIENCE_S)
     finally:
         process.kill()
         process.wait()

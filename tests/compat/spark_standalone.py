@@ -17,7 +17,7 @@ from penstock.spark.runtime.worker_python import worker_python
 
 SPARK_HOME = Path(pyspark.__file__).parent
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-START_S = 120.0
+START_S = 600.0
 STOP_S = 20.0
 
 

@@ -41,7 +41,7 @@ class Librdkafka:
 
     def write(self, partition: int, value: bytes) -> None:
         self.producer.produce(TOPIC, value, partition=partition)
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(PATIENCE_S) == 0
 
     def store_offset(self, offset: int) -> None:
         offsets = [confluent_kafka.TopicPartition(TOPIC, 0, offset)]

@@ -25,7 +25,7 @@ def fill(servers: str) -> None:
     """Two partitions of several segments each, in every codec, by an idempotent producer."""
     admin = AdminClient({"bootstrap.servers": servers})
     topic = NewTopic("flights", 2, 1, config={"segment.bytes": "1048576", "index.interval.bytes": "500"})
-    admin.create_topics([topic])["flights"].result(30)
+    admin.create_topics([topic])["flights"].result(180)
     rng = random.Random(7)
     for codec in CODECS:
         producer = Producer(
@@ -42,7 +42,7 @@ def fill(servers: str) -> None:
             producer.produce(
                 "flights", value, key=b"k%d" % number, headers=[("h", b"1")], partition=number % 2
             )
-        assert producer.flush(60) == 0
+        assert producer.flush(180) == 0
 
 
 def plain(table: pa.Table) -> list[dict[str, object]]:
@@ -77,6 +77,6 @@ def fill_on(servers: str) -> None:
         producer.produce(
             "flights", b"ours", partition=0, on_delivery=lambda _, message: offsets.append(message.offset())
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(180) == 0
     half = COUNT * len(CODECS) // 2
     assert offsets == list(range(half, half + 10))

@@ -37,6 +37,6 @@ def test_module(tmp_path: Path, module: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout[-4000:]

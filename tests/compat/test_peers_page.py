@@ -29,7 +29,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "peers.md")
 
 
 def kcat(*words: str) -> bytes:
-    return subprocess.run(["kcat", *words], capture_output=True, timeout=60).stdout
+    return subprocess.run(["kcat", *words], capture_output=True, timeout=180).stdout
 
 
 @pytest.mark.parametrize("name", ["confluent-kafka", "aiokafka", "kafka-python"])

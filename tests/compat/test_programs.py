@@ -22,7 +22,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-def run(*command: object, stdin: str = "", timeout_s: float = 120) -> str:
+def run(*command: object, stdin: str = "", timeout_s: float = 300) -> str:
     """Run a program that must go well; what it printed."""
     done = subprocess.run(
         list(map(str, command)), input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False

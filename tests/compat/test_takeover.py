@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from compat.handover import Turns
-from compat.peers import CLUSTER_ID, java, maven_classpath, real_kafka, until
+from compat.peers import CLUSTER_ID, PATIENCE_S, java, maven_classpath, real_kafka, until
 from penstock import Admin, Broker, read_topic
 from penstock.broker.metadata.directory_levels import describe
 from penstock.errors import StorageError
@@ -47,14 +47,14 @@ def send(servers: str, topic: str, count: int, partition: int = 0) -> list[int]:
         producer.produce(
             topic, b"%d" % number, partition=partition, on_delivery=lambda _, m: offsets.append(m.offset())
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return offsets
 
 
 def committed(servers: str, group: str, place: Place) -> int:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
     try:
-        [found] = consumer.committed([place], timeout=30)
+        [found] = consumer.committed([place], timeout=PATIENCE_S)
         return int(found.offset)
     finally:
         consumer.close()
@@ -82,10 +82,10 @@ def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": servers})
         wanted = [NewTopic("a", 1, 1, config={"retention.ms": "86400000"}), NewTopic("gone", 1, 1)]
         for future in admin.create_topics(wanted).values():
-            future.result(30)
-        admin.create_partitions([NewPartitions("a", 2)])["a"].result(30)
+            future.result(PATIENCE_S)
+        admin.create_partitions([NewPartitions("a", 2)])["a"].result(PATIENCE_S)
         assert send(servers, "a", 10) == list(range(10))
-        admin.delete_topics(["gone"])["gone"].result(30)
+        admin.delete_topics(["gone"])["gone"].result(PATIENCE_S)
         consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "log_level": 0})
         consumer.commit(offsets=[Place("a", 0, 7)], asynchronous=False)
         consumer.close()
@@ -113,7 +113,7 @@ def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": servers})
         resource = ConfigResource(ConfigResource.Type.TOPIC, "a")
         [described] = admin.describe_configs([resource]).values()
-        assert described.result(30)["retention.ms"].value == "86400000"
+        assert described.result(PATIENCE_S)["retention.ms"].value == "86400000"
         log = (tmp_path / "server.log").read_text(errors="replace")
         assert "conflicting entries" not in log, "raft epochs have not gone back"
         assert "stray" not in log.lower()
@@ -149,7 +149,7 @@ def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
     metadata = tmp_path / "data" / "__cluster_metadata-0"
     with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
         admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("a", 1, 1)])["a"].result(30)
+        admin.create_topics([NewTopic("a", 1, 1)])["a"].result(PATIENCE_S)
         assert send(servers, "a", 3) == [0, 1, 2]
         until(lambda: not (metadata / f"{0:020d}.log").exists(), "cleaning of the metadata log", 240)
     for number in range(2):
@@ -250,13 +250,13 @@ def test_transactions(tmp_path: Path) -> None:
         producer.init_transactions(60)
         producer.begin_transaction()
         producer.produce(topic, value)
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         return producer
 
     with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
         admin = AdminClient({"bootstrap.servers": servers})
         for name in ("a", "b"):
-            admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+            admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
         begin(servers, "a", b"committed").commit_transaction(60)
         wait_for_marker(servers, "a")
         begin(servers, "b", b"aborted").abort_transaction(60)
@@ -276,7 +276,7 @@ def test_two_log_directories(tmp_path: Path) -> None:
     settings = {"log.dirs": f"{first},{second}"}
     with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
         admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("a", 4, 1)])["a"].result(30)
+        admin.create_topics([NewTopic("a", 4, 1)])["a"].result(PATIENCE_S)
         for partition in range(4):
             assert send(servers, "a", 3, partition) == [0, 1, 2]
     assert list(first.glob("a-*"))
