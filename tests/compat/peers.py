@@ -239,10 +239,14 @@ def _settings(version: str, port: int, second_port: int, directory: Path) -> dic
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "initial.broker.registration.timeout.ms": 1000 * PATIENCE_S,
         }
     return settings | {
         "broker.id": 1,
         "zookeeper.connect": f"127.0.0.1:{second_port}",
+        # ZooKeeper starts beside it, and has 6 s for that by default; a broker that waits longer is dead.
+        "zookeeper.connection.timeout.ms": 1000 * PATIENCE_S,
+        "zookeeper.session.timeout.ms": 30_000,
         "host.name": "127.0.0.1",
         "port": port,
     }

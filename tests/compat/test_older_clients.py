@@ -66,6 +66,8 @@ class Member:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            if not line.endswith("\n"):  # killed in the middle of it
+                break
             _, partition, offset = line.split()
             self.places.add((int(partition), int(offset)))
 
