@@ -200,7 +200,7 @@ class Mirror:
 
 @contextlib.contextmanager
 def _of_source() -> Iterator[None]:
-    """Raise `_SourceAwayError` where the source cannot be reached, to be told from errors of the target."""
+    """Raise `_SourceAwayError` where the source cannot be reached, which an error of the target is not."""
     try:
         yield
     except NetworkError as error:
