@@ -18,10 +18,10 @@ from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.fetcher import FetchSettings
 from penstock.broker.replication.gate import RACK_AWARE, Gate
-from penstock.broker.replication.local_transport import LocalTransport
 from penstock.broker.replication.member import Member
 from penstock.broker.replication.member_cluster import MemberCluster
-from penstock.broker.replication.messages import CONTROLLER
+from penstock.broker.replication.transport.local import LocalTransport
+from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.common.failures import Failures
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError, StorageError
@@ -292,6 +292,7 @@ class ClusterNode:
             lag_s=config.integer("replica.lag.time.max.ms") / 1000,
             heartbeat_s=config.integer("broker.heartbeat.interval.ms") / 1000,
             incarnation=self._lives,
+            random=shared.random,
             rack=self.rack,
             saved=self._saved,
             fetching=FetchSettings.of(config),

@@ -18,7 +18,7 @@ from penstock.broker.lever_states import NodeState, PartitionState, Replica
 from penstock.broker.metadata.planning import Planner
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.elections import Kind
-from penstock.broker.replication.messages import CONTROLLER
+from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.clock import Clock, MovableClock, movable, stoppable
 from penstock.common.java_hash import partition_of
 from penstock.errors import NetworkError

@@ -22,8 +22,8 @@ from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.gate import Written
 from penstock.broker.replication.member import Member
 from penstock.broker.replication.member_cluster import MemberCluster
-from penstock.broker.replication.messages import CONTROLLER
 from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.broker.requests.purgatory import Purgatory
 from penstock.clock import ManualClock
 from penstock.common.failures import Failures
@@ -42,6 +42,7 @@ NODES = (1, 2, 3)
 SESSION_MS, HEARTBEAT_MS, LAG_MS = 500, 100, 400
 TRACE_LINES = 60
 QUIET_MS = 20_000
+LATE_MS = 3_000
 
 
 class Violation(AssertionError):
@@ -75,6 +76,7 @@ class SimNode:
             lag_s=LAG_MS / 1000,
             heartbeat_s=HEARTBEAT_MS / 1000,
             incarnation=self.life,
+            random=Random(f"{world.seed} {self.id} {self.life}"),
             saved=self.saved,
         )
         self._begin(member)
@@ -137,6 +139,8 @@ class World:
     """At most so long between two batches of the producer."""
     tearing = 0.02
     """How many writes are torn by the death of their node."""
+    lateness = 0.0
+    """How many messages are up to three seconds later than all others."""
 
     def __init__(self, seed: int, *, faults: float = 1.0) -> None:
         self.random = Random(seed)
@@ -209,7 +213,10 @@ class World:
             return
         times = 2 if self.random.random() < self.repetition else 1
         for _ in range(times):
-            self.after(self.random.randint(0, self.delay_ms), target if target > 0 else None, deliver)
+            ms = self.random.randint(0, self.delay_ms)
+            if self.lateness and self.random.random() < self.lateness:
+                ms += self.random.randint(0, LATE_MS)
+            self.after(ms, target if target > 0 else None, deliver)
 
     def step(self) -> None:
         """Let the next event happen, and check the laws."""
@@ -369,7 +376,7 @@ class World:
     def heal(self) -> None:
         """No trouble any more."""
         self.cut.clear()
-        self.loss = self.repetition = 0.0
+        self.loss = self.repetition = self.lateness = 0.0
         self.delay_ms = min(self.delay_ms, 40)
         for node in self.nodes.values():
             node.paused_until = 0

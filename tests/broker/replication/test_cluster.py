@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from broker.wire_client import WireClient
+from penstock.broker.replication.control.quorum import Quorum
+from penstock.broker.replication.transport.messages import Proposal
 from penstock.clock import ManualClock
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -565,6 +567,29 @@ def test_a_cluster_on_disk_is_there_again(tmp_path: Path) -> None:
         "controller",
     ]
     assert (tmp_path / "broker-2" / f"{TOPIC}-0").is_dir()
+
+
+def test_many_topics_are_in_sync_again_after_few_proposals() -> None:
+    topics = 200
+    cluster = KafkaCluster(3)
+    with cluster:
+        for number in range(topics):
+            cluster.create_topic(f"many-{number}", replicas=[[1 + number % 3, 1 + (number + 1) % 3]])
+    proposals: list[Proposal] = []
+    plain = Quorum.receive
+
+    def receive(self: Quorum, source: int, asked: Any, answer: Callable[[Any], None]) -> None:
+        if isinstance(asked, Proposal):
+            proposals.append(asked)
+        plain(self, source, asked, answer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Quorum, "receive", receive)
+        with cluster:
+            for number in range(topics):
+                until(lambda number=number: len(cluster.partition(f"many-{number}").in_sync) == 2)
+    assert sum(len(each.changes) for each in proposals) >= topics // 2
+    assert len(proposals) <= topics // 4
 
 
 def test_a_slow_link_is_slow(cluster: KafkaCluster) -> None:

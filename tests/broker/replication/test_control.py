@@ -14,7 +14,7 @@ from penstock.broker.replication.control.elections import Kind, elect
 from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.control.placement import Candidate, place
 from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
-from penstock.broker.replication.messages import Heartbeat, Proposal, Registration
+from penstock.broker.replication.transport.messages import Heartbeat, IsrChange, Proposal, Registration
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
@@ -152,10 +152,11 @@ class World:
             **changed,
         }
         members = tuple((each, self.brokers.by_id[each].epoch) for each in in_sync)
-        proposal = Proposal(topic_id=TOPIC_ID, partition=0, in_sync=members, **given)
-        error, records = self.controller.propose(proposal)
+        node, broker_epoch = given.pop("node"), given.pop("broker_epoch")
+        change = IsrChange(TOPIC_ID, 0, in_sync=members, **given)
+        decision, records = self.controller.propose(Proposal(node, broker_epoch, (change,)))
         self.write(records)
-        return error
+        return decision.error or decision.errors[0]
 
 
 def test_a_broker_that_is_fenced_leaves_the_isr_and_leads_no_more() -> None:

@@ -45,6 +45,11 @@ def test_a_proposal_of_an_isr_is_not_repeated_when_it_is_settled(seed: int) -> N
     simulation.run(seed)
 
 
+def test_the_laws_hold_where_some_messages_are_very_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation.World, "lateness", 0.2)
+    _run_all(0, 20)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_S + 300)
 def test_the_laws_hold_for_long() -> None:
@@ -150,18 +155,16 @@ def _no_fencing(patch: Any) -> None:
     plain = controller.Controller.propose
 
     def propose(self: Any, proposal: Any) -> Any:
-        partition = self._image.topics_by_id[proposal.topic_id].partitions[proposal.partition]
-        return plain(
-            self,
-            proposal._replace(
-                broker_epoch=self._brokers.by_id[proposal.node].epoch,
-                leader_epoch=partition.leader_epoch,
-                partition_epoch=partition.epoch,
-                number=0,
-            ),
-        )
+        changes = []
+        for change in proposal.changes:
+            partition = self._image.topics_by_id[change.topic_id].partitions[change.partition]
+            epochs = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.epoch}
+            changes.append(change._replace(**epochs))
+        epoch = self._brokers.by_id[proposal.node].epoch
+        return plain(self, proposal._replace(broker_epoch=epoch, changes=tuple(changes), number=0))
 
     patch.setattr(controller.Controller, "propose", propose)
+    patch.setattr(simulation.World, "lateness", 0.2)
 
 
 MISTAKES: dict[Callable[[Any], None], int] = {
@@ -171,11 +174,11 @@ MISTAKES: dict[Callable[[Any], None], int] = {
     _truncates_too_much: 0,
     _serves_above_the_watermark: 1,
     _elects_any_that_lives: 0,
-    _joins_too_early: 37,
+    _joins_too_early: 100,
     _does_not_wait_for_the_lagging: 16,
     _no_divergence: 1,
     _starts_as_what_it_was: 19,
-    _no_fencing: 4522,
+    _no_fencing: 90,
 }
 """Each with the first seed that finds it: with another order of random numbers it is another one."""
 

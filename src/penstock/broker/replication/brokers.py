@@ -38,17 +38,20 @@ class BrokerStates:
     def __init__(self) -> None:
         self.by_id: dict[int, BrokerState] = {}
 
-    def apply(self, record: Message) -> None:
-        """Apply a metadata record. Records that concern no broker change nothing."""
+    def apply(self, record: Message) -> bool:
+        """Apply a metadata record. Return whether it concerns a broker: others change nothing."""
         if isinstance(record, RegisterBrokerRecord):
             self.by_id[record.broker_id] = BrokerState(record)
-        elif isinstance(record, BrokerRegistrationChangeRecord):
+            return True
+        if isinstance(record, BrokerRegistrationChangeRecord):
             found = self.by_id.get(record.broker_id)
             if found is not None and found.epoch == record.broker_epoch:
                 if record.fenced:
                     found.fenced = record.fenced > 0
                 if record.in_controlled_shutdown:
                     found.shutting_down = record.in_controlled_shutdown > 0
+            return True
+        return False
 
     def is_acceptable(self, broker: int) -> bool:
         """Whether a broker may lead partitions, and be in sync. False for an unknown one."""

@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import Fetcher, FetchSettings
-from penstock.broker.replication.messages import (
+from penstock.broker.replication.proposals import IsrProposals
+from penstock.broker.replication.replica_fetch import serve
+from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
-    Decision,
     Feed,
     Heartbeat,
     HeartbeatAnswer,
-    Proposal,
     Registered,
     Registration,
 )
-from penstock.broker.replication.replica_fetch import serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.fetch_request import FetchRequest
 
 if TYPE_CHECKING:
+    from random import Random
+
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.replication.member_cluster import MemberCluster
     from penstock.broker.replication.partition import ReplicatedPartition
-    from penstock.broker.replication.transport import Answered, Transport
+    from penstock.broker.replication.transport.links import Answered, Transport
     from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
     from penstock.clock import Clock
     from penstock.common.failures import Failures
@@ -51,7 +51,7 @@ WAKES_ALL = 1 << 40
 """More bytes than any fetch waits for."""
 
 RETRY_S = 0.2
-"""How long a registration, or a proposal of an ISR, waits for its answer before it is sent again."""
+"""How long a registration waits for its answer before it is sent again."""
 
 
 class Parts(Protocol):
@@ -77,7 +77,7 @@ class Member:
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
     high watermarks from before the start, by topic and number of the partition; `fetching` says what it asks
-    leaders for.
+    leaders for, and `random` draws the pauses between proposals.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Member:
         lag_s: float,
         heartbeat_s: float,
         incarnation: int,
+        random: Random,
         rack: str | None = None,
         saved: dict[tuple[str, int], int] | None = None,
         fetching: FetchSettings | None = None,
@@ -123,10 +124,8 @@ class Member:
         self._fetchers: dict[int, Fetcher] = {}
         self._followed: dict[ReplicatedPartition, int] = {}
         self._turns: dict[int, DelayedOperation] = {}
-        self._proposed: dict[ReplicatedPartition, float] = {}
-        self._lag_at = 0.0
-        self._proposals = 0
-        self._last_proposals: dict[ReplicatedPartition, int] = {}
+        self._proposals = IsrProposals(node_id, random)
+        self._next_proposal: DelayedOperation | None = None
 
     def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
         """Take over what there is: the cluster, which has applied `records`, and the node."""
@@ -134,13 +133,12 @@ class Member:
         self._has_begun = True
         for record in records:
             self.brokers.apply(record)
-        self._refresh()
+        self._refresh(brokers_changed=True)
 
     def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
         """Register, now that clients can connect to `endpoints` (host and port by name of the listener)."""
         self._endpoints = endpoints
         self._register()
-        self._lag_at = self.monotonic() + self.lag_s / 2
         self._alarm(self._heartbeat_s, self._beat)
         self._alarm(self.lag_s / 2, self._look_for_lag)
 
@@ -248,30 +246,31 @@ class Member:
         """
         if self.ended:
             return
-        took = False
+        took = brokers_changed = False
         for batch in batches:
             if batch.number == self.next_batch:
                 self.next_batch += 1
                 took = True
                 for record in batch.records:
-                    self.brokers.apply(record)
+                    if self.brokers.apply(record):
+                        brokers_changed = True
                 self.cluster.apply(batch.records)
         if took:
-            self._refresh()
+            self._refresh(brokers_changed=brokers_changed)
 
-    def _refresh(self) -> None:
+    def _refresh(self, *, brokers_changed: bool) -> None:
         """The metadata have changed: see to what is followed, and to coordinators."""
         changed, self.cluster.changed = self.cluster.changed, {}
         removed, self.cluster.removed = self.cluster.removed, []
         moved = []
         for partition in changed:
             self._follow(partition)
-            self._proposed.pop(partition, None)
+            self._proposals.settled(partition)
             if partition.topic in INTERNAL_TOPICS:
                 moved.append(partition)
             if not partition.leads:
                 self.committed(partition)
-        for opened in self.cluster.opened:
+        for opened in self.cluster.opened if brokers_changed else ():
             # Who may be in sync decides what counts for the high watermark.
             if opened.leads:
                 opened.look_at_followers()  # type: ignore[attr-defined]
@@ -376,49 +375,32 @@ class Member:
             self._propose(partition, (*followers.in_sync, replica))
 
     def _propose(self, partition: ReplicatedPartition, in_sync: Sequence[int]) -> None:
-        followers = partition.followers
-        if followers is None or self.ended:
-            return
-        followers.pending = True
-        self._proposals += 1
-        self._proposed[partition] = self.monotonic()
-        self._last_proposals[partition] = self._proposals
-        epochs = []
-        for replica in in_sync:
-            follower = followers.get(replica)
-            epochs.append((replica, -1 if follower is None else follower.broker_epoch))
-        proposal = Proposal(
-            self.node_id,
-            self.broker_epoch,
-            partition.topic_id,
-            partition.index,
-            partition.leader_epoch,
-            partition.epoch,
-            tuple(epochs),
-            self._proposals,
-        )
+        if partition.followers is not None and not self.ended:
+            self._proposals.add(partition, in_sync)
+            self._send_proposals()
 
-        def answered(answer: Decision | None) -> None:
-            if answer is None or self.ended or partition.epoch != proposal.partition_epoch:
+    def _send_proposals(self) -> None:
+        """Propose what is not under way, unless something is, or it is too early after a failure."""
+        now_s = self.monotonic()
+        proposal = self._proposals.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
+        if proposal is not None:
+            number = proposal.number
+
+            def answered(answer: Any) -> None:
+                if self.ended:
+                    return
+                if self._proposals.answered(number, answer, self.monotonic()):
+                    self.beat()  # what was accepted, or what it was refused for, comes as metadata
+                self._send_proposals()
+
+            self._transport.send(self.node_id, CONTROLLER, proposal, answered)
+        when, alarm = self._proposals.next_turn(), self._next_proposal
+        if alarm is not None:
+            if when is not None and alarm.is_waiting and alarm.deadline <= when:
                 return
-            if proposal.number < self._last_proposals.get(partition, 0):
-                return  # a later one is under way, which decides
-            if answer.error in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH):
-                self._proposed.pop(partition, None)
-                if partition.followers is followers:
-                    followers.pending, followers.joining = False, None
-            elif answer.error:
-                self.beat()  # what it was refused for comes as metadata
-
-        def again() -> None:
-            # What was proposed may have been written: only metadata or a refusal settle it.
-            # An alarm of a proposal that is settled must not repeat it in the place of the next one.
-            is_last = self._last_proposals.get(partition) == proposal.number
-            if partition.followers is followers and followers.pending and is_last:
-                self._propose(partition, in_sync)
-
-        self._transport.send(self.node_id, CONTROLLER, proposal, answered)
-        self._alarm(RETRY_S, again)
+            self._node.purgatory.cancel(alarm)
+        if when is not None:
+            self._next_proposal = self._alarm(max(when - now_s, 0.001), self._send_proposals)
 
     def _look_for_lag(self) -> None:
         """Propose to remove followers that have lagged for too long; every half of that time."""
@@ -426,7 +408,11 @@ class Member:
         now_s = self.monotonic()
         for partition in list(self.cluster.opened):
             followers = partition.followers  # type: ignore[attr-defined]
-            if followers is None or followers.pending:
+            if followers is None:
+                continue
+            if partition.high_watermark < partition.log.end_offset:
+                partition.look_at_followers()  # type: ignore[attr-defined]
+            if followers.pending:
                 continue
             lagging = followers.lagging(partition.log.end_offset, self.lag_s, now_s)
             if lagging:

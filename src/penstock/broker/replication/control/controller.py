@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.replication.control.elections import NO_LEADER, Kind, elect
 from penstock.broker.replication.control.placement import Candidate, place
 from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
+from penstock.broker.replication.transport.messages import Decision
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.metadata.image import ClusterImage, PartitionImage
     from penstock.broker.replication.brokers import BrokerStates
-    from penstock.broker.replication.messages import Heartbeat, Proposal, Registration
+    from penstock.broker.replication.transport.messages import Heartbeat, IsrChange, Proposal, Registration
     from penstock.protocol.message import Message
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -217,41 +218,45 @@ class Controller:
         is_same = record == PartitionChangeRecord(partition_id=partition.index, topic_id=partition.topic_id)
         return None if is_same else record
 
-    def propose(self, proposal: Proposal) -> tuple[int, list[Message]]:
-        """Judge the ISR that a leader proposes (AlterPartition); return an error or 0, and what is
-        written.
-        """
-        topic = self._image.topics_by_id.get(proposal.topic_id)
-        if topic is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID, []
-        if not 0 <= proposal.partition < len(topic.partitions):
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
-        partition = topic.partitions[proposal.partition]
-        broker = self._brokers.by_id.get(proposal.node)
+    def propose(self, proposal: Proposal) -> tuple[Decision, list[Message]]:
+        """Judge the ISRs that a leader proposes (AlterPartition); return the answer, and what is written."""
+        node = proposal.node
+        broker = self._brokers.by_id.get(node)
         if broker is None or broker.epoch != proposal.broker_epoch:
-            return ErrorCode.STALE_BROKER_EPOCH, []
+            return Decision(ErrorCode.STALE_BROKER_EPOCH), []
         if proposal.number:
             # A copy that comes late must not be written after its leader has had it refused.
-            if (proposal.broker_epoch, proposal.number) <= self._proposals.get(proposal.node, (-1, 0)):
-                return ErrorCode.INVALID_UPDATE_VERSION, []
-            self._proposals[proposal.node] = proposal.broker_epoch, proposal.number
-        if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.epoch:
-            return ErrorCode.NOT_CONTROLLER, []
-        if proposal.leader_epoch < partition.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH, []
-        if proposal.node != partition.leader:
-            return ErrorCode.INVALID_REQUEST, []
-        if proposal.partition_epoch < partition.epoch:
-            return ErrorCode.INVALID_UPDATE_VERSION, []
-        in_sync = tuple(replica for replica, _ in proposal.in_sync)
+            if (proposal.broker_epoch, proposal.number) <= self._proposals.get(node, (-1, 0)):
+                return Decision(ErrorCode.INVALID_UPDATE_VERSION), []
+            self._proposals[node] = proposal.broker_epoch, proposal.number
+        judged = [self._judge(node, change) for change in proposal.changes]
+        written: list[Message] = [found for _, found in judged if found is not None]
+        return Decision(ErrorCode.NONE, tuple(error for error, _ in judged)), written
+
+    def _judge(self, node: int, change: IsrChange) -> tuple[int, PartitionChangeRecord | None]:
+        """Return an error or 0, and the record of the change; None where nothing changes."""
+        topic = self._image.topics_by_id.get(change.topic_id)
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID, None
+        if not 0 <= change.partition < len(topic.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
+        partition = topic.partitions[change.partition]
+        if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.epoch:
+            return ErrorCode.NOT_CONTROLLER, None
+        if change.leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH, None
+        if node != partition.leader:
+            return ErrorCode.INVALID_REQUEST, None
+        if change.partition_epoch < partition.epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION, None
+        in_sync = tuple(replica for replica, _ in change.in_sync)
         if not set(in_sync) <= set(partition.replicas.assigned) or partition.leader not in in_sync:
-            return ErrorCode.INVALID_REQUEST, []
-        for replica, epoch in proposal.in_sync:
+            return ErrorCode.INVALID_REQUEST, None
+        for replica, epoch in change.in_sync:
             member = self._brokers.by_id.get(replica)
             if member is None or not member.is_acceptable or epoch not in (-1, member.epoch):
-                return ErrorCode.INELIGIBLE_REPLICA, []
-        found = self._change(topic.name, partition, in_sync=in_sync)
-        return ErrorCode.NONE, [] if found is None else [found]
+                return ErrorCode.INELIGIBLE_REPLICA, None
+        return ErrorCode.NONE, self._change(topic.name, partition, in_sync=in_sync)
 
     # --- elections ---------------------------------------------------------------------------------------
 

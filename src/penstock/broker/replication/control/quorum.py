@@ -23,10 +23,9 @@ from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
 from penstock.broker.replication.control.periodic_elections import PeriodicElections
-from penstock.broker.replication.messages import (
+from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
-    Decision,
     Feed,
     Heartbeat,
     HeartbeatAnswer,
@@ -43,7 +42,7 @@ from penstock.protocol.messages.register_broker_record import BrokerEndpoint, Re
 if TYPE_CHECKING:
     from random import Random
 
-    from penstock.broker.replication.transport import Transport
+    from penstock.broker.replication.transport.links import Transport
     from penstock.clock import Clock
     from penstock.log.contract import Log
     from penstock.protocol.message import Message
@@ -184,9 +183,9 @@ class Quorum:
         if isinstance(asked, Heartbeat):
             answer(self._heartbeat(asked))
         elif isinstance(asked, Proposal):
-            error, records = self.controller.propose(asked)
+            decision, records = self.controller.propose(asked)
             self._commit(records)
-            answer(Decision(error))
+            answer(decision)
         elif isinstance(asked, Registration):
             answer(self._register(asked))
 

@@ -56,24 +56,33 @@ class HeartbeatAnswer(NamedTuple):
     batches: Sequence[Batch]
 
 
-class Proposal(NamedTuple):
-    """A leader proposes another ISR, given with the broker epoch of each member; -1 is not compared."""
+class IsrChange(NamedTuple):
+    """Another ISR of one partition, given with the broker epoch of each member; -1 is not compared."""
 
-    node: int
-    broker_epoch: int
     topic_id: bytes
     partition: int
     leader_epoch: int
     partition_epoch: int
     in_sync: tuple[tuple[int, int], ...]
+
+
+class Proposal(NamedTuple):
+    """A leader proposes other ISRs of partitions that it leads, each of them once (AlterPartition)."""
+
+    node: int
+    broker_epoch: int
+    changes: tuple[IsrChange, ...]
     number: int = 0
     """Counts the proposals of one life of a node: an older one, or the same again, is not looked at."""
 
 
 class Decision(NamedTuple):
-    """The answer to a proposal: an error of AlterPartition, or 0. The change itself comes as metadata."""
+    """The answer to a proposal: errors of AlterPartition, or 0. The changes themselves come as metadata."""
 
     error: int
+    """Of the proposal as a whole: nothing of it was written."""
+    errors: tuple[int, ...] = ()
+    """Of each change, in their order; none where the whole was refused."""
 
 
 class Feed(NamedTuple):

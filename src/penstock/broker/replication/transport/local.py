@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.replication.transport import Answered, Links, Receive
+from penstock.broker.replication.transport.links import Answered, Links, Receive
 
 if TYPE_CHECKING:
     from penstock.common.failures import Failures

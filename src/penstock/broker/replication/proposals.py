@@ -1,0 +1,158 @@
+"""The ISRs that a leader proposes to the controller: gathered, and sent one request at a time. Without I/O.
+
+As brokers of Apache Kafka do (AlterPartition, KIP-497): what is to be proposed while a request is under way
+goes with the next one, however many partitions it concerns. Kafka begins again 50 ms after each failure; here
+the pause grows, since all nodes share one event loop with the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.replication.transport.messages import Decision, IsrChange, Proposal
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.broker.replication.followers import Followers
+    from penstock.broker.replication.partition import ReplicatedPartition
+
+CHANGES_MAX = 1_000
+"""Partitions in one proposal: the event loop stands still while they are judged and written."""
+
+RETRY_S = 0.05
+"""The pause after the first failure; twice that after the next, and so on."""
+
+RETRY_MAX_S = 1.0
+
+JITTER = 0.2
+"""The part by which a pause is longer or shorter, at random: leaders that failed together come one by one."""
+
+ANSWER_S = 1.0
+"""How long an answer is waited for; after a failure twice that, and so on. Within a process a message may be
+lost without a sign, and a request that is only late is repeated for nothing."""
+
+ANSWER_MAX_S = 30.0
+"""`controller.socket.timeout.ms` of Apache Kafka."""
+
+FAILURES_MAX = 10
+"""More failures count as so many: every pause and every patience is at its most by then."""
+
+_REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH)
+"""Errors that a change is given up for. After others it may have been written before: metadata settle it."""
+
+
+class _Item(NamedTuple):
+    partition: ReplicatedPartition
+    followers: Followers
+    change: IsrChange
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the metadata of the partition are later than what is proposed."""
+        partition = self.partition
+        return partition.followers is not self.followers or partition.epoch != self.change.partition_epoch
+
+
+class IsrProposals:
+    """What one life of a node proposes. A partition has one change at most that is not settled."""
+
+    def __init__(self, node_id: int, random: Random) -> None:
+        self._node_id = node_id
+        self._random = random
+        self._unsent: dict[ReplicatedPartition, _Item] = {}
+        self._asked: list[_Item] = []
+        """The request at work, or the last one."""
+        self._number = 0
+        self._answer_by: float | None = None
+        """When the answer to the request at work counts as lost; None where nothing is asked."""
+        self._failures = 0
+        """How many requests have failed, one after the other."""
+        self._not_before = 0.0
+
+    def add(self, partition: ReplicatedPartition, in_sync: Sequence[int]) -> None:
+        """Propose an ISR of a partition that is led here, with the next request."""
+        followers = partition.followers
+        assert followers is not None
+        followers.pending = True
+        members = []
+        for replica in in_sync:
+            follower = followers.get(replica)
+            # The life that has been seen to be in sync is proposed, and in each repetition.
+            members.append((replica, -1 if follower is None else follower.broker_epoch))
+        change = IsrChange(
+            partition.topic_id, partition.index, partition.leader_epoch, partition.epoch, tuple(members)
+        )
+        self._unsent[partition] = _Item(partition, followers, change)
+
+    def settled(self, partition: ReplicatedPartition) -> None:
+        """The metadata of a partition have changed: what was proposed before counts no more."""
+        self._unsent.pop(partition, None)
+
+    def request(self, broker_epoch: int, now_s: float) -> Proposal | None:
+        """Return what to propose now; None where there is nothing, or an answer or a pause is waited for.
+
+        `broker_epoch` is that of the node.
+        """
+        if self._answer_by is not None:
+            if now_s < self._answer_by:
+                return None
+            self._fail(now_s)
+        if now_s < self._not_before or not self._unsent:
+            return None
+        self._asked = [self._unsent.pop(each) for each in list(islice(self._unsent, CHANGES_MAX))]
+        self._number += 1
+        self._answer_by = now_s + min(ANSWER_S * 2.0**self._failures, ANSWER_MAX_S)
+        changes = tuple(item.change for item in self._asked)
+        return Proposal(self._node_id, broker_epoch, changes, self._number)
+
+    def answered(self, number: int, answer: Decision | None, now_s: float) -> bool:
+        """Take the answer to a request by its number; None where there will be none.
+
+        Return whether metadata are missing here that the answer speaks of. An answer to an earlier request
+        changes nothing: the later one, which may have been accepted, decides.
+        """
+        if number != self._number or self._answer_by is None:
+            return False
+        if answer is None:
+            self._fail(now_s)
+            return False
+        is_missing = has_failed = False
+        errors = answer.errors or (answer.error,) * len(self._asked)
+        for item, error in zip(self._asked, errors, strict=True):
+            if item.is_settled:
+                continue
+            if error in _REFUSED:
+                has_failed = True
+                item.followers.pending, item.followers.joining = False, None
+                continue
+            is_missing = True
+            if error:
+                has_failed = True
+                self._unsent[item.partition] = item
+        self._end(now_s, has_failed=has_failed)
+        return is_missing
+
+    def _fail(self, now_s: float) -> None:
+        """There is no answer: whether anything was written is not known, so that all is proposed again."""
+        again = {item.partition: item for item in self._asked if not item.is_settled}
+        self._unsent = {**again, **self._unsent}
+        self._end(now_s, has_failed=True)
+
+    def _end(self, now_s: float, *, has_failed: bool) -> None:
+        self._answer_by, self._asked = None, []
+        if not has_failed:
+            self._failures = 0
+            return
+        pause_s = min(RETRY_S * 2.0**self._failures, RETRY_MAX_S)
+        self._not_before = now_s + pause_s * self._random.uniform(1 - JITTER, 1 + JITTER)
+        self._failures = min(self._failures + 1, FAILURES_MAX)
+
+    def next_turn(self) -> float | None:
+        """When a request may be made, or an answer counts as lost; None where there is nothing to propose."""
+        if self._answer_by is not None:
+            return self._answer_by
+        return self._not_before if self._unsent else None
