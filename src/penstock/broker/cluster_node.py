@@ -78,6 +78,8 @@ class Shared:
         self._store: LogStore | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expiring_s = config.integer("broker.session.timeout.ms") / 1000 / 8
+        self._expires_at = 0.0
+        """When the sessions of brokers are to be looked at, by the clock of the loop."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the controller.
@@ -105,6 +107,7 @@ class Shared:
             self.config.integer("leader.imbalance.check.interval.seconds") if rebalances else None,
         )
         self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)
+        self._expires_at = loop.time()
         self._expire()
 
     def end(self) -> None:
@@ -120,7 +123,11 @@ class Shared:
             self._store.close()
 
     def _expire(self) -> None:
-        self._timer = self.loop.call_later(self._expiring_s, self._expire)
+        # While the loop was busy, or the process had no CPU, heartbeats could not arrive either.
+        now = self.loop.time()
+        self.quorum.excuse(now - self._expires_at)
+        self._expires_at = now + self._expiring_s
+        self._timer = self.loop.call_at(self._expires_at, self._expire)
         self.expire()
 
     def expire(self) -> None:

@@ -592,6 +592,19 @@ def test_many_topics_are_in_sync_again_after_few_proposals() -> None:
     assert len(proposals) <= topics // 4
 
 
+def test_a_process_that_stands_still_fences_no_broker() -> None:
+    with KafkaCluster(3, broker_session_timeout_ms=400, broker_heartbeat_interval_ms=100) as cluster:
+        fenced: list[int] = []
+        plain = cluster._shared.quorum.controller.fence
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                cluster._shared.quorum.controller, "fence", lambda n: (fenced.append(n), plain(n))[1]
+            )
+            for _ in range(2):
+                cluster._call(lambda: time.sleep(0.6))
+        assert not fenced
+
+
 def test_a_slow_link_is_slow(cluster: KafkaCluster) -> None:
     produce(cluster, 1)
     cluster.slow(1, 2, 150)

@@ -195,6 +195,17 @@ def test_sessions_end_one_after_the_other() -> None:
     assert world.state[0] == -1
 
 
+def test_time_in_which_no_heartbeat_could_arrive_does_not_count() -> None:
+    world = World()
+    world.controller.heard(1, 5.0)
+    world.controller.excuse(3.0, 9.5)
+    assert world.controller.next_expiry() == 12.0
+    world.controller.excuse(100.0, 9.5)
+    assert world.controller.next_expiry() == 18.5
+    world.controller.excuse(-1.0, 10.0)
+    assert world.controller.next_expiry() == 18.5
+
+
 def test_a_broker_that_stops_gives_up_what_it_leads_and_is_still_named() -> None:
     world = World()
     is_known, records = world.controller.heartbeat(Heartbeat(1, 11, 0, True), 1.0)

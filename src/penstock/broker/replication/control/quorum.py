@@ -219,6 +219,10 @@ class Quorum:
         self._nodes.pop(node, None)
         self._commit(self.controller.fence(node))
 
+    def excuse(self, seconds: float) -> None:
+        """Do not count some seconds, in which no heartbeat could arrive, to the sessions of nodes."""
+        self.controller.excuse(seconds, self._clock.monotonic())
+
     def expire(self) -> None:
         """Fence the nodes that have sent no heartbeat for too long, and hold the elections that are due.
 
