@@ -14,6 +14,7 @@ import pytest
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
+from penstock.clock import MovableClock
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -202,9 +203,9 @@ def test_a_flood_of_costly_requests_leaves_turns_for_others(broker: Broker) -> N
         names = [MetadataRequestTopic(name=f"t{n}") for n in range(500)]
         client.ask(MetadataRequest(topics=names), 4)
         client.socket.sendall(client.bytes_of(MetadataRequest(topics=None), 4) * 2000)
-        began = time.monotonic()
+        began_s = time.process_time()
         assert is_well(broker.port)
-        assert time.monotonic() - began < 2
+        assert time.process_time() - began_s < 2
         assert all(connection.unsent_bytes < 1 << 20 for connection in broker.server.connections)
     assert is_well(broker.port)
 
@@ -267,11 +268,17 @@ def test_too_many_connections_from_one_address_are_refused() -> None:
 
 
 def test_idle_connections_are_closed_but_not_those_that_wait() -> None:
-    config = {"connections.max.idle.ms": "300"}
-    with Broker(config=config) as broker, WireClient(broker.port) as waiting, WireClient(broker.port) as idle:
+    clock = MovableClock()
+    with Broker(clock=clock) as broker, WireClient(broker.port) as waiting, WireClient(broker.port) as idle:
         waiting.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
         partition = FetchPartition(partition=0, partition_max_bytes=1)
         topic = FetchTopic(topic="t", partitions=[partition])
-        waiting.send(FetchRequest(min_bytes=1, max_wait_ms=2500, topics=[topic]), 12)
+        waiting.send(FetchRequest(min_bytes=1, max_wait_ms=7_200_000, topics=[topic]), 12)
+        assert broker.server is not None
+        parked = broker.server.node.purgatory
+        wait_until(lambda: len(parked) == 1)
+        clock.advance(3_600_000)
         assert idle.is_closed_by_peer()
+        with WireClient(broker.port) as good:
+            good.ask(produce_request(batch_of(b"a")), 9)
         assert waiting.receive()[1].error_code == 0
