@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.client_metrics.service import Origin
+from penstock.broker.client_metrics.connection import keep_with_connection, origin_of
 from penstock.broker.context import Context, Parts
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
@@ -22,17 +22,6 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     client_metrics: ClientMetrics | None
-
-
-class PushingConnection:
-    """The client of a connection; its state ends with the connection."""
-
-    def __init__(self, service: ClientMetrics, client_instance_id: bytes) -> None:
-        self._service = service
-        self.client_instance_id = client_instance_id
-
-    def close(self) -> None:
-        self._service.drop(self.client_instance_id)
 
 
 def get_telemetry_subscriptions(
@@ -59,24 +48,3 @@ def get_telemetry_subscriptions(
         delta_temporality=True,
         requested_metrics=list(instance.asked.metrics),
     )
-
-
-def origin_of(context: Context[Any]) -> Origin:
-    """Where the request at work comes from."""
-    session = context.session
-    return Origin(
-        session.client_id or "",
-        session.software_name,
-        session.software_version,
-        session.client_address,
-        session.client_port,
-    )
-
-
-def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """Have the state of a client end with this connection."""
-    known = context.session.resource(PushingConnection)
-    if known is None:
-        context.session.keep(PushingConnection(service, client_instance_id))
-    else:
-        known.client_instance_id = client_instance_id

@@ -5,8 +5,8 @@ from __future__ import annotations
 from logging import WARNING
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.client_metrics.connection import keep_with_connection, origin_of
 from penstock.broker.context import Context
-from penstock.broker.handlers.get_telemetry_subscriptions import keep_with_connection, origin_of
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.side_thread import UsesSideThread, answer_later
 from penstock.errors import CorruptRecordError, UnpackLimitError
