@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.telemetry.otlp import FIELDS_MAX, Pushed, read_metrics, write_metrics
-from penstock.telemetry.points import Kind, Point
-from penstock.telemetry.protobuf import (
+from penstock.common.protobuf import (
     ProtobufError,
     TooManyFieldsError,
     double_field,
@@ -20,6 +18,8 @@ from penstock.telemetry.protobuf import (
     varint_bytes,
     varint_field,
 )
+from penstock.telemetry.otlp import FIELDS_MAX, Pushed, read_metrics, write_metrics
+from penstock.telemetry.points import Kind, Point
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 LABELS = st.dictionaries(TEXTS, TEXTS, max_size=3).map(lambda labels: tuple(sorted(labels.items())))

@@ -1,4 +1,4 @@
-"""Shared by several rooms: optional libraries, suggestions, Java's hash, advice for errno, buffers, threads.
+"""Shared by several rooms: optional libraries, suggestions, Java's hash, Protobuf, errno, buffers, threads.
 
 Independent of Kafka's protocol, of records and of sockets. Imports nothing of the package but `errors`
 and `model`.

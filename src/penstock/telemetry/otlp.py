@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from penstock.telemetry.points import Kind, Labels, Point
-from penstock.telemetry.protobuf import (
+from penstock.common.protobuf import (
     FieldBudget,
     Fields,
     double_field,
@@ -28,6 +27,7 @@ from penstock.telemetry.protobuf import (
     length_field,
     varint_field,
 )
+from penstock.telemetry.points import Kind, Labels, Point
 
 FIELDS_MAX = 50_000
 """Fields of one push that are read: some 2,000 points with two labels each, which take 30 to 50 ms."""

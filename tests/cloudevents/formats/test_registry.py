@@ -28,6 +28,7 @@ from penstock.cloudevents import (
     write_events,
 )
 from penstock.cloudevents.formats import avro_format, json_format, protobuf_format
+from penstock.common.protobuf import varint_bytes
 from penstock.errors import EncodeError
 
 DATA = Path(__file__).parents[1] / "data"
@@ -275,7 +276,7 @@ def attribute(kind, content):
         return field(4, b"Ma")
     if kind == "ceTimestamp":
         seconds = {"2018-04-05T17:31:00Z": 1522949460, "2023-03-31T15:12:00Z": 1680275520}[content]
-        return field(7, b"\x08" + protobuf_format._varint(seconds))
+        return field(7, b"\x08" + varint_bytes(seconds))
     return field({"ceString": 3, "ceUri": 5, "ceUriRef": 6}[kind], content.encode())
 
 
@@ -305,7 +306,7 @@ def test_protobuf_batches(test):
 
 
 def field_of(message):
-    return b"\x0a" + protobuf_format._varint(len(message)) + message
+    return b"\x0a" + varint_bytes(len(message)) + message
 
 
 @pytest.mark.parametrize("test", conformance("protobuf/invalid-batches.json"))

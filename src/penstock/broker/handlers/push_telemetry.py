@@ -9,13 +9,13 @@ from penstock.broker.client_metrics.connection import keep_with_connection, orig
 from penstock.broker.context import Context
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.side_thread import UsesSideThread, answer_later
+from penstock.common.protobuf import ProtobufError, TooManyFieldsError
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from penstock.protocol.messages.push_telemetry_response import PushTelemetryResponse
 from penstock.records.compression.codecs import decompress
 from penstock.telemetry.otlp import Pushed, read_metrics
-from penstock.telemetry.protobuf import ProtobufError, TooManyFieldsError
 
 if TYPE_CHECKING:
     from penstock.broker.client_metrics.service import ClientMetrics

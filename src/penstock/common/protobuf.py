@@ -7,6 +7,7 @@ is known where it is read. Groups, which have been out of use since 2008, are re
 from __future__ import annotations
 
 import struct
+import sys
 
 from penstock.errors import PenstockError
 
@@ -26,11 +27,14 @@ class TooManyFieldsError(PenstockError):
 
 
 class FieldBudget:
-    """How many fields of one payload, of all nested messages together, are read at most."""
+    """How many fields of one payload, of all nested messages together, are read at most.
+
+    A field takes two bytes at least: without a number of its own, the size of the payload is the limit.
+    """
 
     __slots__ = ("left",)
 
-    def __init__(self, fields_max: int) -> None:
+    def __init__(self, fields_max: int = sys.maxsize) -> None:
         self.left = fields_max
 
 
@@ -64,7 +68,7 @@ class Fields:
             return False
         budget = self._budget
         if budget.left <= 0:
-            raise TooManyFieldsError("more fields than are read of one push")
+            raise TooManyFieldsError("more fields than are read of one message")
         budget.left -= 1
         key = self._data[position]
         if key < 0x80:
@@ -113,6 +117,15 @@ class Fields:
         """
         self._check(LENGTH)
         return Fields(self._data, self._budget, self.begin, self.end)
+
+    def data(self) -> bytes:
+        """The bytes of this field.
+
+        Raises:
+            ProtobufError: it has another wire type.
+        """
+        self._check(LENGTH)
+        return self._data[self.begin : self.end]
 
     def text(self) -> str:
         """The text of this field.
@@ -179,8 +192,13 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
+
+
 def varint_bytes(value: int) -> bytes:
     """A number of at most 64 bits as a varint."""
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
     out = bytearray()
     value &= 0xFFFF_FFFF_FFFF_FFFF
     while value > 0x7F:
