@@ -226,6 +226,15 @@ def test_no_zookeeper_and_no_chroot_are_told(hosts: str, tmp_path: Path) -> None
     (port,) = peers.free_ports(1)
     with pytest.raises(NetworkError, match=f"no ZooKeeper answers at 127.0.0.1:{port}"):
         Producer07(zookeeper=f"127.0.0.1:{port}", session_timeout_ms=500)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(NetworkError, match="no ZooKeeper answers"):
+            Producer07(
+                zookeeper=f"127.0.0.1:{silent.getsockname()[1]}",
+                session_timeout_ms=200,
+                connection_timeout_ms=1_500,
+            )
+        assert time.monotonic() - began > 1.4, "ZooKeeper has longer than a session to answer"
 
 
 def test_nodes_can_belong_to_a_user(hosts: str, tmp_path: Path, admin: KazooClient) -> None:

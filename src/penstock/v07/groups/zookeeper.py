@@ -30,9 +30,10 @@ def connect(
 ) -> KazooClient:
     """Open a session. `hosts` is ``host:port,host:port/chroot``; the chroot must exist.
 
-    It has `connection_timeout_ms` to begin; 0 is `session_timeout_ms`. `digest` is ``user:password``: the
-    session authenticates with it, and what it creates is its alone.
-    `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
+    It has `connection_timeout_ms` to begin; 0 is `session_timeout_ms`, which a server that accepts and sends
+    nothing has at least. `digest` is ``user:password``: the session authenticates with it, and what it
+    creates is its alone. `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own
+    thread.
 
     Raises:
         MissingDependencyError: kazoo is not installed.
