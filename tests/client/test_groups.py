@@ -358,11 +358,13 @@ def test_who_does_not_poll_loses_its_partitions_and_can_come_back(servers: str, 
         slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
         quick.subscribe(topic)
         poll_until([slow, quick], lambda: len(slow.assignment()) == len(quick.assignment()) == 2)
+        # A pause of the machine is none of the application's, and costs partitions all the same.
+        before = len(lost)
         poll_until([quick], lambda: len(quick.assignment()) == 4)
         with pytest.raises(KafkaError, match=r"raise max\.poll\.interval\.ms"):
             slow.commit({TopicPartition(topic, 0): 0})
         poll_until([slow, quick], lambda: len(slow.assignment()) == len(quick.assignment()) == 2)
-        assert lost == [2]
+        assert lost[before] == 2
 
 
 def test_heartbeats_go_on_while_the_application_works(
