@@ -251,6 +251,36 @@ def test_a_call_that_is_cancelled_while_a_thread_decodes_has_taken_nothing(
     assert asyncio.run(consume()) == list(range(400))
 
 
+def test_the_first_batch_of_columns_leaves_the_event_loop_to_heartbeats(
+    servers: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What decodes them is loaded and compiled then, for seconds: a group would go on without the member."""
+    topic = new_topic(1)
+    with Producer(servers) as producer:
+        producer.send(topic, b"v")
+    take = AsyncConsumer.poll_arrow_now
+    decoded_on: list[bool] = []
+
+    def watched(consumer: AsyncConsumer, *what: Any) -> pa.RecordBatch | None:
+        batch = take(consumer, *what)
+        if batch is not None:
+            decoded_on.append(threading.current_thread() is threading.main_thread())
+        return batch
+
+    monkeypatch.setattr(AsyncConsumer, "poll_arrow_now", watched)
+
+    async def consume() -> None:
+        async with AsyncConsumer(servers, group_id=topic) as consumer:
+            consumer.assign([(topic, 0)])
+            for columns in (["value"], ["value"], ["value", "headers"], ["value", "headers"]):
+                consumer.seek((topic, 0), 0)
+                while await consumer.poll_arrow(1000, columns=columns) is None:
+                    pass
+
+    asyncio.run(consume())
+    assert decoded_on == [False, True, False, True]
+
+
 def test_producers_blocking_and_asyncio_write_the_same(servers: str, new_topic: NewTopic) -> None:
     rows = [(b"k%d" % (n % 5), b"v%d" % n, [("h", b"%d" % n)], n) for n in range(200)]
     table = pa.table({"key": [r[0] for r in rows], "value": [r[1] for r in rows]})

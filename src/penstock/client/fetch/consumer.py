@@ -50,7 +50,7 @@ BREATH_S = 0.02
 ITERATION_POLL_S = 1.0
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
-"""Parts from this size on are decoded in another thread, so that the event loop goes on."""
+"""Parts from this size on are decoded in another thread, so that the event loop goes on; the first always."""
 
 
 class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
@@ -95,6 +95,8 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
         self._is_closed = False
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
+        self._columns_read: set[tuple[str, ...]] = set()
+        """The columns of which a batch has been decoded: what decodes them is loaded and compiled."""
         self._client.begin_reports(self.stats)
 
     async def start(self) -> Self:
@@ -369,23 +371,36 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
         About `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
         """
         need_arrow("poll_arrow")
-        columns = column_names(columns, COLUMN_NAMES)
+        names = column_names(columns, COLUMN_NAMES)
         deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
         while True:
             if self.needs_attention:
                 await self._attend()
-            if self.fetched_bytes >= THREADED_BYTES_MIN:
-                batch = await self._poll_arrow_in_thread(columns, batch_bytes)
+            size = self.fetched_bytes
+            if size >= THREADED_BYTES_MIN or (size and names not in self._columns_read):
+                batch = await self._poll_arrow_in_thread(names, batch_bytes)
             else:
-                batch = self.poll_arrow_now(columns, batch_bytes)
+                batch = self.poll_arrow_now(names, batch_bytes)
             if batch is not None or not await self.wait(deadline):
                 return batch
 
-    async def _poll_arrow_in_thread(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Return what `poll_arrow_now` returns. If cancelled, positions stay as they were before the call."""
+    async def _poll_arrow_in_thread(
+        self, columns: tuple[str, ...], batch_bytes: int
+    ) -> pa.RecordBatch | None:
+        """Return what `poll_arrow_now` returns. If cancelled, positions stay as they were before the call.
+
+        The first batch may take seconds, for what decodes it is loaded and compiled: the application is no
+        less alive, and heartbeats go on.
+        """
+        group = self._group
+        if group is not None:
+            group.poll_begins()
         decoding = asyncio.ensure_future(asyncio.to_thread(self.poll_arrow_now, columns, batch_bytes))
         try:
-            return await asyncio.shield(decoding)
+            batch = await asyncio.shield(decoding)
+            if batch is not None:
+                self._columns_read.add(columns)
+            return batch
         except asyncio.CancelledError:
             # A thread cannot be stopped; what it takes must be given back.
             while not decoding.done():
@@ -394,6 +409,9 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
             if not decoding.cancelled() and decoding.exception() is None and decoding.result() is not None:
                 self._give_back()
             raise
+        finally:
+            if group is not None:
+                group.poll_ends()
 
     async def wait(self, deadline: float) -> bool:
         """Fetch at every position, and wait until something has come; False after the `deadline`.
