@@ -22,6 +22,9 @@ _string, _string_ascii = encode_basestring, encode_basestring_ascii
 """Text as a string of JSON, as it is but for what must be escaped, and in ASCII throughout."""
 
 
+_CONTENTS = frozenset(("key", "payload", "key_base64", "payload_base64"))
+
+
 class Message(NamedTuple):
     """A record to be sent. What is None is left to the producer, or is null (key and value)."""
 
@@ -91,7 +94,7 @@ def parse_envelope(line: bytes) -> Message:
         raise ConfigError(f"this is no JSON: {error}") from None
     if not isinstance(envelope, dict):
         raise ConfigError("a JSON object is expected, as penstock consume -J and kcat -J print it")
-    if not envelope.keys() & {"key", "payload", "key_base64", "payload_base64"}:
+    if _CONTENTS.isdisjoint(envelope):
         raise ConfigError('neither "key" nor "payload" is there, so this is no record of consume -J')
     topic = envelope.get("topic")
     if topic is not None and not isinstance(topic, str):

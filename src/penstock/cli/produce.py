@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
 from penstock.cli import completion
-from penstock.cli.envelopes import Message, parse_envelope
+from penstock.cli.envelopes import parse_envelope
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import say
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError
 from penstock.model import Header
-
-if TYPE_CHECKING:
-    from penstock.client import Delivery
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READ_BYTES = 1 << 16
+
+Fields = tuple[bytes | None, bytes | None, int | None, int | None, Sequence[Header], str | None]
+"""A record to be sent, with the fields of `penstock.cli.envelopes.Message`; a plain tuple is made sooner."""
 
 
 @click.command("produce", short_help="Send messages to a topic, from stdin or files.")
@@ -155,7 +155,7 @@ def _texts(
     empty_is_null: bool,
     split_file: bool,
     most: int,
-) -> Iterator[Message]:
+) -> Iterator[Fields]:
     """Messages out of text, as the options say."""
     if key is not None and key_delimiter is not None:
         raise ConfigError("-k gives every message one key, -K takes keys from the messages: choose one")
@@ -170,12 +170,12 @@ def _texts(
     )
     if empty_is_null:
         keyed = ((k or None, v or None) for k, v in keyed)
-    return (Message(k, v, where, None, header_list, topic) for k, v in keyed)
+    return ((k, v, where, None, header_list, topic) for k, v in keyed)
 
 
 def _envelopes(
     files: tuple[str, ...], topic: str | None, partition: int | None, most: int
-) -> Iterator[Message]:
+) -> Iterator[Fields]:
     """Messages out of lines of JSON. Topic and partition of the command go over theirs."""
     # A byte takes six characters at most in JSON, and once more its share of base64.
     lines = _messages(files, True, b"\n", 8 * most + READ_BYTES)
@@ -189,7 +189,14 @@ def _envelopes(
         if topic is None and message.topic is None:
             raise ConfigError(f'line {number}: say which topic with -t, or as "topic" in the line')
         chosen = message.partition if partition is None else None if partition < 0 else partition
-        yield message._replace(topic=topic or message.topic, partition=chosen)
+        yield (
+            message.key,
+            message.value,
+            chosen,
+            message.timestamp_ms,
+            message.headers,
+            topic or message.topic,
+        )
 
 
 def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
@@ -259,33 +266,30 @@ def _header(word: str) -> Header:
     return name, os.fsencode(value) if equals else None
 
 
-def _send(messages: Iterable[Message], bootstrap: str, config: dict[str, str]) -> None:
+def _send(messages: Iterable[Fields], bootstrap: str, config: dict[str, str]) -> None:
     """Send everything and wait for every acknowledgement; the first failure ends it.
 
     With ``transactional.id`` it is one transaction, which a failure aborts.
     """
     from penstock.client import Producer
+    from penstock.client.produce.delivery import FirstFailure
 
-    failures: list[PenstockError] = []
-
-    def note(delivery: Delivery) -> None:
-        error = delivery.exception()
-        if error is not None:
-            failures.append(error)
-
+    failure = FirstFailure()
     with Producer(bootstrap_servers=bootstrap, config=config) as producer, producer.at_once():
-        for one in messages:
-            sent = producer.send(
-                one.topic or "",
-                one.value,
-                key=one.key,
-                partition=one.partition,
-                timestamp=one.timestamp_ms,
-                headers=one.headers,
+        send, watch = producer.send, failure.watch
+        for key, value, partition, timestamp_ms, headers, topic in messages:
+            watch(
+                send(
+                    topic or "",
+                    value,
+                    key=key,
+                    partition=partition,
+                    timestamp=timestamp_ms,
+                    headers=headers,
+                )
             )
-            sent.add_done_callback(note)
-            if failures:
+            if failure.error is not None:
                 break
         producer.flush()
-        if failures:
-            raise failures[0]
+        if failure.error is not None:
+            raise failure.error

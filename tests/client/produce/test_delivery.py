@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.delivery import Delivery, FirstFailure, Outcome
 from penstock.errors import NetworkError, RequestTimeoutError
 from penstock.model import RecordMetadata
 
@@ -127,3 +127,33 @@ def test_whoever_awaits_a_batch_survives_its_split() -> None:
 
 async def _result(delivery: Delivery) -> int:
     return (await delivery).offset
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_the_first_failure_of_many_batches_is_kept_and_each_is_watched_once(is_split: bool) -> None:
+    good, bad, later = (Outcome("t", number) for number in range(3))
+    failure = FirstFailure()
+    for index in range(3):
+        for outcome in (good, bad, later):
+            failure.watch(Delivery(outcome, index, 0))
+    assert [len(outcome._listeners) for outcome in (good, bad, later)] == [1, 1, 1]
+    good.succeed(0, 3)
+    assert failure.error is None
+    if is_split:
+        first, second = Outcome("t", 1), Outcome("t", 1)
+        bad.split([(0, first), (2, second)])
+        first.succeed(0, 2)
+        assert failure.error is None
+        bad = second
+        assert bad.is_watched
+    bad.fail(NetworkError("one"))
+    later.fail(NetworkError("two"))
+    assert str(failure.error) == "one"
+
+
+def test_a_batch_that_had_failed_before_it_is_watched_counts() -> None:
+    outcome = Outcome("t", 0)
+    outcome.fail(NetworkError("gone"))
+    failure = FirstFailure()
+    failure.watch(Delivery(outcome, 0, 0))
+    assert str(failure.error) == "gone"

@@ -217,6 +217,33 @@ class Delivery:
         return RecordMetadata(outcome.topic, outcome.partition, offset, timestamp)
 
 
+class FirstFailure:
+    """The first failure among many deliveries: each batch is watched once, rather than each record."""
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: PenstockError | None = None
+        """Why it failed; None where nothing has."""
+
+    def watch(self, delivery: Delivery) -> None:
+        """Take note if this record is not delivered. Its batch is one that nothing else has asked for."""
+        outcome = delivery._outcome
+        if not outcome.is_watched:
+            outcome.is_watched = True
+            self._listen(outcome)
+
+    def _listen(self, outcome: Outcome) -> None:
+        def settled() -> None:
+            if outcome.parts is not None:
+                for _, part in outcome.parts:
+                    self._listen(part)
+            elif self.error is None:
+                self.error = outcome.error
+
+        outcome.on_settled(settled)
+
+
 def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
     try:
         is_here = asyncio.get_running_loop() is loop
