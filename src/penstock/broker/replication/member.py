@@ -293,7 +293,7 @@ class Member:
             self._fetch(leader)
 
     def _leads_anew(self, partition: ReplicatedPartition) -> bool:
-        """Whether this node leads a partition in another epoch, or with other replicas, than it knew of."""
+        """Whether this node leads a partition in another epoch, or with other replicas, than before."""
         if not partition.leads:
             self._led.pop(partition, None)
             return False
