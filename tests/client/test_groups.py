@@ -15,6 +15,7 @@ import pytest
 
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 from penstock.client import AsyncConsumer
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import OffsetAndMetadata
 from penstock.errors import ConfigError, KafkaError
@@ -321,6 +322,36 @@ def test_patterns_find_new_topics(servers: str, topic: str) -> None:
         with Admin(servers) as admin:
             admin.create_topic(f"{topic}-more", 2)
         poll_until([consumer], lambda: len(consumer.assignment()) == 6)
+
+
+def test_a_pattern_outlives_a_poll_that_is_cancelled(
+    servers: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that fails: the topics that fit are looked for again by the next."""
+    refresh = AsyncClient.refresh
+    looking = asyncio.Event()
+
+    async def for_ever(client: AsyncClient, *topics: Any, **options: Any) -> None:
+        if options.get("all_topics"):
+            looking.set()
+            await asyncio.Event().wait()
+        await refresh(client, *topics, **options)
+
+    async def consume() -> int:
+        async with AsyncConsumer(servers, group_id=topic) as consumer:
+            consumer.subscribe(f"^{topic}")
+            with monkeypatch.context() as patch:
+                patch.setattr(AsyncClient, "refresh", for_ever)
+                polling = asyncio.ensure_future(consumer.poll(60_000))
+                await looking.wait()
+                polling.cancel()
+                await asyncio.wait([polling])
+            deadline = time.monotonic() + PATIENCE_S
+            while not consumer.assignment() and time.monotonic() < deadline:
+                await consumer.poll(20)
+            return len(consumer.assignment())
+
+    assert asyncio.run(consume()) == 4
 
 
 def test_a_static_member_keeps_its_place(servers: str, topic: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
 from operator import index
@@ -320,3 +321,26 @@ def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
         if name not in known:
             raise ConfigError(f"a topic has no column {name!r}; it has {', '.join(known)}")
     return chosen
+
+
+def topics_or_pattern(
+    topics: str | re.Pattern[str] | Iterable[str],
+) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+    """Names, or one pattern: compiled, or text that begins with ``^`` as librdkafka has it.
+
+    Raises:
+        ConfigError: neither.
+    """
+    if isinstance(topics, re.Pattern):
+        return (), topics
+    names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"subscribe() takes the names of topics, or a pattern for them, not {topics!r}")
+    if not names[0].startswith("^"):
+        return names, None
+    if len(names) > 1:
+        raise ConfigError("subscribe() takes names, or one pattern; join patterns with |")
+    try:
+        return (), re.compile(names[0])
+    except re.error as error:
+        raise ConfigError(f"{names[0]!r} is no pattern: {error}") from None

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.client.arguments import by_partition
+from penstock.client.arguments import by_partition, topics_or_pattern
 from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.cluster.client import ANY_NODE, MAIN
 from penstock.client.group.coordinator import Coordinator
@@ -31,7 +31,7 @@ from penstock.client.group.offsets import (
 from penstock.client.group.old_groups import check_groups, peer_for_groups
 from penstock.client.group.requests import Change, Kind, MemberSettings
 from penstock.common.logs import logger_named
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
@@ -131,7 +131,7 @@ class GroupSession:
         Raises:
             ConfigError: no topic, or a pattern that is none.
         """
-        self._names, self._pattern = parse_topics(topics)
+        self._names, self._pattern = topics_or_pattern(topics)
         self._callbacks = callbacks
         self._is_changed = self.is_subscribed = self._holder.needs_attention = True
 
@@ -220,7 +220,11 @@ class GroupSession:
         self._is_changed = False
         names = list(self._names)
         if self._pattern is not None:
-            await self._client.refresh(all_topics=True)
+            try:
+                await self._client.refresh(all_topics=True)
+            except BaseException:  # a poll that is cancelled, too
+                self._is_changed = True
+                raise
             names = self._matching() or []
         if self._member is None:
             self._member = self._new_member()
@@ -463,29 +467,6 @@ class GroupSession:
             task.cancel()
         await asyncio.gather(*self._commits, return_exceptions=True)
         await self.end_leaving()
-
-
-def parse_topics(
-    topics: str | re.Pattern[str] | Iterable[str],
-) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Names, or one pattern: compiled, or text that begins with ``^`` as librdkafka has it.
-
-    Raises:
-        ConfigError: neither.
-    """
-    if isinstance(topics, re.Pattern):
-        return (), topics
-    names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(f"subscribe() takes the names of topics, or a pattern for them, not {topics!r}")
-    if not names[0].startswith("^"):
-        return names, None
-    if len(names) > 1:
-        raise ConfigError("subscribe() takes names, or one pattern; join patterns with |")
-    try:
-        return (), re.compile(names[0])
-    except re.error as error:
-        raise ConfigError(f"{names[0]!r} is no pattern: {error}") from None
 
 
 def _complain(offsets: Committable, error: PenstockError | None) -> None:
