@@ -123,3 +123,18 @@ def test_unknown_names() -> None:
 
     with pytest.raises(AttributeError, match="nonsense"):
         _ = penstock.testing.nonsense
+
+
+def test_modules_are_imported_as_they_are_written() -> None:
+    """Else pytest parses them in the threads of brokers and clients, which fails on Python before 3.11.8."""
+    import penstock.broker.broker
+    import penstock.client
+
+    rooms = ("penstock.broker.", "penstock.client.")
+    loaders = {
+        type(module.__spec__.loader).__name__
+        for name, module in sys.modules.items()
+        if name.startswith(rooms) and getattr(module, "__spec__", None) is not None
+    }
+    assert penstock.broker.broker.__name__ in sys.modules
+    assert loaders == {"SourceFileLoader"}

@@ -7,7 +7,11 @@ on that one, new for each test. Nothing of the broker is imported before a test 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +19,27 @@ import pytest
 if TYPE_CHECKING:
     from penstock.testing.broker import KafkaBroker
     from penstock.testing.cluster import KafkaCluster
+
+
+class AsWritten(MetaPathFinder):
+    """Finds the modules of this package before pytest does.
+
+    pytest parses every module of a package that has a plugin, to rewrite its assert statements. Here that
+    would happen in the threads of brokers and clients, which import what they need: until Python 3.11.8 and
+    3.12.2 two threads that parse fail with a SystemError ("AST constructor recursion depth mismatch",
+    https://github.com/python/cpython/issues/106905).
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module as Python finds it by itself; None where it is of another package."""
+        if not fullname.startswith("penstock."):
+            return None
+        return PathFinder.find_spec(fullname, path, target)
+
+
+sys.meta_path.insert(0, AsWritten())
 
 
 def pytest_configure(config: pytest.Config) -> None:
