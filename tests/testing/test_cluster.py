@@ -128,34 +128,3 @@ def test_transactions_go_on_while_the_clock_stands_still() -> None:
         cluster.start_clock()
         states = [cluster.replicas(topic, partition) for partition in range(3)]
     assert [max(each.log_end_offset for each in state) for state in states] == [6, 6, 6]
-
-
-def test_topics_that_are_made_while_the_clock_stands_still_have_followers() -> None:
-    with KafkaCluster(3) as cluster:
-        old = cluster.create_topic(replicas=[[1, 2, 3]])
-        with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all") as producer:
-            producer.send(old, value=b"v").result(30)  # from now on the followers' fetches wait
-            cluster.stop_clock()
-            for _ in range(3):
-                new = cluster.create_topic(replicas=[[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas=3)
-                for partition in range(3):
-                    producer.send(new, value=b"v", partition=partition).result(30)
-                    assert [each.log_end_offset for each in cluster.replicas(new, partition)] == [1, 1, 1]
-
-
-def test_groups_and_transactions_begin_while_the_clock_stands_still() -> None:
-    with KafkaCluster(3) as cluster:
-        topic = cluster.create_topic(replicas=[[1, 2, 3]])
-        servers = {"bootstrap_servers": cluster.bootstrap_servers}
-        with Producer(**servers) as producer:
-            producer.send(topic, value=b"v").result(30)
-        cluster.stop_clock()
-        with Producer(**servers, transactional_id="t") as producer, producer.transaction():
-            producer.send(topic, value=b"w")
-        with Consumer(**servers, group_id="g", auto_offset_reset="earliest") as consumer:
-            consumer.subscribe([topic])
-            seen: list[bytes | None] = []
-            while len(seen) < 2:
-                seen += [each.value for each in consumer.poll(10)]
-            consumer.commit()
-        assert seen == [b"v", b"w"]

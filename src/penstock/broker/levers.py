@@ -433,8 +433,8 @@ class LeveredCluster(Cluster):
     def stop_clock(self) -> None:
         """Let time stand still for all brokers, until `start_clock` or `advance`. Harmless when it does.
 
-        Sessions, retention and timeouts of transactions wait; requests are served. So are transactions, and
-        topics that are made meanwhile are replicated.
+        Sessions, retention and timeouts of transactions wait; requests are served. So are transactions, but
+        topics that are made meanwhile have no followers before the clock goes on: make them before.
 
         Raises:
             ConfigError: the cluster was made with a clock that cannot be stopped.

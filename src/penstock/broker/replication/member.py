@@ -13,7 +13,7 @@ from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import Fetcher, FetchSettings
 from penstock.broker.replication.proposals import IsrProposals
-from penstock.broker.replication.replica_fetch import new_to, serve
+from penstock.broker.replication.replica_fetch import serve
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
@@ -124,8 +124,6 @@ class Member:
         self._fetchers: dict[int, Fetcher] = {}
         self._followed: dict[ReplicatedPartition, int] = {}
         self._turns: dict[int, DelayedOperation] = {}
-        self._led: dict[ReplicatedPartition, tuple[int, tuple[int, ...]]] = {}
-        """Leader epoch and replicas of what is led here."""
         self._proposals = IsrProposals(node_id, random)
         self._next_proposal: DelayedOperation | None = None
 
@@ -265,11 +263,8 @@ class Member:
         changed, self.cluster.changed = self.cluster.changed, {}
         removed, self.cluster.removed = self.cluster.removed, []
         moved = []
-        followers: dict[int, None] = {}
         for partition in changed:
             self._follow(partition)
-            if self._leads_anew(partition):
-                followers |= dict.fromkeys(partition.replicas)
             self._proposals.settled(partition)
             if partition.topic in INTERNAL_TOPICS:
                 moved.append(partition)
@@ -282,8 +277,6 @@ class Member:
         for topic in removed:
             for gone in topic.partitions:
                 self.saved.pop((gone.topic, gone.index), None)
-        for replica in followers:
-            self._node.purgatory.notify(new_to(replica), WAKES_ALL)
         if self.moves is not None:
             if moved:
                 self.moves.moved(moved)
@@ -291,15 +284,6 @@ class Member:
                 self.moves.deleted(removed)
         for leader in list(self._fetchers):
             self._fetch(leader)
-
-    def _leads_anew(self, partition: ReplicatedPartition) -> bool:
-        """Whether this node leads a partition in another epoch, or with other replicas, than before."""
-        if not partition.leads:
-            self._led.pop(partition, None)
-            return False
-        now = partition.leader_epoch, tuple(partition.replicas)
-        before, self._led[partition] = self._led.get(partition), now
-        return before != now
 
     # --- following ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.requests.purgatory import Wait
@@ -53,13 +52,6 @@ def follower_of(request: FetchRequest) -> tuple[int, int]:
     return request.replica_state.replica_id, request.replica_state.replica_epoch
 
 
-def new_to(replica: int) -> Hashable:
-    """Return the key that is notified when this node leads more than before that a replica follows: its
-    fetch, which waits for records of other partitions, ends then, and the next one names them all.
-    """
-    return "new to", replica
-
-
 def serve(
     request: FetchRequest, version: int, node: Serving, *, arrives: bool = True
 ) -> FetchResponse | Wait:
@@ -74,7 +66,7 @@ def serve(
             node.fetched(partition, replica)
     if reader.found_bytes < request.min_bytes and not reader.has_news and request.max_wait_ms > 0 and arrives:
         deadline = node.monotonic() + request.max_wait_ms / 1000
-        keys: list[Hashable] = [*reader.keys, new_to(replica)]
+        keys = reader.keys
         missing = request.min_bytes - reader.found_bytes
         return Wait(keys, deadline, missing, lambda: serve(request, version, node, arrives=False))
     return FetchResponse(responses=responses)
