@@ -123,6 +123,8 @@ class Client:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            if not line.endswith(b"\n"):
+                return  # killed in the middle of a line
             word, _, rest = line.decode(errors="replace").strip().partition(" ")
             if word == "a":
                 self.acknowledged.add(int(rest))
