@@ -142,6 +142,7 @@ class Connected:
             "every client gets on",
             PATIENCE_S,
         )
+        assert not self.failures, self.failures[:10]
 
     def _counts(self) -> list[int]:
         """How far each client has come; one that makes no progress would be 0, or stand still."""
@@ -302,7 +303,7 @@ class Connected:
 
     def check(self) -> None:
         """Nothing acknowledged is lost, nothing is there twice, groups have seen all up to where they are."""
-        assert self.failures == []
+        assert not self.failures, self.failures[:10]
         clients = {"ours", "librdkafka"} | ({"java"} if self._java is not None else set())
         assert {value.split()[0] for value in self.acked} == clients
         assert {value.split()[0] for value in self.committed} == {f"{each}-tx" for each in clients - {"ours"}}
