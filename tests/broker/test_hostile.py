@@ -270,6 +270,7 @@ def test_too_many_connections_from_one_address_are_refused() -> None:
 def test_idle_connections_are_closed_but_not_those_that_wait() -> None:
     clock = MovableClock()
     with Broker(clock=clock) as broker, WireClient(broker.port) as waiting, WireClient(broker.port) as idle:
+        assert idle.ask(VERSIONS, 3).error_code == 0  # the broker has it, by the clock as it is
         waiting.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
         partition = FetchPartition(partition=0, partition_max_bytes=1)
         topic = FetchTopic(topic="t", partitions=[partition])

@@ -11,6 +11,7 @@ import pytest
 
 from broker.wire_client import WireClient
 from penstock import Broker, Producer
+from penstock.broker.network.large_answer import SENDFILE_BYTES_MAX
 from penstock.clock import MovableClock
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -21,6 +22,16 @@ RECORDS = 8
 """More than the buffers of both sockets hold."""
 
 
+def read(sock: socket.socket, size: int) -> bytearray:
+    """Read so many bytes, which the peer must send."""
+    found = bytearray()
+    while len(found) < size:
+        more = sock.recv(min(size - len(found), 1 << 16))
+        assert more, "hung up on"
+        found += more
+    return found
+
+
 def small_socket() -> socket.socket:
     """A socket that takes little before it is read."""
     made = socket.socket()
@@ -28,11 +39,12 @@ def small_socket() -> socket.socket:
     return made
 
 
-def everything() -> FetchRequest:
+def everything(records: int = RECORDS) -> FetchRequest:
     """A request for all records of the topic in one answer."""
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=RECORDS * RECORD_BYTES)
+    size = records * RECORD_BYTES
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)
     topic = FetchTopic(topic="t", partitions=[partition])
-    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=RECORDS * RECORD_BYTES, topics=[topic])
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=size, topics=[topic])
 
 
 def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
@@ -47,6 +59,7 @@ def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
                 producer.send("t", bytes(RECORD_BYTES))
         slow = stack.enter_context(WireClient(broker.port, over=small_socket()))
         idle = stack.enter_context(WireClient(broker.port))
+        assert idle.ask(VERSIONS, 3).error_code == 0  # the broker has it, by the clock as it is
         # Made before, so that connections which the broker accepts get the numbers that it has closed.
         unconnected = [stack.enter_context(socket.socket()) for _ in range(4)]
         slow.send(everything(), 4)
@@ -75,3 +88,25 @@ def test_a_slow_reader_that_goes_away_in_the_middle_is_no_error(
             other = stack.enter_context(WireClient(broker.port))
             assert other.ask(VERSIONS, 3).error_code == 0
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_a_reader_that_is_slow_is_not_idle(tmp_path: Path) -> None:
+    """An answer may take longer than connections.max.idle.ms, as long as the peer reads."""
+    clock, records = MovableClock(), 16
+    settings = {"connections.max.idle.ms": "600000", "socket.send.buffer.bytes": "65536"}
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(data_dir=tmp_path, clock=clock, config=settings))
+        with Producer(broker.bootstrap_servers) as producer:
+            for _ in range(records):
+                producer.send("t", bytes(RECORD_BYTES))
+        slow = stack.enter_context(WireClient(broker.port, over=small_socket()))
+        idle = stack.enter_context(WireClient(broker.port))
+        assert idle.ask(VERSIONS, 3).error_code == 0  # the broker has it, by the clock as it is
+        slow.send(everything(records), 4)
+        left = int.from_bytes(read(slow.socket, 4), "big")
+        for _ in range(2):
+            # More than a step of sendfile and the buffers of both sockets: a step ends in this time.
+            left -= len(read(slow.socket, SENDFILE_BYTES_MAX + (1 << 20)))
+            clock.advance(400_000)
+        assert idle.is_closed_by_peer()
+        read(slow.socket, left)

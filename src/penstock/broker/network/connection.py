@@ -385,6 +385,10 @@ class Connection(asyncio.BufferedProtocol):
             if not self._closing:
                 self._transport.write(data)
 
+    def note_activity(self) -> None:
+        """Bytes have moved: the connection is not idle."""
+        self.active_at = self._server.monotonic()
+
     def sent(self) -> None:
         """The large answer has left, or never will."""
         self._sending = None

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 INLINE_BYTES_MAX = 64 << 10
 """Answers up to this size are copied together and written at once; larger ones go piece by piece."""
 
+SENDFILE_BYTES_MAX = 4 << 20
+"""How much of a region is sent before the connection counts as active again: a slow reader is not idle."""
+
 WRITE_BYTES_MAX = 256 << 10
 """How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
 
@@ -34,6 +37,9 @@ class Sender(Protocol):
 
     def hang_up(self, reason: str) -> None:
         """End the connection."""
+
+    def note_activity(self) -> None:
+        """The peer has read: the connection is not idle."""
 
     def sent(self) -> None:
         """Go on: the answer has left, or never will."""
@@ -90,12 +96,16 @@ class LargeAnswer:
         if not self._sender.sends_from_files:
             for block in region.blocks(WRITE_BYTES_MAX):
                 await self._send_memory(block)
+                self._sender.note_activity()
             return
-        sent = await self._loop.sendfile(
-            self._transport, cast(Any, region.file), region.position, region.size
-        )
-        if sent < region.size:
-            raise OSError(f"{region!r} has become shorter")
+        file = cast(Any, region.file)
+        position, end = region.position, region.position + region.size
+        while position < end:
+            size = min(end - position, SENDFILE_BYTES_MAX)
+            if await self._loop.sendfile(self._transport, file, position, size) < size:
+                raise OSError(f"{region!r} has become shorter")
+            position += size
+            self._sender.note_activity()
 
     async def _send_memory(self, view: memoryview) -> None:
         for position in range(0, len(view), WRITE_BYTES_MAX):
