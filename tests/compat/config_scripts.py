@@ -12,7 +12,8 @@ from penstock.broker.config.inert_keys import settings_of_release
 METRICS, GROUP = 16, 32
 ABOUT_THIS_BROKER = {
     "advertised.listeners", "broker.id", "controller.listener.names", "controller.quorum.voters", "log.dir",
-    "group.initial.rebalance.delay.ms", "listener.security.protocol.map", "listeners", "log.dirs", "node.id",
+    "group.initial.rebalance.delay.ms", "initial.broker.registration.timeout.ms",
+    "listener.security.protocol.map", "listeners", "log.dirs", "node.id",
     "num.io.threads", "num.network.threads", "offsets.topic.num.partitions",
     "offsets.topic.replication.factor", "process.roles", "replica.fetch.backoff.ms",
     "share.coordinator.state.topic.min.isr", "share.coordinator.state.topic.replication.factor",
