@@ -268,6 +268,21 @@ with socket.socket(socket.AF_UNIX) as connection:
             asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), cluster._loop()).result(30)
 
 
+@pytest.mark.parametrize("sent", [b"", b'{"lever": "nodes"}\n'], ids=["nothing", "a request"])
+def test_no_connection_is_left_when_the_levers_end(sent: bytes, runtime: Path) -> None:
+    """The loop goes on: what it does not close now would stay open."""
+    with KafkaCluster(1) as cluster, socket.socket(socket.AF_UNIX) as connection:
+        serving = serving_levers(cluster, cluster.ports[0])
+        path = asyncio.run_coroutine_threadsafe(serving.__aenter__(), cluster._loop()).result(30)
+        assert path is not None
+        connection.settimeout(30)
+        connection.connect(path)
+        connection.sendall(sent)
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), cluster._loop()).result(30)
+        with contextlib.suppress(ConnectionResetError), connection.makefile("rb") as answers:
+            answers.read()
+
+
 def test_without_a_cluster_the_command_says_how_to_start_one(
     capsys: pytest.CaptureFixture[str], runtime: Path
 ) -> None:

@@ -69,6 +69,11 @@ ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
 """The furthest that one call puts the clock forward: a year."""
 
 
+ACCEPTING_TURNS = 5
+"""Turns of the loop within which connections that the system has accepted get their tasks: no more come once
+the path is gone. asyncio never closes a connection that it accepts while its server is being closed."""
+
+
 def has_sockets() -> bool:
     """Whether this system has Unix sockets for asyncio; Windows has none."""
     return hasattr(asyncio, "start_unix_server")
@@ -114,9 +119,8 @@ async def serving_levers(cluster: LeveredCluster, port: int) -> AsyncIterator[st
             check_is_private(directory())
             with suppress(FileNotFoundError):
                 os.unlink(path)  # of a process that was killed: this one has its port
-            server = await asyncio.start_unix_server(
-                _Serving(cluster).serve, path=path, limit=REQUEST_BYTES_MAX
-            )
+            serving = _Serving(cluster)
+            server = await asyncio.start_unix_server(serving.accept, path=path, limit=REQUEST_BYTES_MAX)
             os.chmod(path, 0o600)
         except (OSError, StorageError) as error:
             logger.warning("the levers of the cluster cannot be moved from outside: %s", error)
@@ -127,9 +131,12 @@ async def serving_levers(cluster: LeveredCluster, port: int) -> AsyncIterator[st
     try:
         yield path
     finally:
-        server.close()
         with suppress(FileNotFoundError):
             os.unlink(path)
+        for _ in range(ACCEPTING_TURNS):
+            await asyncio.sleep(0)
+        server.close()
+        await serving.end()
 
 
 class _Serving:
@@ -137,12 +144,28 @@ class _Serving:
 
     def __init__(self, cluster: LeveredCluster) -> None:
         self._cluster = cluster
-        self._count = 0
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._count += 1
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection in a task, which may be cancelled before it begins."""
+        is_refused = len(self._open) >= CONNECTIONS_MAX
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer, is_refused=is_refused))
+        self._open[task] = writer
+        task.add_done_callback(lambda done: self._open.pop(done))
+
+    async def end(self) -> None:
+        """Hang up on all."""
+        tasks = list(self._open)
+        for task, writer in self._open.items():
+            task.cancel()
+            writer.transport.abort()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_refused: bool
+    ) -> None:
         try:
-            if self._count > CONNECTIONS_MAX:
+            if is_refused:
                 answer: dict[str, Any] = {"error": "too many commands at once; try again"}
             else:
                 answer = await self._answer(reader)
@@ -153,7 +176,6 @@ class _Serving:
         except asyncio.CancelledError:
             pass  # the cluster ends, and what it has not done is not answered
         finally:
-            self._count -= 1
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader) -> dict[str, Any]:
