@@ -220,7 +220,9 @@ def test_a_thousand_connections_stop_neither_clients_nor_levers(runtime: Path, a
                 assert json.loads(connection.recv(200)).keys() == {"error"}
                 connection.close()
         assert is_well(int(address.rpartition(":")[2]))
-    assert set(asked(path, b'{"lever": "nodes"}\n')) == {"value"}
+    # Until it has noticed their end, another one may be too many.
+    answers = (asked(path, b'{"lever": "nodes"}\n') for _ in range(1_000))
+    assert any(answer.keys() == {"value"} for answer in answers)
 
 
 @pytest.mark.skipif(

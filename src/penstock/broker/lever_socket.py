@@ -144,12 +144,12 @@ class _Serving:
 
     def __init__(self, cluster: LeveredCluster) -> None:
         self._cluster = cluster
+        self._count = 0
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection in a task, which may be cancelled before it begins."""
-        is_refused = len(self._open) >= CONNECTIONS_MAX
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer, is_refused=is_refused))
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._open[task] = writer
         task.add_done_callback(lambda done: self._open.pop(done))
 
@@ -161,11 +161,10 @@ class _Serving:
             writer.transport.abort()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_refused: bool
-    ) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._count += 1
         try:
-            if is_refused:
+            if self._count > CONNECTIONS_MAX:
                 answer: dict[str, Any] = {"error": "too many commands at once; try again"}
             else:
                 answer = await self._answer(reader)
@@ -176,6 +175,7 @@ class _Serving:
         except asyncio.CancelledError:
             pass  # the cluster ends, and what it has not done is not answered
         finally:
+            self._count -= 1
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader) -> dict[str, Any]:
