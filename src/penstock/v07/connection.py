@@ -186,11 +186,16 @@ class Connection07:
     # --- the socket --------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _used(self) -> Iterator[None]:
+    def _used(self, request: str | None = None) -> Iterator[None]:
+        """Have the socket alone; until the end the answer to `request`, if that is given, is due."""
         self._lock.acquire()
         try:
+            if request is not None:
+                self._asked += 1
+                self._due = self._asked, request
             yield
         finally:
+            self._due = None
             self._release()
 
     def _release(self) -> None:
@@ -204,26 +209,19 @@ class Connection07:
 
     def _ask(self, kind: RequestType, parts: Sequence[Part]) -> memoryview:
         frame = encode_request(Request(kind, parts))
-        with self._used():
+        with self._used(kind.name):
             is_fresh = self._socket is None
-            self._asked += 1
-            self._due = self._asked, kind.name
             try:
                 return self._exchange(frame)
             except OSError as error:
                 self._disconnect()
                 if is_fresh or self._is_closed:
                     raise self._broken(f"a request of type {kind.name}", error) from error
-            finally:
-                self._due = None
-            self._due = self._asked, kind.name
             try:
                 return self._exchange(frame)
             except OSError as error:
                 self._disconnect()
                 raise self._broken(f"a request of type {kind.name}", error) from error
-            finally:
-                self._due = None
 
     def _exchange(self, frame: bytes) -> memoryview:
         connected = self._connected()

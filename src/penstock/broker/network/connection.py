@@ -190,8 +190,8 @@ class Connection(asyncio.BufferedProtocol):
             self._server.login_limits.leave(self)
 
     def _cancel_timers(self) -> None:
+        self._stop_sending()
         if self._sending is not None:
-            self._sending.cancel()
             # A task that has not begun yet never comes to its end either.
             self._server.answers.drop(self)
         if self._resting is not None:
@@ -395,7 +395,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server.answers.drop(self)
         self._wire.complete()
         self._busy = self._resting is not None
-        self.active_at = self._server.monotonic()
+        self.note_activity()
         if not self._busy:
             self._continue()
 
