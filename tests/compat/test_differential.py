@@ -6,7 +6,7 @@ What differs nevertheless stands, with a reason, in `docs/reference/differences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -72,6 +72,17 @@ def rules() -> list[Rule]:
     return found
 
 
+def unexplained(found: Iterable[Mismatch], release: str) -> list[Mismatch]:
+    """Those differences from a release that no row of the document covers."""
+    return [each for each in found if not any(rule.covers(each, release) for rule in rules())]
+
+
+def shown(differences: list[Mismatch], answers: int) -> str:
+    """What a report says of differences among so many answers."""
+    rows = "\n".join(map(str, differences[:60]))
+    return f"{len(differences)} fields of {answers} answers differ:\n{rows}\n"
+
+
 @pytest.fixture(scope="module", params=RELEASES)
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -132,10 +143,8 @@ def test_same_answers(pair: tuple[str, str, str], script: str) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         mine = transcript(ours, ranges, script, attempt, 0)
         other = transcript(theirs, ranges, script, attempt, (0.06, 0.2, 0.6)[attempt - 1])
-        found = list(compare(mine, other))
-        unexplained = [m for m in found if not any(rule.covers(m, release) for rule in rules())]
-        if not unexplained:
+        differences = unexplained(compare(mine, other), release)
+        if not differences:
             return
-        differences = "\n".join(map(str, unexplained[:60]))
-        report += f"attempt {attempt}: {len(unexplained)} of {len(mine)} differ:\n{differences}\n"
+        report += f"attempt {attempt}: {shown(differences, len(mine))}"
     pytest.fail(report)

@@ -16,7 +16,7 @@ import pytest
 
 from compat.cluster_scripts import CLUSTER_SCRIPTS, ClusterTalk, ports_of
 from compat.kafka_cluster import KafkaCluster as ApacheCluster
-from compat.test_differential import common, rules
+from compat.test_differential import common, unexplained
 from compat.transcript import Exchange, Mismatch, compare
 from penstock import Consumer, Producer, read_topic
 from penstock.model import TopicPartition
@@ -92,18 +92,18 @@ def test_the_same_is_seen_of_the_same_events(pair: Pair, script: str) -> None:
         ports_of(ours), lambda broker: ours.kill(broker, fence=fences_first), ours.start, ranges, script
     )
     found = list(compare(mine, other))
-    unexplained = [each for each in found if not any(rule.covers(each, RELEASE) for rule in rules())]
-    print(f"{script}: {len(mine)} answers compared, {len(found) - len(unexplained)} explained differences")
-    if unexplained:
+    differences = unexplained(found, RELEASE)
+    print(f"{script}: {len(mine)} answers compared, {len(found) - len(differences)} explained differences")
+    if differences:
         kinds: dict[tuple[str, str, str, str], list[Mismatch]] = {}
-        for each in unexplained:
+        for each in differences:
             key = each.api, each.path, str(each.ours)[:80], str(each.theirs)[:80]
             kinds.setdefault(key, []).append(each)
         shown = "\n".join(
             f"{len(alike)} times, versions {sorted({each.version for each in alike})}: {alike[0]}"
             for alike in kinds.values()
         )
-        pytest.fail(f"{len(unexplained)} of {len(mine)} differ:\n{shown}")
+        pytest.fail(f"{len(differences)} of {len(mine)} differ:\n{shown}")
 
 
 def test_our_consumer_reads_from_the_nearest_replica_of_apache_kafka(

@@ -26,7 +26,7 @@ from compat.security_rights import (
     until_done,
 )
 from compat.security_scripts import MECHANIC, SCRIPTS, again, everyone, scram, upsert
-from compat.test_differential import common, rules
+from compat.test_differential import common, shown, unexplained
 from compat.transcript import Exchange, compare
 from penstock import Broker
 from penstock.errors import StorageError
@@ -133,12 +133,10 @@ def check(pair: Pair, script: Script, attempts: int = 1) -> None:
     for _ in range(attempts):
         mine, other = transcripts(pair, script)
         assert mine
-        found = compare(mine, other)
-        unexplained = [each for each in found if not any(rule.covers(each, RELEASE) for rule in rules())]
-        if not unexplained:
+        differences = unexplained(compare(mine, other), RELEASE)
+        if not differences:
             return
-        differences = "\n".join(map(str, unexplained[:60]))
-        report += f"{len(unexplained)} fields of {len(mine)} answers differ:\n{differences}\n"
+        report += shown(differences, len(mine))
     pytest.fail(report)
 
 

@@ -39,6 +39,13 @@ def small_socket() -> socket.socket:
     return made
 
 
+def fill(broker: Broker, records: int = RECORDS) -> None:
+    """Write the records of the topic."""
+    with Producer(broker.bootstrap_servers) as producer:
+        for _ in range(records):
+            producer.send("t", bytes(RECORD_BYTES))
+
+
 def everything(records: int = RECORDS) -> FetchRequest:
     """A request for all records of the topic in one answer."""
     size = records * RECORD_BYTES
@@ -54,9 +61,7 @@ def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
     clock = MovableClock()
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(data_dir=tmp_path, clock=clock))
-        with Producer(broker.bootstrap_servers) as producer:
-            for _ in range(RECORDS):
-                producer.send("t", bytes(RECORD_BYTES))
+        fill(broker)
         slow = stack.enter_context(WireClient(broker.port, over=small_socket()))
         idle = stack.enter_context(WireClient(broker.port))
         assert idle.ask(VERSIONS, 3).error_code == 0  # the broker has it, by the clock as it is
@@ -78,9 +83,7 @@ def test_a_slow_reader_that_goes_away_in_the_middle_is_no_error(
     """A connection that ends in the middle of an answer is a line in the log, and no error."""
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(data_dir=tmp_path))
-        with Producer(broker.bootstrap_servers) as producer:
-            for _ in range(RECORDS):
-                producer.send("t", bytes(RECORD_BYTES))
+        fill(broker)
         for _ in range(3):
             with WireClient(broker.port, over=small_socket()) as slow:
                 slow.send(everything(), 4)
@@ -96,9 +99,7 @@ def test_a_reader_that_is_slow_is_not_idle(tmp_path: Path) -> None:
     settings = {"connections.max.idle.ms": "600000", "socket.send.buffer.bytes": "65536"}
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(data_dir=tmp_path, clock=clock, config=settings))
-        with Producer(broker.bootstrap_servers) as producer:
-            for _ in range(records):
-                producer.send("t", bytes(RECORD_BYTES))
+        fill(broker, records)
         slow = stack.enter_context(WireClient(broker.port, over=small_socket()))
         idle = stack.enter_context(WireClient(broker.port))
         assert idle.ask(VERSIONS, 3).error_code == 0  # the broker has it, by the clock as it is
