@@ -17,12 +17,11 @@ from penstock.cloudevents import AttributeType, InvalidEventError
 from penstock.cloudevents.columnar.kernels import header_read_kernels as headers
 from penstock.cloudevents.columnar.kernels import texts
 from penstock.cloudevents.columnar.kernels.json_scan_kernels import marked
-from penstock.cloudevents.columnar.kernels.memory import first_marked, pointer, word_at
 from penstock.cloudevents.columnar.kernels.texts import is_plain
 from penstock.cloudevents.event import check_core
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.types import read_text
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import first_marked, kernel, pointer, word_at
 
 ALPHABET = "aZ09%/:?#[]@!$&'()*+,;=-._~ \"\\<>^`{|}TtZz+-.é\u0085\ufdd0\U0001ffff\x00\x7f\n"
 TEXT = st.one_of(st.text(ALPHABET, max_size=40), st.text(max_size=20), st.sampled_from(TEXTS))
@@ -161,7 +160,7 @@ import random
 from cloudevents_cases import batch_of, outcomes, random_parts
 from penstock.cloudevents import Event, decode_events, encode_events, from_record
 from penstock.cloudevents.columnar import encode, located_rows
-from penstock.records.kernels.jit import COMPILED
+from penstock.records.kernels.compiled import COMPILED
 
 assert not COMPILED and not located_rows.USE_KERNELS and not encode.USE_KERNELS
 rng = random.Random(7)
@@ -181,7 +180,7 @@ def test_uncompiled_kernels_give_the_same():
     tests = Path(__file__).parents[1]
     environment = {
         **os.environ,
-        "PENSTOCK_NO_JIT": "1",
+        "PENSTOCK_PURE_PYTHON": "1",
         "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]),
     }
     subprocess.run([sys.executable, "-W", "error", "-c", UNCOMPILED], check=True, env=environment)

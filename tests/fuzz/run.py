@@ -51,7 +51,7 @@ def run_beside(name: str, seconds: int) -> bool:
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, str(HERE), "--inside", directory, "--seconds", str(seconds), name]
         # Loops over records as plain Python: the coverage of compiled ones cannot be seen.
-        environment = {**os.environ, "PENSTOCK_NO_JIT": "1"}
+        environment = {**os.environ, "PENSTOCK_PURE_PYTHON": "1"}
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -1,4 +1,4 @@
-"""The kernels twice: as numba compiles them, and the same source uncompiled."""
+"""The kernels twice: as the package compiles them, and the same source as plain Python."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 from penstock.records import decode, encode, growing
+from penstock.records.kernels import compiled, encode_kernels
 from penstock.records.kernels import decode_kernels as kernels
-from penstock.records.kernels import encode_kernels, jit
 
 
 def _load(original: ModuleType, name: str) -> ModuleType:
@@ -25,19 +25,19 @@ def _load(original: ModuleType, name: str) -> ModuleType:
 
 
 def _load_plain() -> tuple[ModuleType, ModuleType]:
-    before = os.environ.get("PENSTOCK_NO_JIT")
-    os.environ["PENSTOCK_NO_JIT"] = "1"
+    before = os.environ.get("PENSTOCK_PURE_PYTHON")
+    os.environ["PENSTOCK_PURE_PYTHON"] = "1"
     try:
-        plain_jit = _load(jit, "plain_jit")
-        assert not plain_jit.COMPILED
-        sys.modules["penstock.records.kernels.jit"] = plain_jit
+        plain = _load(compiled, "plain_compiled")
+        assert not plain.COMPILED
+        sys.modules["penstock.records.kernels.compiled"] = plain
         return _load(kernels, "plain_kernels"), _load(encode_kernels, "plain_encode_kernels")
     finally:
-        sys.modules["penstock.records.kernels.jit"] = jit
+        sys.modules["penstock.records.kernels.compiled"] = compiled
         if before is None:
-            del os.environ["PENSTOCK_NO_JIT"]
+            del os.environ["PENSTOCK_PURE_PYTHON"]
         else:
-            os.environ["PENSTOCK_NO_JIT"] = before
+            os.environ["PENSTOCK_PURE_PYTHON"] = before
 
 
 PLAIN_KERNELS, PLAIN_ENCODE_KERNELS = _load_plain()
@@ -50,6 +50,6 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(decode, "kernels", PLAIN_KERNELS)
         monkeypatch.setattr(growing, "kernels", PLAIN_KERNELS)
         monkeypatch.setattr(encode, "kernels", PLAIN_ENCODE_KERNELS)
-    elif not jit.COMPILED:
-        pytest.skip("numba is not installed, or switched off")
+    elif not compiled.COMPILED:
+        pytest.skip("the package was installed without a C compiler, or runs as plain Python")
     return str(request.param)

@@ -18,7 +18,7 @@ from penstock.records.kernels.json_kernels import GROWTH, HEADER_BYTES, LINE_BYT
 if TYPE_CHECKING:
     from penstock.model import TopicPartition
     from penstock.records.columns import BytesColumn, RecordColumns
-    from penstock.records.kernels.jit import Bytes
+    from penstock.records.kernels.compiled import Bytes
 
 
 def _kinds() -> tuple[bytes, list[int]]:

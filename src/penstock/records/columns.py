@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.records.kernels.jit import Bytes, Int32s, Ints
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 
 COLUMN_BYTES_MAX = (1 << 31) - 1
 """Arrow's `binary` and `string` count bytes in 32 bits."""

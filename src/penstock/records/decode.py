@@ -42,7 +42,7 @@ from penstock.records.format.batch_header import (
 from penstock.records.format.crc import crc32c
 from penstock.records.growing import GrowingColumns, problem
 from penstock.records.kernels import decode_kernels as kernels
-from penstock.records.kernels.jit import Bytes, Ints
+from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.records.kernels.memory import empty
 from penstock.records.legacy import Message, flattened, inner_messages, read_message, verify_message_crc
 

@@ -25,7 +25,7 @@ from penstock.records.format.batch_header import (
 )
 from penstock.records.format.crc import crc32c
 from penstock.records.kernels import encode_kernels as kernels
-from penstock.records.kernels.jit import Bytes, Int32s, Ints
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 from penstock.records.kernels.memory import empty
 
 BATCH_BYTES_MAX = 1_000_000

@@ -217,7 +217,7 @@ def has_kernels() -> bool:
     """Whether the kernels can be had, and compiled: uncompiled ones are slower than pure Python."""
     if find_spec("numpy") is None or find_spec("numba") is None:
         return False
-    from penstock.records.kernels.jit import COMPILED
+    from penstock.records.kernels.compiled import COMPILED
 
     return COMPILED
 

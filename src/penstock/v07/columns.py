@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError
 from penstock.model import NO_TIMESTAMP, TimestampType
@@ -21,7 +20,7 @@ from penstock.records.arrow import to_arrow
 from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 from penstock.records.compression.codecs import decompress_into, room_for
-from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
 from penstock.records.kernels.memory import empty
 from penstock.v07 import message_set
 from penstock.v07.message_set import iter_messages, wrapped
@@ -35,13 +34,11 @@ DONE, WRAPPER, CORRUPT = 0, 1, 2
 
 SLICES = 16
 
-Words = NDArray[np.unsignedinteger]
-
 UNPACKED_BYTES = 16 << 20
 """How much of what was compressed becomes columns together."""
 
 
-def _crc_tables() -> Words:
+def _crc_tables() -> Ints:
     """The tables of CRC-32 (reflected polynomial EDB88320) for sixteen bytes at a time, in a row."""
     tables = np.zeros((SLICES, 256), dtype=np.int64)
     for number in range(256):
@@ -52,14 +49,14 @@ def _crc_tables() -> Words:
     for later in range(1, SLICES):
         earlier = tables[later - 1]
         tables[later] = (earlier >> 8) ^ tables[0][earlier & 0xFF]
-    return tables.reshape(-1).astype(np.uint32)
+    return tables.reshape(-1)
 
 
 CRC_TABLES = _crc_tables()
 
 
 @kernel
-def crc32(data: Bytes, start: int, stop: int, tables: Words) -> int:
+def crc32(data: Bytes, start: int, stop: int, tables: Ints) -> int:
     """CRC-32 of some bytes, sixteen at a time."""
     value = 0xFFFFFFFF
     at = start
@@ -101,7 +98,7 @@ def _int32(data: Bytes, at: int) -> int:
 
 @kernel
 def scan(
-    data: Bytes, position: int, end: int, check: bool, tables: Words, starts: Ints, ends: Ints, out: Ints
+    data: Bytes, position: int, end: int, check: bool, tables: Ints, starts: Ints, ends: Ints, out: Ints
 ) -> int:
     """Find the payloads of plain messages from `position` on; return how many.
 

@@ -14,7 +14,7 @@ from penstock.records.format import key_scan
 from penstock.records.format.batch_header import HEADER_BYTES
 from penstock.records.format.key_scan import Span
 from penstock.records.kernels import key_kernels
-from penstock.records.kernels.jit import COMPILED
+from penstock.records.kernels.compiled import COMPILED
 from penstock.records.kernels.key_scanner import Scanner, fast_scanner
 
 ROWS = st.lists(

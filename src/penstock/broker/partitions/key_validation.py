@@ -65,7 +65,7 @@ class KeyCheck:
 
     def _load(self) -> None:
         try:
-            from penstock.records.kernels.jit import COMPILED
+            from penstock.records.kernels.compiled import COMPILED
 
             if COMPILED:
                 find = compiled_finder()

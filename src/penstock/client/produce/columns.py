@@ -32,7 +32,7 @@ from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
 from penstock.records.encode import encode_columns
 from penstock.records.format.batch_header import RECORD_COUNT_POSITION
-from penstock.records.kernels.jit import Int32s
+from penstock.records.kernels.compiled import Int32s
 
 CHUNK_BYTES = 8 << 20
 """How much of a table is encoded at a time: memory stays bounded, and sending begins early."""

@@ -12,7 +12,7 @@ import numpy as np
 from penstock.client.config import Partitioner
 from penstock.client.produce.partitioner import MASK32, MURMUR2_M, MURMUR2_SEED
 from penstock.records.columns import NO_BYTES, BytesColumn
-from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, kernel
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, kernel
 
 UNDECIDED = -1
 

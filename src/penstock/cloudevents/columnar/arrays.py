@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.errors import ConfigError
+from penstock.records.kernels.compiled import Bytes, Int32s
 from penstock.records.kernels.memory import empty
 
 _NOTHING = np.zeros(0, np.uint8)

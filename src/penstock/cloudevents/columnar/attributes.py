@@ -28,7 +28,6 @@ from penstock.cloudevents.columnar.arrays import (
 )
 from penstock.cloudevents.columnar.declared import TIMESTAMP, declared_table, type_of_column
 from penstock.cloudevents.columnar.kernels.header_write_kernels import MICROS_MAX, MICROS_MIN, write_times
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.cloudevents.columnar.kernels.spans import (
     CONTENT_TYPE,
     DATASCHEMA,
@@ -48,6 +47,7 @@ from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import AttributeType, AttributeValue, canonical_text
 from penstock.cloudevents.write_record import content_type_header
 from penstock.errors import ConfigError
+from penstock.records.kernels.compiled import Bytes, Int32s
 from penstock.records.kernels.memory import empty
 
 SLOTS = {

@@ -20,8 +20,8 @@ from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     TIME_KIND,
     URI_KIND,
 )
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.cloudevents.types import AttributeType
+from penstock.records.kernels.compiled import Bytes, Int32s
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 

@@ -25,7 +25,6 @@ from penstock.cloudevents.columnar.arrays import (
 from penstock.cloudevents.columnar.attributes import SLOTS, Attributes
 from penstock.cloudevents.columnar.event_columns import EVENT_SCHEMA
 from penstock.cloudevents.columnar.kernels import envelope_write_kernels, header_write_kernels
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s, addresses
 from penstock.cloudevents.columnar.kernels.validate_kernels import (
     BASE64,
     QUOTED,
@@ -44,7 +43,7 @@ from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.cloudevents.write_record import KeyMapper, partitionkey_mapper, to_record
 from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import HEADER_TYPE, HEADERS_TYPE
-from penstock.records.kernels.jit import COMPILED
+from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 from penstock.records.kernels.memory import cut, empty
 
 USE_KERNELS = COMPILED
@@ -220,7 +219,7 @@ class _Writing:
         room = [_room(size + envelope_write_kernels.SLACK_BYTES) for size in (name_bytes, value_bytes)]
         list_ends, name_ends, value_ends = (zeros(size + 1, np.int32) for size in (self.size, total, total))
         names_at = _side_by_side(names, header_write_kernels.NAME_BYTES)
-        source: tuple[Any, ...] = (names_at, *_addresses(columns), facts.reshape(-1), entries.ends)
+        source: tuple[Any, ...] = (names_at, *_arrays(columns), facts.reshape(-1), entries.ends)
         source += (*entries.names[:2], *entries.values, order if with_entries else order[:0], self.wrong)
         target: tuple[Any, ...] = (list_ends, name_ends, room[0], value_ends, room[1])
         header_write_kernels.write_headers(*source, *target)
@@ -303,7 +302,7 @@ def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tupl
         facts[number] = len(texts.data), len(prefixes[number]), len(texts.nulls) > 0, quoted == size
         total += len(prefixes[number]) * (len(texts.ends) - 1 - int(np.count_nonzero(texts.nulls))) + quoted
     shown = _side_by_side(prefixes, envelope_write_kernels.PREFIX_BYTES)
-    return (shown, *_addresses(columns), facts.reshape(-1)), total
+    return (shown, *_arrays(columns), facts.reshape(-1)), total
 
 
 def _size(texts: Texts) -> int:
@@ -315,9 +314,9 @@ def _side_by_side(texts: list[bytes], width: int) -> Bytes:
     return np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), np.uint8)
 
 
-def _addresses(columns: Mapping[str, Texts]) -> list[Any]:
-    """Of the texts, their ends and their nulls."""
-    return [addresses([texts[part] for texts in columns.values()]) for part in (1, 0, 2)]
+def _arrays(columns: Mapping[str, Texts]) -> list[Any]:
+    """Return the texts of every column, their ends and their nulls."""
+    return [[texts[part] for texts in columns.values()] for part in (1, 0, 2)]
 
 
 def _room(size: int) -> Bytes:

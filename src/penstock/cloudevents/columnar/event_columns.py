@@ -13,12 +13,12 @@ from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP
 from penstock.cloudevents.columnar.kernels import spans as table
 from penstock.cloudevents.columnar.kernels.data_decode_kernels import gather_data
 from penstock.cloudevents.columnar.kernels.envelope_read_kernels import IMPLIED
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.cloudevents.columnar.kernels.timestamp_kernels import TIME_EXACT, TIME_WITH_TEXT
 from penstock.cloudevents.columnar.located_rows import CORE_SLOTS, LocatedRows
 from penstock.cloudevents.event import JSON_TYPE
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEventError
 from penstock.cloudevents.types import AttributeType, Timestamp, read_text
+from penstock.records.kernels.compiled import Bytes, Int32s
 from penstock.records.kernels.memory import empty
 
 EVENT_SCHEMA = pa.schema(

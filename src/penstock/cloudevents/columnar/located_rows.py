@@ -33,7 +33,6 @@ from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     LENIENT,
     find_attributes,
 )
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.cloudevents.columnar.kernels.texts import KNOWN_TEXTS
 from penstock.cloudevents.columnar.kernels.timestamp_kernels import TIME_EXACT, TIME_ONLY_TEXT, TIME_WITH_TEXT
 from penstock.cloudevents.event import JSON_TYPE, Event
@@ -42,7 +41,7 @@ from penstock.cloudevents.read_record import Profile, from_record
 from penstock.cloudevents.timestamps import format_timestamp
 from penstock.cloudevents.types import AttributeType, canonical_text
 from penstock.errors import ConfigError
-from penstock.records.kernels.jit import COMPILED
+from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 from penstock.records.kernels.memory import empty
 
 _ENTRIES_EXPECTED = 8

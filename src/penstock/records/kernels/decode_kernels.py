@@ -32,7 +32,7 @@ from penstock.records.format.batch_header import (
     RECORD_BYTES_MIN,
     RECORD_COUNT_POSITION,
 )
-from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, wrap64
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, wrap64
 
 # What a kernel reports.
 OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, BAD_HEADERS = range(10)

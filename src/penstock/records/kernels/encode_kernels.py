@@ -8,7 +8,16 @@ no nulls. `rows` selects and orders the rows to write; of no length, it means al
 from __future__ import annotations
 
 from penstock.records.format.batch_header import HEADER_BYTES
-from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, put_byte, wrap64
+from penstock.records.kernels.compiled import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    copy_bytes,
+    kernel,
+    put_byte,
+    wrap64,
+)
 
 # Columns of the table of planned batches. TIME_BASE and TIME_MAX are of the batch's records.
 FIRST, COUNT, BYTES, TIME_BASE, TIME_MAX = range(5)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, put_byte
 from penstock.records.kernels.encode_kernels import bit_at
-from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, put_byte
 
 QUOTE = 0x22
 BACKSLASH = 0x5C

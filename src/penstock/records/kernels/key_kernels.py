@@ -7,8 +7,8 @@ import numpy as np
 from penstock.errors import CorruptRecordError
 from penstock.records.format.batch_header import RECORD_BYTES_MIN
 from penstock.records.format.key_scan import Span
+from penstock.records.kernels.compiled import Bytes, Ints, byte_at, kernel
 from penstock.records.kernels.decode_kernels import read_unsigned, read_unsigned_long, short_unsigned
-from penstock.records.kernels.jit import Bytes, Ints, byte_at, kernel
 
 START, RECORD_END, TIME, OFFSET, KEY_AT, KEY_END, HAS_VALUE = range(7)
 COLUMNS = 7

@@ -16,7 +16,7 @@ def fast_scanner() -> Scanner:
     Imports numba, and the first call of what it returns may compile for a second.
     """
     try:
-        from penstock.records.kernels.jit import COMPILED
+        from penstock.records.kernels.compiled import COMPILED
         from penstock.records.kernels.key_kernels import scan_keys as compiled
     except ImportError:
         return scan_keys

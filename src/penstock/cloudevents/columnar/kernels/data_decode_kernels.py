@@ -6,10 +6,9 @@ together, straight to where they belong.
 
 from __future__ import annotations
 
-from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s, byte_at, int_at, pointer, put_byte
 from penstock.cloudevents.columnar.kernels.spans import IN_SIDE, copy_short
 from penstock.cloudevents.columnar.kernels.texts import base64_digit
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import Bytes, Int32s, byte_at, int_at, kernel, pointer, put_byte
 
 IN_BASE64, IN_ESCAPES = 2, 4
 """The bits of `envelopes` that say so."""

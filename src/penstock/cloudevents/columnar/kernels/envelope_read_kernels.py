@@ -39,15 +39,6 @@ from penstock.cloudevents.columnar.kernels.json_scan_kernels import (
     skip_string,
     skip_value,
 )
-from penstock.cloudevents.columnar.kernels.memory import (
-    Bytes,
-    Int32s,
-    Ints,
-    byte_at,
-    int_at,
-    pointer,
-    put_int,
-)
 from penstock.cloudevents.columnar.kernels.spans import (
     ASK,
     CONTENT_TYPE,
@@ -73,7 +64,16 @@ from penstock.cloudevents.columnar.kernels.texts import (
     same_letters,
 )
 from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    int_at,
+    kernel,
+    pointer,
+    put_int,
+)
 
 SHAPE_MEMBERS = 32
 _CHARSET = np.frombuffer(b"charset=utf-8", np.uint8).copy()

@@ -6,13 +6,16 @@ or the next row, is written over that. What a batch takes at most is worked out 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from penstock.cloudevents.columnar.kernels.header_read_kernels import BOOLEAN_KIND, INTEGER_KIND, kind_of
 from penstock.cloudevents.columnar.kernels.json_scan_kernels import BACKSLASHES, QUOTES
-from penstock.cloudevents.columnar.kernels.memory import (
+from penstock.cloudevents.columnar.kernels.spans import copy_short
+from penstock.cloudevents.columnar.kernels.texts import has_no, is_plain
+from penstock.cloudevents.columnar.kernels.validate_kernels import BASE64, NO_DATA, QUOTED, VERBATIM
+from penstock.records.kernels.compiled import (
     Bytes,
     Int32s,
     byte_at,
@@ -22,14 +25,11 @@ from penstock.cloudevents.columnar.kernels.memory import (
     copy_word,
     int_at,
     ints_of,
+    kernel,
     pointer,
     put_byte,
     word_at,
 )
-from penstock.cloudevents.columnar.kernels.spans import copy_short
-from penstock.cloudevents.columnar.kernels.texts import has_no, is_plain
-from penstock.cloudevents.columnar.kernels.validate_kernels import BASE64, NO_DATA, QUOTED, VERBATIM
-from penstock.records.kernels.jit import kernel
 
 _ALPHABET = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
@@ -260,9 +260,9 @@ def put_data(target: Bytes, to: int, choice: int, source: Bytes, at: int, end: i
 @kernel
 def write_envelopes(
     prefixes: Bytes,
-    text_addresses: Any,
-    end_addresses: Any,
-    null_addresses: Any,
+    texts_of: Sequence[Bytes],
+    ends_of: Sequence[Int32s],
+    nulls_of: Sequence[Bytes],
     facts: Int32s,
     entry_ends: Int32s,
     name_ends: Int32s,
@@ -281,8 +281,8 @@ def write_envelopes(
 ) -> None:
     """Write every row that is not wrong: its attributes, extensions and data.
 
-    The first column is one that every row has. `text_addresses`, `end_addresses` and `null_addresses`
-    are the `addresses` of the columns' arrays; `facts` has what is to know of each.
+    The first column is one that every row has. `texts_of`, `ends_of` and `nulls_of`
+    have the arrays of each column; `facts` has what is to know of each.
     """
     to_target, from_prefixes, fact_at = pointer(target), pointer(prefixes), pointer(facts)
     end_at, name_at, value_at = pointer(entry_ends), pointer(name_ends), pointer(value_ends)
@@ -293,12 +293,12 @@ def write_envelopes(
         if not wrong[row]:
             for column in range(len(facts) // FACTS):
                 fact = column * FACTS
-                if int_at(fact_at, fact + HAS_NULLS) and byte_at(bytes_of(null_addresses, column), row):
+                if int_at(fact_at, fact + HAS_NULLS) and byte_at(bytes_of(nulls_of, column), row):
                     continue
                 copy_sixteen(to_target, to, from_prefixes, column * PREFIX_BYTES)
                 copy_sixteen(to_target, to + 16, from_prefixes, column * PREFIX_BYTES + 16)
                 to += int_at(fact_at, fact + PREFIX_SIZE)
-                text_ends, texts = ints_of(end_addresses, column), bytes_of(text_addresses, column)
+                text_ends, texts = ints_of(ends_of, column), bytes_of(texts_of, column)
                 at, end = int_at(text_ends, row), int_at(text_ends, row + 1)
                 if int_at(fact_at, fact + AS_IT_IS):
                     to = put_text(to_target, to, texts, at, end - at, int_at(fact_at, fact + BUFFER_SIZE))

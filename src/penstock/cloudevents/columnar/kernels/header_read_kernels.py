@@ -9,15 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.kernels.memory import (
-    Bytes,
-    Int32s,
-    Ints,
-    byte_at,
-    int_at,
-    pointer,
-    put_int,
-)
 from penstock.cloudevents.columnar.kernels.spans import (
     ASK,
     BINARY,
@@ -57,7 +48,16 @@ from penstock.cloudevents.columnar.kernels.texts import (
     skip_blanks,
 )
 from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    int_at,
+    kernel,
+    pointer,
+    put_int,
+)
 
 # Bits of `options`.
 LENIENT, ASSUME_STRUCTURED = 1, 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from penstock.cloudevents.columnar.kernels.envelope_write_kernels import (
     PREFIX_SIZE,
     put_text,
 )
-from penstock.cloudevents.columnar.kernels.memory import (
+from penstock.cloudevents.columnar.kernels.spans import copy_short
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_DAY
+from penstock.records.kernels.compiled import (
     Bytes,
     Int32s,
     Ints,
@@ -22,13 +24,11 @@ from penstock.cloudevents.columnar.kernels.memory import (
     copy_sixteen,
     int_at,
     ints_of,
+    kernel,
     pointer,
     put_byte,
     put_int,
 )
-from penstock.cloudevents.columnar.kernels.spans import copy_short
-from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_DAY
-from penstock.records.kernels.jit import kernel
 
 DAY_MICROS = 86_400_000_000
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -156,9 +156,9 @@ def write_times(
 @kernel
 def write_headers(
     header_names: Bytes,
-    text_addresses: Any,
-    end_addresses: Any,
-    null_addresses: Any,
+    texts_of: Sequence[Bytes],
+    ends_of: Sequence[Int32s],
+    nulls_of: Sequence[Bytes],
     facts: Int32s,
     entry_ends: Int32s,
     entry_name_ends: Int32s,
@@ -189,11 +189,11 @@ def write_headers(
         if not wrong[row]:
             for column in range(len(facts) // FACTS):
                 fact = column * FACTS
-                if int_at(fact_at, fact + HAS_NULLS) and byte_at(bytes_of(null_addresses, column), row):
+                if int_at(fact_at, fact + HAS_NULLS) and byte_at(bytes_of(nulls_of, column), row):
                     continue
                 copy_sixteen(to_names, name_to, from_names, column * NAME_BYTES)
                 name_to += int_at(fact_at, fact + PREFIX_SIZE)
-                text_ends, texts = ints_of(end_addresses, column), bytes_of(text_addresses, column)
+                text_ends, texts = ints_of(ends_of, column), bytes_of(texts_of, column)
                 at, size = int_at(text_ends, row), int_at(text_ends, row + 1) - int_at(text_ends, row)
                 value_to = put_text(to_values, value_to, texts, at, size, int_at(fact_at, fact + BUFFER_SIZE))
                 header += 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.kernels.memory import Bytes, byte_at, first_marked, pointer, word_at
 from penstock.cloudevents.columnar.kernels.texts import (
     DELETES,
     DIGIT,
@@ -19,7 +18,7 @@ from penstock.cloudevents.columnar.kernels.texts import (
     same_bytes,
     skip_class,
 )
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import Bytes, byte_at, first_marked, kernel, pointer, word_at
 
 # What a string is made of, as bits.
 PLAIN, WIDE, ESCAPED = 0, 1, 2

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.cloudevents.columnar.kernels.memory import (
+from penstock.cloudevents.columnar.kernels.texts import same_bytes
+from penstock.records.kernels.compiled import (
     Bytes,
     Int32s,
     Ints,
@@ -19,11 +20,10 @@ from penstock.cloudevents.columnar.kernels.memory import (
     copy_bytes,
     copy_word,
     int_at,
+    kernel,
     pointer,
     put_byte,
 )
-from penstock.cloudevents.columnar.kernels.texts import same_bytes
-from penstock.records.kernels.jit import kernel
 
 Spans = NDArray[np.int32]
 

@@ -10,15 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.kernels.memory import (
-    Bytes,
-    Int32s,
-    byte_at,
-    int_at,
-    pointer,
-    put_int,
-    word_at,
-)
 from penstock.cloudevents.grammar import (
     DIGITS,
     HEX_DIGITS,
@@ -29,7 +20,16 @@ from penstock.cloudevents.grammar import (
     TOKEN_MARKS,
     UNRESERVED_MARKS,
 )
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import (
+    Bytes,
+    Int32s,
+    byte_at,
+    int_at,
+    kernel,
+    pointer,
+    put_int,
+    word_at,
+)
 
 # Character classes, one bit each.
 ALPHA, DIGIT, HEX, TOKEN, UNRESERVED, PCHAR, SCHEME = 1, 2, 4, 8, 16, 32, 64

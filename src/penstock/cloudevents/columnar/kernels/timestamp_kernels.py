@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.kernels.memory import Bytes, byte_at, int_at, pointer
 from penstock.cloudevents.columnar.kernels.texts import DIGIT, skip_class
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import Bytes, byte_at, int_at, kernel, pointer
 
 _DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334], np.int32)
 NO_DAY = NO_TIME = -(1 << 62)

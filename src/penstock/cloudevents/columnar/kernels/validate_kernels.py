@@ -16,15 +16,6 @@ from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     kind_of,
 )
 from penstock.cloudevents.columnar.kernels.json_scan_kernels import marked, skip_value
-from penstock.cloudevents.columnar.kernels.memory import (
-    Bytes,
-    Int32s,
-    byte_at,
-    int_at,
-    pointer,
-    put_int,
-    word_at,
-)
 from penstock.cloudevents.columnar.kernels.spans import CONTENT_TYPE, ID, SPECVERSION, SUBJECT, TIME, TYPE
 from penstock.cloudevents.columnar.kernels.texts import (
     character,
@@ -35,7 +26,16 @@ from penstock.cloudevents.columnar.kernels.texts import (
     skip_plain,
 )
 from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.compiled import (
+    Bytes,
+    Int32s,
+    byte_at,
+    int_at,
+    kernel,
+    pointer,
+    put_int,
+    word_at,
+)
 
 # How data stand in an envelope. UNSURE: the functions for one event decide.
 NO_DATA, VERBATIM, BASE64, QUOTED, UNSURE = range(5)

@@ -46,7 +46,7 @@ def run(code: str = DECODE, **environment: str) -> tuple[str, str]:
 
 
 def test_without_jit_the_same_functions_run() -> None:
-    out, err = run(PENSTOCK_NO_JIT="1")
+    out, err = run(PENSTOCK_PURE_PYTHON="1")
     assert (out, err) == (ANSWER, "")
 
 
@@ -56,7 +56,7 @@ def test_without_numba_the_same_functions_run() -> None:
 
 
 def test_without_pyarrow_columns_are_plain_numpy() -> None:
-    out, _ = run("import sys; sys.modules['pyarrow'] = None\n" + DECODE, PENSTOCK_NO_JIT="1")
+    out, _ = run("import sys; sys.modules['pyarrow'] = None\n" + DECODE, PENSTOCK_PURE_PYTHON="1")
     assert out == ANSWER
 
 
@@ -128,7 +128,7 @@ def test_kernels_keep_their_documentation() -> None:
 @needs_numba
 def test_machine_code_is_of_the_sources_it_was_made_from(tmp_path, monkeypatch) -> None:
     """numba alone would go on with what was inlined from a module that has changed since."""
-    head = "from penstock.records.kernels.jit import kernel\n"
+    head = "from penstock.records.kernels.compiled import kernel\n"
 
     def stamp(called: str) -> object:
         for folder, name, text in (
