@@ -1,7 +1,7 @@
 """Compile the kernels while the package is built; without a C compiler the package is plain Python.
 
-The build of a wheel and an editable installation call this. ``PENSTOCK_KERNELS=require`` makes a failure an error,
-``PENSTOCK_KERNELS=no`` builds without them. As a program it compiles into the checkout:
+The build of a wheel and an editable installation call this. ``PENSTOCK_KERNELS=require`` makes a failure an
+error, ``PENSTOCK_KERNELS=no`` builds without them. As a program it compiles into the checkout:
 
     python native/hatch_build.py [--check-bounds]
 """

@@ -79,8 +79,8 @@ def be_windows() -> None:
 
 
 def be_musl() -> None:
-    """Alpine: there are no wheels of numba for musl."""
-    take_modules("numba", "llvmlite")
+    """Alpine: there may be no C compiler at the installation."""
+    take_modules("penstock._kernels")
 
 
 def run(directory: str, columns: bool) -> None:

@@ -24,7 +24,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 WRITTEN = [path for path in SOURCES if path.parent != PACKAGE / "protocol" / "messages"]
 """The modules that are not generated."""
 ROOMS = sorted({path.parent for path in SOURCES if path.is_relative_to(PACKAGE)} - {PACKAGE})
-OPTIONAL = ("numpy", "numba", "pyarrow", "pyspark", "pandas", "matplotlib")
+OPTIONAL = ("numpy", "pyarrow", "pyspark", "pandas", "matplotlib")
 
 
 @pytest.mark.parametrize(

@@ -151,4 +151,6 @@ assert "numpy" not in sys.modules
 assert len(decode_rows(batch, "t", 0)[0]) == 100
 assert "numpy" in sys.modules
 """
-    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"PENSTOCK_NO_JIT": "1"})
+    subprocess.run(
+        [sys.executable, "-c", program], check=True, env=os.environ | {"PENSTOCK_PURE_PYTHON": "1"}
+    )

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     code = guarded(lambda: _run(words, is_process=arguments is None))
     if arguments is None:
-        # The process ends: to look through all objects for garbage now is half of what `import numba` takes.
+        # The process ends: to look through all objects for garbage now takes longer than the end itself.
         gc.freeze()
         gc.disable()
     return code

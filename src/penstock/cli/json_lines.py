@@ -1,6 +1,6 @@
 """What ``consume -J`` prints, made of columns: a batch of records at a time, in one compiled pass.
 
-The lines are those of `envelopes.json_printer`, byte for byte. Imports numpy and numba: only for much.
+The lines are those of `envelopes.json_printer`, byte for byte. Imports numpy: only for much.
 """
 
 from __future__ import annotations

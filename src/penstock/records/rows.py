@@ -1,8 +1,8 @@
 """Batches of any magic to rows an application may see: the reading half of the row API.
 
 Promises the rows that `decode` gives as columns: no control records, no aborted transactions, nothing
-outside the range. Small buffers are read by pure Python; large ones by the kernels, where numpy and
-numba are installed, for about half the time per row.
+outside the range. Small buffers are read by pure Python; large ones by the compiled kernels, where the
+package has them and numpy is installed, for about half the time per row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPILED_FROM_BYTES = 8 * 1024
 """From this size on the kernels are the faster way, once they are loaded."""
 
 LOAD_FROM_BYTES = 64 * 1024
-"""From this size on they are worth loading, half a second once: clients that fetch so much fetch more."""
+"""From this size on they are worth loading with numpy, 0.1 s once: clients that fetch so much fetch more."""
 
 _loads_kernels = True
 
@@ -215,7 +215,7 @@ def few_rows() -> Iterator[None]:
 @cache
 def has_kernels() -> bool:
     """Whether the kernels can be had, and compiled: uncompiled ones are slower than pure Python."""
-    if find_spec("numpy") is None or find_spec("numba") is None:
+    if find_spec("numpy") is None:
         return False
     from penstock.records.kernels.compiled import COMPILED
 

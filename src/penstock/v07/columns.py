@@ -62,26 +62,26 @@ def crc32(data: Bytes, start: int, stop: int, tables: Ints) -> int:
     at = start
     while at + 16 <= stop:
         value = (
-            byte_at(tables, 3840 + ((value ^ byte_at(data, at)) & 0xFF))
-            ^ byte_at(tables, 3584 + (((value >> 8) ^ byte_at(data, at + 1)) & 0xFF))
-            ^ byte_at(tables, 3328 + (((value >> 16) ^ byte_at(data, at + 2)) & 0xFF))
-            ^ byte_at(tables, 3072 + ((value >> 24) ^ byte_at(data, at + 3)))
-            ^ byte_at(tables, 2816 + byte_at(data, at + 4))
-            ^ byte_at(tables, 2560 + byte_at(data, at + 5))
-            ^ byte_at(tables, 2304 + byte_at(data, at + 6))
-            ^ byte_at(tables, 2048 + byte_at(data, at + 7))
-            ^ byte_at(tables, 1792 + byte_at(data, at + 8))
-            ^ byte_at(tables, 1536 + byte_at(data, at + 9))
-            ^ byte_at(tables, 1280 + byte_at(data, at + 10))
-            ^ byte_at(tables, 1024 + byte_at(data, at + 11))
-            ^ byte_at(tables, 768 + byte_at(data, at + 12))
-            ^ byte_at(tables, 512 + byte_at(data, at + 13))
-            ^ byte_at(tables, 256 + byte_at(data, at + 14))
-            ^ byte_at(tables, byte_at(data, at + 15))
+            tables[3840 + ((value ^ byte_at(data, at)) & 0xFF)]
+            ^ tables[3584 + (((value >> 8) ^ byte_at(data, at + 1)) & 0xFF)]
+            ^ tables[3328 + (((value >> 16) ^ byte_at(data, at + 2)) & 0xFF)]
+            ^ tables[3072 + ((value >> 24) ^ byte_at(data, at + 3))]
+            ^ tables[2816 + byte_at(data, at + 4)]
+            ^ tables[2560 + byte_at(data, at + 5)]
+            ^ tables[2304 + byte_at(data, at + 6)]
+            ^ tables[2048 + byte_at(data, at + 7)]
+            ^ tables[1792 + byte_at(data, at + 8)]
+            ^ tables[1536 + byte_at(data, at + 9)]
+            ^ tables[1280 + byte_at(data, at + 10)]
+            ^ tables[1024 + byte_at(data, at + 11)]
+            ^ tables[768 + byte_at(data, at + 12)]
+            ^ tables[512 + byte_at(data, at + 13)]
+            ^ tables[256 + byte_at(data, at + 14)]
+            ^ tables[byte_at(data, at + 15)]
         )
         at += 16
     while at < stop:
-        value = (value >> 8) ^ byte_at(tables, (value ^ byte_at(data, at)) & 0xFF)
+        value = (value >> 8) ^ tables[(value ^ byte_at(data, at)) & 0xFF]
         at += 1
     return value ^ 0xFFFFFFFF
 

@@ -19,6 +19,7 @@ from penstock.client.produce.partitioner_columns import (
     spread,
 )
 from penstock.records.arrow import from_arrow
+from penstock.records.kernels.compiled import KERNELS
 
 JAVA = [
     # key, murmur2, modulo 6, modulo 12 (protocol facts, section 9)
@@ -67,11 +68,10 @@ def test_no_key_and_an_empty_one(name: str, null: int | None, empty: int | None)
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Run the kernel as the plain Python that it is without numba."""
-    kernel = partitioner_columns._murmur2_partitions
+    """Run the kernel as the plain Python that it is without a compiler."""
+    plain = next(each for each in KERNELS if each.__name__ == "_murmur2_partitions")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitioner_columns, "_murmur2_partitions", getattr(kernel, "py_func", kernel))
-        patch.setattr(partitioner_columns, "byte_at", lambda data, position: int(data[position]))
+        patch.setattr(partitioner_columns, "_murmur2_partitions", plain)
         yield
 
 

@@ -1,153 +1,182 @@
-"""Compiled kernels on machines as they are: cold and warm caches, no place to write, no numba."""
+"""Compiled kernels and the Python they are made from: the same sources, the same results, checked bounds."""
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import penstock
+from penstock.records.kernels import compiled
 from penstock.records.kernels import decode_kernels as kernels
-from penstock.records.kernels import jit
 
+ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(penstock.__file__).parent
 DECODE = """
 from penstock.records.batch import encode_batch
 from penstock.records.decode import decode_columns
 print(decode_columns([encode_batch([(b"k", b"v", (), 1)] * 3)], columns=["value"]).value.to_list())
+from penstock.records.kernels.compiled import COMPILED
+print(COMPILED)
 """
 ANSWER = "[b'v', b'v', b'v']\n"
-NOTICE = "compiling the record kernels"
 LOUD = "import logging; logging.basicConfig(level=logging.INFO)\n"
 
-needs_numba = pytest.mark.skipif(not jit.COMPILED, reason="numba is not installed, or switched off")
-
-
-def start(code: str = DECODE, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+needs_compiled = pytest.mark.skipif(
+    not compiled.COMPILED, reason="the package was installed without a C compiler"
+)
+needs_compiler = pytest.mark.skipif(
+    shutil.which("cc") is None or not Path(sysconfig.get_path("include"), "Python.h").exists(),
+    reason="there is no C compiler, or no headers of Python",
+)
 
 
 def run(code: str = DECODE, **environment: str) -> tuple[str, str]:
-    process = start(code, **environment)
-    out, err = process.communicate(timeout=100)
-    assert process.returncode == 0, err
-    return out, err
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
 
 
-def test_without_jit_the_same_functions_run() -> None:
-    out, err = run(PENSTOCK_PURE_PYTHON="1")
-    assert (out, err) == (ANSWER, "")
+@needs_compiler
+def test_an_installation_from_these_sources_is_compiled() -> None:
+    assert compiled.COMPILED, "install the package again: make setup"
+    assert run() == (ANSWER + "True\n", "")
 
 
-def test_without_numba_the_same_functions_run() -> None:
-    out, err = run("import sys; sys.modules['numba'] = None\n" + DECODE)
-    assert (out, err) == (ANSWER, "")
+def test_the_c_sources_are_those_of_the_kernels() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "generate_kernels.py", "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_same_functions_run_as_plain_python() -> None:
+    assert run(PENSTOCK_PURE_PYTHON="1") == (ANSWER + "False\n", "")
+
+
+def test_without_the_library_the_same_functions_run_and_the_log_says_so() -> None:
+    out, err = run(LOUD + "import sys; sys.modules['penstock._kernels'] = None\n" + DECODE)
+    assert out == ANSWER + "False\n"
+    assert err.count("kernels run as plain Python") == 1
+
+
+def test_a_library_of_other_sources_is_not_used() -> None:
+    other = (
+        "import sys, types; sys.modules['penstock._kernels'] = types.SimpleNamespace(DIGEST='of another')\n"
+    )
+    out, err = run(LOUD + other + DECODE)
+    assert out == ANSWER + "False\n"
+    assert "install the package again" in err
 
 
 def test_without_pyarrow_columns_are_plain_numpy() -> None:
-    out, _ = run("import sys; sys.modules['pyarrow'] = None\n" + DECODE, PENSTOCK_PURE_PYTHON="1")
-    assert out == ANSWER
+    out, _ = run("import sys; sys.modules['pyarrow'] = None\n" + DECODE)
+    assert out.startswith(ANSWER)
 
 
-@needs_numba
-def test_a_cold_cache_says_so_once_and_several_processes_share_it(tmp_path: Path) -> None:
-    processes = [start(LOUD + DECODE, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(3)]
-    notices = 0
-    for process in processes:
-        out, err = process.communicate(timeout=100)
-        assert (process.returncode, out) == (0, ANSWER), err
-        assert err.count(NOTICE) <= 1  # a late one may find the others' work
-        notices += err.count(NOTICE)
-    assert notices
-    assert any(tmp_path.rglob("*.nbc"))
-    out, err = run(NUMBA_CACHE_DIR=str(tmp_path))
-    assert (out, err) == (ANSWER, "")
+@needs_compiled
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((), TypeError, "read_unsigned takes 3 arguments, not 0"),
+        ((np.zeros(8, np.int32), 0, 8), TypeError, "an array of 1 bytes an element is needed"),
+        ((np.zeros((2, 2, 2, 2), np.uint8), 0, 8), TypeError, "at most 3 dimensions"),
+        ((np.zeros(8, np.uint8)[::2], 0, 4), ValueError, "not C-contiguous"),
+        ((np.zeros(8, np.uint8), 0.5, 4), TypeError, "float"),
+        ((np.zeros(8, np.uint8), 1 << 63, 4), OverflowError, "too big"),
+        ((b"text", None, 4), TypeError, "NoneType"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_of_python(arguments: tuple, error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        kernels.read_unsigned(*arguments)
 
 
-@needs_numba
-def test_a_library_writes_nothing_to_stderr_unless_logging_is_configured(tmp_path: Path) -> None:
-    assert run(NUMBA_CACHE_DIR=str(tmp_path)) == (ANSWER, "")
+@needs_compiled
+def test_an_array_that_a_kernel_writes_to_has_to_be_writable() -> None:
+    state = np.zeros(kernels.WALK_SIZE, np.int64)
+    table = np.zeros((1, kernels.TABLE_COLUMNS), np.int64)
+    state.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        kernels.walk_batches(np.zeros(9, np.uint8), 0, 9, 0, 9, table, state)
 
 
-@needs_numba
-def test_a_package_that_cannot_be_written_caches_in_the_home_directory(tmp_path: Path) -> None:
-    package = tmp_path / "site" / "penstock"
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", "messages", "definitions"))
-    (package / "records" / "kernels" / "__pycache__").write_text(
-        "a file where the cache's directory would be"
+@needs_compiled
+def test_numbers_wrap_and_divide_as_those_of_the_plain_kernels() -> None:
+    """The words and days of the language: negative numbers round down, and shifts keep the sign."""
+    from penstock.cloudevents.columnar.kernels.header_write_kernels import civil
+    from penstock.cloudevents.columnar.kernels.timestamp_kernels import days_since_1970
+
+    plain = {each.__name__: each for each in compiled.KERNELS}
+    for days in (-719_162, -1, 0, 59, 11_016, 2_932_896):
+        assert civil(days) == plain["civil"](days)
+        assert days_since_1970(*civil(days)) == days
+
+
+def module_at(path: Path) -> object:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@needs_compiler
+def test_a_compiler_that_fails_leaves_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = module_at(ROOT / "native" / "hatch_build.py")
+    target = tmp_path / "_kernels.abi3.so"
+    target.write_bytes(b"of before")
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(build.CannotCompile, match="false failed"):
+        build.compile_kernels(target)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"of before"]
+
+
+CHECKED = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("penstock._kernels", sys.argv[1])
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+import pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]]))
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_no_kernel_reaches_beyond_its_arrays(tmp_path: Path) -> None:
+    """The tests of records and events, with kernels that check every index."""
+    build = module_at(ROOT / "native" / "hatch_build.py")
+    library = tmp_path / build.NAME
+    build.compile_kernels(library, "-DCHECK_BOUNDS")
+    tests = [ROOT / "tests" / room for room in ("records", "cloudevents", "v07/test_columns.py")]
+    own = Path(__file__).relative_to(ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", CHECKED, library, *tests, f"--ignore={own}", "-m", "not slow"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=550,
     )
-    environment = {
-        "PYTHONPATH": str(tmp_path / "site"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": str(tmp_path / "home"),
-        "XDG_CACHE_HOME": str(tmp_path / "home" / ".cache"),
-    }
-    out, err = run(LOUD + DECODE, **environment)
-    assert out == ANSWER
-    assert NOTICE in err
-    assert any((tmp_path / "home").rglob("*.nbc"))
-    assert run(**environment) == (ANSWER, "")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-@needs_numba
-def test_nowhere_to_write_compiles_for_the_process_alone(tmp_path: Path) -> None:
-    package = tmp_path / "site" / "penstock"
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", "messages", "definitions"))
-    (package / "records" / "kernels" / "__pycache__").write_text(
-        "a file where the cache's directory would be"
-    )
-    (tmp_path / "home").write_text("a file where the home directory would be")
-    environment = {
-        "PYTHONPATH": str(tmp_path / "site"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": str(tmp_path / "home"),
-        "XDG_CACHE_HOME": str(tmp_path / "home"),
-    }
-    out, err = run(LOUD + DECODE, **environment)
-    assert out == ANSWER
-    assert NOTICE in err
-
-
-@needs_numba
 def test_kernels_keep_their_documentation() -> None:
-    assert kernels.gather.__doc__ is not None
-    assert kernels.gather.__doc__.startswith("Copy entries")
-
-
-@needs_numba
-def test_machine_code_is_of_the_sources_it_was_made_from(tmp_path, monkeypatch) -> None:
-    """numba alone would go on with what was inlined from a module that has changed since."""
-    head = "from penstock.records.kernels.compiled import kernel\n"
-
-    def stamp(called: str) -> object:
-        for folder, name, text in (
-            ("low", "low_kernels", f"@kernel\ndef low(number):\n    return {called}\n"),
-            (
-                "high",
-                "high_kernels",
-                "from low_kernels import low\n@kernel\ndef high(n):\n    return low(n)\n",
-            ),
-        ):
-            (tmp_path / folder).mkdir(exist_ok=True)
-            (tmp_path / folder / f"{name}.py").write_text(head + text, encoding="utf-8")
-            monkeypatch.syspath_prepend(str(tmp_path / folder))
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        jit._digest.cache_clear()
-        importlib.invalidate_caches()
-        monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        return importlib.import_module("high_kernels").high._cache._cache_file._source_stamp
-
-    first = stamp("number + 1")
-    assert stamp("number + 1") == first
-    assert stamp("number - 1") != first
+    documented = [each for each in compiled.KERNELS if each.__module__.startswith("penstock.")]
+    assert documented
+    assert all(each.__doc__ for each in documented if not each.__name__.startswith("_"))

@@ -1,9 +1,8 @@
 """Which records of a batch have no key: compaction could not find the records they replace.
 
-Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numba
-is installed, the compiled decoder of `penstock.records` takes over for batches of more than a few records; it
-is fifty times as fast. It is loaded, and compiled if need be, on a thread of its own: that takes a second or
-more, and some 60 MB.
+Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numpy
+is installed and the package has compiled kernels, the decoder of `penstock.records` takes over for batches of
+more than a few records; it is fifty times as fast. It is loaded with numpy on a thread of its own.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class KeyCheck:
 
             if COMPILED:
                 find = compiled_finder()
-                for codec in Codec.NONE, Codec.GZIP:  # so that no request waits for the compiler
+                for codec in Codec.NONE, Codec.GZIP:  # so that no request waits for imports
                     batch = encode_batch([(b"k", b"v", (("h", b"v"),), 0)], codec=codec)
                     find(memoryview(bytearray(batch)), read_header(batch), UnpackBudget())
                 self._compiled = find

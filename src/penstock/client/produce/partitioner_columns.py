@@ -1,6 +1,6 @@
 """Partitions for whole columns of keys, compiled: the same as `partitioner`, a few nanoseconds each.
 
-Needs numpy, and numba for its speed.
+Needs numpy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CloudEvents a whole Arrow batch at a time. Needs numpy and pyarrow, and numba to be fast."""
+"""CloudEvents a whole Arrow batch at a time. Needs numpy and pyarrow, and the compiled kernels to be fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled twin of `penstock.records.format.key_scan`, for compactions that are worth loading numba."""
+"""Compiled twin of `penstock.records.format.key_scan`, for compactions that are worth loading numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose the function that finds the keys of a batch: the compiled one where numba is installed."""
+"""Choose the function that finds the keys of a batch: the compiled one where the package has it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Scanner = Callable[[bytes, int], list[Span]]
 
 
 def fast_scanner() -> Scanner:
-    """Return the scanner compiled by numba where that is installed, else `scan_keys`.
+    """Return the compiled scanner where the package has it and numpy is installed, else `scan_keys`.
 
-    Imports numba, and the first call of what it returns may compile for a second.
+    Imports numpy.
     """
     try:
         from penstock.records.kernels.compiled import COMPILED

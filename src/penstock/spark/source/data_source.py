@@ -4,7 +4,7 @@
 
 Spark finds it by itself, on the driver and on every executor that has this package, through the module
 `pyspark_penstock`, which imports this one when an object is to be made. Objects here are pickled by
-reference to their classes, and stay light to import: numpy and numba are not loaded for planning, and what a
+reference to their classes, and stay light to import: numpy is not loaded for planning, and what a
 query has no use for (transactions, landing) is imported where an option asks for it.
 """
 

@@ -118,8 +118,8 @@ _is_settled = False
 def settle() -> None:
     """Once per worker: keep the imported libraries out of the garbage collector's sight.
 
-    Spark collects garbage after every task of a reused worker. With numba and pyarrow loaded that costs
-    some 60 ms of CPU each time, as much as a small micro-batch; frozen objects cost nothing.
+    Spark collects garbage after every task of a reused worker. With pyarrow and numpy loaded that costs
+    tens of milliseconds of CPU each time, as much as a small micro-batch; frozen objects cost nothing.
     """
     global _is_settled
     if not _is_settled:
