@@ -6586,6 +6586,8 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
     return PyLong_FromLongLong(result);
 }
 
+#include "rows.h"
+
 static PyMethodDef METHODS[] = {
     {"client_produce_partitioner_columns___murmur2_partitions", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___murmur2_partitions, METH_FASTCALL, NULL},
     {"cloudevents_columnar_kernels_texts__class_of", (PyCFunction)(void (*)(void))py_cloudevents_columnar_kernels_texts__class_of, METH_FASTCALL, NULL},
@@ -6715,8 +6717,9 @@ static PyMethodDef METHODS[] = {
     {"v07_columns__scan", (PyCFunction)(void (*)(void))py_v07_columns__scan, METH_FASTCALL, NULL},
     {"v07_columns__gather", (PyCFunction)(void (*)(void))py_v07_columns__gather, METH_FASTCALL, NULL},
     {"v07_columns___complete_size", (PyCFunction)(void (*)(void))py_v07_columns___complete_size, METH_FASTCALL, NULL},
+    {"records_of", (PyCFunction)(void (*)(void))records_of, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "194d8d6ce8be2d07"
+#define DIGEST "303128f3e0001a48"
 #include "module.h"

@@ -30,6 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "penstock"
 C_FILE = ROOT / "native" / "kernels.c"
+HEADERS = ("kernels.h", "rows.h", "module.h")
 DIGEST_FILE = SOURCE / "records" / "kernels" / "source_digest.py"
 
 os.environ["PENSTOCK_PURE_PYTHON"] = "1"
@@ -556,15 +557,18 @@ def library_source() -> tuple[str, str]:
         "",
         *functions,
         *wrappers,
+        '#include "rows.h"',
+        "",
         "static PyMethodDef METHODS[] = {",
         *rows,
+        '    {"records_of", (PyCFunction)(void (*)(void))records_of, METH_FASTCALL, NULL},',
         "    {NULL, NULL, 0, NULL},",
         "};",
         "",
     ]
     text = "\n".join(lines)
-    header = (ROOT / "native" / "kernels.h").read_text(encoding="utf-8")
-    digest = hashlib.sha256((header + text).encode()).hexdigest()[:16]
+    headers = [(ROOT / "native" / name).read_text(encoding="utf-8") for name in HEADERS]
+    digest = hashlib.sha256("".join([*headers, text]).encode()).hexdigest()[:16]
     return f'{text}\n#define DIGEST "{digest}"\n#include "module.h"\n', digest
 
 

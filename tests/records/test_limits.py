@@ -122,6 +122,21 @@ def test_rows_become_objects_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
         assert peak_bytes(lambda: next(iter_rows(batch, "t", 0))) < 16 * MIB
 
 
+def test_a_piece_of_compressed_batches_says_where_it_ends() -> None:
+    """A position taken from a piece must not pass over batches that the next piece has."""
+    records = [(None, bytes(1000), (), 0)] * 300
+    data = b"".join(encode_batch(records, base_offset=300 * n, codec=Codec.GZIP) for n in range(12))
+    pieces = list(iter_columns([data], batch_bytes=500_000))
+    assert len(pieces) > 3
+    next_offset = 0
+    for piece in pieces:
+        assert piece.offsets is not None
+        assert piece.offsets[0] == next_offset
+        assert piece.next_offset == piece.offsets[-1] + 1
+        next_offset = piece.next_offset
+    assert next_offset == 12 * 300
+
+
 def test_rows_of_a_part_of_the_columns() -> None:
     records = [
         (b"k%d" % n if n % 3 else None, b"v" * (n % 7), [(f"h{i}", b"x") for i in range(n % 4)], n)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import subprocess
 import sys
+import tracemalloc
 
+import numpy as np
 import pytest
 
 from penstock.errors import CorruptRecordError
-from penstock.model import Record
+from penstock.model import Record, TimestampType
 from penstock.records import rows
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
@@ -18,13 +21,17 @@ from penstock.records.batch import decode_batch as decode_one
 from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import split_batches
+from penstock.records.kernels import compiled
 from penstock.records.legacy import encode_message_set
 from penstock.records.row_format import RowLike
 from penstock.records.rows import decode_rows, rows_of
 
 
-@pytest.fixture(params=["pure", "compiled"])
+@pytest.fixture(params=["pure", "columns", "compiled"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Rows one by one, out of columns by Python, and out of columns by compiled code."""
+    if request.param == "columns":
+        monkeypatch.setattr(compiled, "records_of", None)
     for name in ("COMPILED_FROM_BYTES", "LOAD_FROM_BYTES"):
         monkeypatch.setattr(rows, name, 1 << 40 if request.param == "pure" else 0)
     monkeypatch.setattr(rows, "has_kernels", lambda: True)
@@ -154,3 +161,65 @@ assert "numpy" in sys.modules
     subprocess.run(
         [sys.executable, "-c", program], check=True, env=os.environ | {"PENSTOCK_PURE_PYTHON": "1"}
     )
+
+
+@pytest.mark.skipif(compiled.records_of is None, reason="the package was installed without a C compiler")
+def test_compiled_rows_refuse_columns_that_do_not_fit_together() -> None:
+    def build(**changed: object) -> list[Record]:
+        given: dict[str, object] = {
+            "record_class": Record,
+            "topic": "t",
+            "partition": 0,
+            "kinds": tuple(TimestampType),
+            "first": 0,
+            "last": 2,
+            "offsets": np.arange(2),
+            "times": np.arange(2),
+            "types": np.zeros(2, np.int32),
+            "key": np.zeros(4, np.uint8),
+            "key_ends": np.array([0, 2, 4], np.int32),
+            "key_bits": b"",
+            "value": np.zeros(4, np.uint8),
+            "value_ends": np.array([0, 2, 4], np.int32),
+            "value_bits": b"",
+            "header_ends": np.zeros(3, np.int32),
+        }
+        nothing = (np.zeros(0, np.uint8), np.zeros(1, np.int32), b"")
+        assert compiled.records_of is not None
+        return compiled.records_of(*(given | changed).values(), *nothing, *nothing)
+
+    before = sys.getrefcount(None)
+    assert [record.key for record in build()] == [bytes(2)] * 2
+    for changed in (
+        {"last": 3},
+        {"first": -1},
+        {"offsets": np.arange(1)},
+        {"types": np.zeros(1, np.int32)},
+        {"key_ends": np.array([0, 2, 5], np.int32)},
+        {"key_ends": np.array([2, 0, 4], np.int32)},
+        {"value_ends": np.array([-1, 2, 4], np.int32)},
+        {"header_ends": np.array([0, 0, 1], np.int32)},
+    ):
+        with pytest.raises(ValueError, match="columns of different lengths"):
+            build(**changed)
+    with pytest.raises(IndexError):
+        build(types=np.full(2, 7, np.int32))
+    with pytest.raises(TypeError):
+        build(record_class=Record, offsets="none")
+    assert abs(sys.getrefcount(None) - before) < 20
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(compiled.records_of is None, reason="the package was installed without a C compiler")
+def test_compiled_rows_leave_nothing_behind() -> None:
+    columns = decode_columns([sample_log()])
+    rows_of(columns, "t", 0)
+    tracemalloc.start()
+    try:
+        rows_of(columns, "t", 0)
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(200):
+            rows_of(columns, "t", 0)
+        assert tracemalloc.get_traced_memory()[0] - before < 10_000
+    finally:
+        tracemalloc.stop()

@@ -359,7 +359,11 @@ class _Decoder:
             if filled >= self._group_bytes or line == lines - 1:
                 scan(line + 1)
                 first, filled, records = line + 1, 0, 0
+                walked = self._walk[kernels.NEXT_OFFSET]
+                if line < lines - 1:  # a piece may end here: it does not know of the batches behind
+                    self._walk[kernels.NEXT_OFFSET] = int(batch[kernels.LAST_OFFSET]) + 1
                 yield self._rows.size_bytes
+                self._walk[kernels.NEXT_OFFSET] = walked
 
     def _too_many(self, count: int) -> UnpackLimitError:
         return UnpackLimitError(

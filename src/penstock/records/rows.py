@@ -36,16 +36,19 @@ LOAD_FROM_BYTES = 64 * 1024
 
 _loads_kernels = True
 
-CHUNK_ROWS = 16_384
-"""Records that exist as objects at a time, some 7 MB without keys and values."""
+CHUNK_ROWS = 2_048
+"""Records that become objects at a time: few enough that the memory of the last ones is warm for the next."""
 
-PIECE_BYTES = 8 << 20
-"""Columns decoded at a time on the way to rows: what is fetched at once from one partition, mostly."""
+PIECE_BYTES = 1 << 20
+"""Columns decoded at a time on the way to rows: what a processor's cache keeps until they are objects."""
 
 OFFSET_MAX = (1 << 63) - 1
 """No record has this offset: the one after it could not be asked for."""
 
 _DECODE = "penstock.records.decode"
+
+_KINDS = (TimestampType.NONE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME)
+"""Types of timestamps by their numbers, less one."""
 
 
 def decode_rows(
@@ -280,25 +283,41 @@ def rows_of(
         or headers is None
     ):
         raise ValueError("rows need every column")
+    from penstock.records.kernels.compiled import records_of
+
     last = columns.row_count if last is None else last
+    if records_of is not None:
+        shared = (record_class, topic, partition, _KINDS, first, last, offsets, timestamps, types)
+        parts = (
+            *_parts(key),
+            *_parts(value),
+            headers.offsets,
+            *_parts(headers.names),
+            *_parts(headers.values),
+        )
+        return records_of(*shared, *parts)
     lists: Iterable[Sequence[Header]] = (
         _header_lists(headers, first, last) if len(headers.names) else repeat(())
     )
     kinds = types[first:last].tolist()
-    by_number = {int(kind): kind for kind in TimestampType}
-    kind_of_all = by_number[kinds[0]] if kinds and kinds.count(kinds[0]) == len(kinds) else None
+    kind_of_all = _KINDS[kinds[0] + 1] if kinds and kinds.count(kinds[0]) == len(kinds) else None
     fields = zip(
         repeat(topic),
         repeat(partition),
         offsets[first:last].tolist(),
         timestamps[first:last].tolist(),
-        repeat(kind_of_all) if kind_of_all is not None else map(by_number.__getitem__, kinds),
+        repeat(kind_of_all) if kind_of_all is not None else (_KINDS[kind + 1] for kind in kinds),
         _byte_strings(key, first, last),
         _byte_strings(value, first, last),
         lists,
         strict=False,
     )
     return list(map(tuple.__new__, repeat(record_class), fields))
+
+
+def _parts(column: BytesColumn) -> tuple[object, object, object]:
+    """Return the arrays of a column whose validity begins with its first bit."""
+    return column.data, column.offsets, b"" if column.validity is None else column.validity
 
 
 def _header_lists(headers: HeadersColumn, first: int, last: int) -> Iterable[Sequence[Header]]:

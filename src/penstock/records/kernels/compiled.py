@@ -56,6 +56,9 @@ _compiled = _library()
 COMPILED = _compiled is not None
 """Whether kernels are compiled."""
 
+records_of: Callable[..., list[Any]] | None = getattr(_compiled, "records_of", None)
+"""The compiled loop of `penstock.records.rows.rows_of`."""
+
 
 def library_name(function: Callable[..., Any]) -> str:
     """Return the name that a kernel has in the compiled module."""
