@@ -6717,9 +6717,10 @@ static PyMethodDef METHODS[] = {
     {"v07_columns__scan", (PyCFunction)(void (*)(void))py_v07_columns__scan, METH_FASTCALL, NULL},
     {"v07_columns__gather", (PyCFunction)(void (*)(void))py_v07_columns__gather, METH_FASTCALL, NULL},
     {"v07_columns___complete_size", (PyCFunction)(void (*)(void))py_v07_columns___complete_size, METH_FASTCALL, NULL},
-    {"records_of", (PyCFunction)(void (*)(void))records_of, METH_FASTCALL, NULL},
+    {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},
+    {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "303128f3e0001a48"
+#define DIGEST "31c2e8b6e827e9e2"
 #include "module.h"

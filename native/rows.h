@@ -1,132 +1,301 @@
-/* Rows out of columns: the one loop that makes Python objects, so it is written in C and not translated.
+/* The two loops that read and make Python objects, so that they are written in C and not translated: records of a
+ * batch to rows, and rows to records.
  *
- * `penstock.records.rows` has the same in Python. */
+ * `penstock.records.row_format` has the same in Python, and is the authority: both functions return None where
+ * anything is not as it is nearly always, and that module decides. */
 
-/* A column of byte strings; without bits of validity nothing in it is null. */
+enum { FIELDS = 8, BATCH_ROW_FIELDS = 4 };
+
+/* --- records to rows --- */
+
 typedef struct {
-    bytes_t data;
-    int32s_t ends;
-    bytes_t validity;
-} column_t;
+    const uint8_t *data;
+    int64_t at, end; /* where the next byte is, and where the record ends */
+    int failed;
+} reader_t;
 
-static int is_column_whole(const column_t *column, int64_t first, int64_t last) {
-    const int64_t bits = COUNT(column->validity) * 8;
-    if (COUNT(column->ends) <= last || (bits != 0 && bits < last)) return 0;
-    int64_t before = first < last ? column->ends.at[first] : 0;
-    if (before < 0) return 0;
-    for (int64_t row = first; row < last; row++) {
-        if (column->ends.at[row + 1] < before) return 0;
-        before = column->ends.at[row + 1];
+static inline int64_t read_number(reader_t *reader, int bits) {
+    uint64_t value = 0;
+    for (int shift = 0; shift < bits; shift += 7) {
+        if (reader->at >= reader->end) break;
+        const uint8_t byte = reader->data[reader->at++];
+        if (shift == 63 && byte > 1) break;
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            if (bits <= 35 && value > 0xFFFFFFFFu) break;
+            return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+        }
     }
-    return before <= COUNT(column->data);
+    reader->failed = 1;
+    return 0;
 }
 
-/* The bytes of a row, or None. */
-static PyObject *bytes_in(const column_t *column, int64_t row) {
-    if (COUNT(column->validity) != 0 && !((column->validity.at[row >> 3] >> (row & 7)) & 1)) {
+/* The bytes behind their size, None for a size of -1, NULL where they do not fit or there is no memory. */
+static PyObject *read_bytes(reader_t *reader) {
+    const int64_t size = read_number(reader, 35);
+    if (reader->failed || size < -1 || size > reader->end - reader->at) {
+        reader->failed = 1;
+        return NULL;
+    }
+    if (size < 0) {
         Py_INCREF(Py_None);
         return Py_None;
     }
-    const int64_t start = column->ends.at[row];
-    return PyBytes_FromStringAndSize((const char *)column->data.at + start, column->ends.at[row + 1] - start);
+    reader->at += size;
+    return PyBytes_FromStringAndSize((const char *)reader->data + reader->at - size, size);
 }
 
-/* The headers of a row: a list of pairs, or the empty tuple. */
-static PyObject *headers_in(
-    const int32s_t *ends, const column_t *names, const column_t *values, int64_t row, PyObject *nothing
-) {
-    const int64_t first = ends->at[row], last = ends->at[row + 1];
-    if (first == last) {
+/* The headers of a record: a list of pairs, or `nothing`. */
+static PyObject *read_pairs(reader_t *reader, PyObject *nothing) {
+    const int64_t count = read_number(reader, 35);
+    if (reader->failed || count < 0 || count > (reader->end - reader->at) / 2) {
+        reader->failed = 1;
+        return NULL;
+    }
+    if (count == 0) {
         Py_INCREF(nothing);
         return nothing;
     }
-    PyObject *list = PyList_New(last - first);
-    for (int64_t header = first; list != NULL && header < last; header++) {
-        const int64_t start = names->ends.at[header];
-        PyObject *name =
-            PyUnicode_DecodeUTF8((const char *)names->data.at + start, names->ends.at[header + 1] - start, NULL);
-        PyObject *value = bytes_in(values, header);
-        PyObject *pair = name == NULL || value == NULL ? NULL : PyTuple_Pack(2, name, value);
+    PyObject *pairs = PyList_New(count);
+    for (int64_t index = 0; pairs != NULL && index < count; index++) {
+        const int64_t size = read_number(reader, 35);
+        PyObject *name = NULL, *value = NULL, *pair = NULL;
+        if (reader->failed || size < 0 || size > reader->end - reader->at) reader->failed = 1;
+        else {
+            name = PyUnicode_DecodeUTF8((const char *)reader->data + reader->at, size, "replace");
+            reader->at += size;
+            value = read_bytes(reader);
+        }
+        if (name != NULL && value != NULL) pair = PyTuple_Pack(2, name, value);
         Py_XDECREF(name);
         Py_XDECREF(value);
-        if (pair == NULL || PyList_SetItem(list, header - first, pair) != 0) {
-            Py_DECREF(list);
+        if (pair == NULL || PyList_SetItem(pairs, index, pair) != 0) {
+            Py_DECREF(pairs);
             return NULL;
         }
     }
-    return list;
+    return pairs;
 }
 
-enum { ROW_CLASS, TOPIC, PARTITION, KINDS, FIRST, LAST, OFFSETS, TIMES, TYPES, COLUMNS, ROW_ARGUMENTS = COLUMNS + 13 };
-enum { FIELDS = 8 };
+enum { DATA, POSITION, RECORDS, BASE_OFFSET, BASE_TIME, APPENDED_AT, TOPIC, PARTITION, ROW_CLASS, TIME_TYPE, READS };
 
-/* Take three arguments as a column. */
-static column_t take_column(call_t *call, int index) {
-    const bytes_t data = take_bytes_t(call, index, 0);
-    const int32s_t ends = take_int32s_t(call, index + 1, 0);
-    return (column_t){data, ends, take_bytes_t(call, index + 2, 0)};
+/* One row; NULL with an error of Python, or with `failed` in the reader. */
+static PyObject *read_row(
+    reader_t *reader, PyObject *const *given, int64_t base_offset, int64_t base_time, PyObject *nothing, newfunc new_row
+) {
+    const int64_t whole = reader->end;
+    const int64_t length = read_number(reader, 35);
+    if (reader->failed || length < 1 || length > whole - reader->at) {
+        reader->failed = 1;
+        return NULL;
+    }
+    reader->end = reader->at + length;
+    reader->at++; /* attributes: none are defined */
+    const int64_t time_delta = read_number(reader, 70), offset_delta = read_number(reader, 35);
+    int64_t time, offset;
+    if (__builtin_add_overflow(base_time, time_delta, &time)
+        || __builtin_add_overflow(base_offset, offset_delta, &offset))
+        reader->failed = 1;
+    PyObject *fields[FIELDS] = {given[TOPIC], given[PARTITION]};
+    Py_INCREF(fields[0]);
+    Py_INCREF(fields[1]);
+    if (!reader->failed) {
+        fields[2] = PyLong_FromLongLong(offset);
+        if (given[APPENDED_AT] == Py_None) fields[3] = PyLong_FromLongLong(time);
+        else Py_INCREF(fields[3] = given[APPENDED_AT]);
+        Py_INCREF(fields[4] = given[TIME_TYPE]);
+        fields[5] = read_bytes(reader);
+        if (fields[5] != NULL) fields[6] = read_bytes(reader);
+        if (fields[6] != NULL) fields[7] = read_pairs(reader, nothing);
+        if (reader->at != reader->end) reader->failed = 1;
+    }
+    reader->end = whole;
+    PyObject *plain = PyTuple_New(FIELDS);
+    int is_whole = plain != NULL && !reader->failed;
+    for (int field = 0; field < FIELDS; field++) {
+        if (fields[field] == NULL) is_whole = 0;
+        else if (plain == NULL) Py_DECREF(fields[field]);
+        else PyTuple_SetItem(plain, field, fields[field]);
+    }
+    PyObject *arguments = is_whole ? PyTuple_Pack(1, plain) : NULL;
+    PyObject *row = arguments == NULL ? NULL : new_row((PyTypeObject *)given[ROW_CLASS], arguments, NULL);
+    Py_XDECREF(arguments);
+    Py_XDECREF(plain);
+    return row;
 }
 
-/* records_of(class, topic, partition, kinds, first, last, offsets, times, types, key ×3, value ×3, header ends,
- * header names ×3, header values ×3): the list of rows `first` to before `last`. A type is the index of its kind,
- * less one. */
-static PyObject *records_of(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+/* read_rows(data, position, count, base_offset, base_timestamp, appended_at, topic, partition, class, type): a pair of
+ * the rows and the position behind them, or None. */
+static PyObject *read_rows(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call;
-    begin_call(&call, "records_of", given, count, ROW_ARGUMENTS);
-    const int64_t first = take_int64_t(&call, FIRST), last = take_int64_t(&call, LAST);
-    const ints_t offsets = take_ints_t(&call, OFFSETS, 0), times = take_ints_t(&call, TIMES, 0);
-    const int32s_t types = take_int32s_t(&call, TYPES, 0);
-    const column_t key = take_column(&call, COLUMNS), value = take_column(&call, COLUMNS + 3);
-    const int32s_t header_ends = take_int32s_t(&call, COLUMNS + 6, 0);
-    const column_t names = take_column(&call, COLUMNS + 7), contents = take_column(&call, COLUMNS + 10);
-    newfunc new_tuple = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
-    PyObject *rows = NULL, *nothing = NULL;
-    if (call.failed) goto end;
-    const int64_t headers = COUNT(header_ends) > last && last >= 0 ? header_ends.at[last] : -1;
-    if (first < 0 || last < first || COUNT(offsets) < last || COUNT(times) < last || COUNT(types) < last
-        || !is_column_whole(&key, first, last) || !is_column_whole(&value, first, last) || headers < 0
-        || COUNT(names.ends) <= headers || COUNT(contents.ends) <= headers || header_ends.at[first] < 0
-        || !is_column_whole(&names, header_ends.at[first], headers)
-        || !is_column_whole(&contents, header_ends.at[first], headers)) {
-        PyErr_SetString(PyExc_ValueError, "columns of different lengths, or offsets that do not ascend");
-        goto end;
+    begin_call(&call, "read_rows", given, count, READS);
+    const bytes_t data = take_bytes_t(&call, DATA, 0);
+    const int64_t position = take_int64_t(&call, POSITION), wanted = take_int64_t(&call, RECORDS);
+    const int64_t base_offset = take_int64_t(&call, BASE_OFFSET), base_time = take_int64_t(&call, BASE_TIME);
+    if (!call.failed && (!PyType_Check(given[ROW_CLASS])
+        || !PyType_IsSubtype((PyTypeObject *)given[ROW_CLASS], &PyTuple_Type))) {
+        PyErr_SetString(PyExc_TypeError, "rows are tuples");
+        call.failed = 1;
     }
-    /* Every record is an object that the garbage collector watches: it would run for each 700 of them. */
-    const int was_collecting = PyGC_Disable();
-    nothing = PyTuple_New(0);
-    rows = nothing == NULL ? NULL : PyList_New(last - first);
-    for (int64_t row = first; rows != NULL && row < last; row++) {
-        PyObject *fields[FIELDS] = {
-            given[TOPIC],
-            given[PARTITION],
-            PyLong_FromLongLong(offsets.at[row]),
-            PyLong_FromLongLong(times.at[row]),
-            PySequence_GetItem(given[KINDS], types.at[row] + 1),
-            bytes_in(&key, row),
-            bytes_in(&value, row),
-            headers_in(&header_ends, &names, &contents, row, nothing),
-        };
-        Py_INCREF(fields[0]);
-        Py_INCREF(fields[1]);
-        PyObject *plain = PyTuple_New(FIELDS);
-        int failed = plain == NULL;
-        for (int field = 0; field < FIELDS; field++) {
-            if (fields[field] == NULL) failed = 1;
-            else if (plain == NULL) Py_DECREF(fields[field]);
-            else PyTuple_SetItem(plain, field, fields[field]);
+    PyObject *result = NULL, *nothing = NULL;
+    if (!call.failed && (position < 0 || wanted < 0 || wanted > COUNT(data) - position)) {
+        Py_INCREF(result = Py_None);
+    } else if (!call.failed) {
+        reader_t reader = {data.at, position, COUNT(data), 0};
+        newfunc new_row = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+        /* Every row is an object that the garbage collector watches: it would run for each 700 of them. */
+        const int was_collecting = PyGC_Disable();
+        nothing = PyTuple_New(0);
+        PyObject *rows = nothing == NULL ? NULL : PyList_New(wanted);
+        for (int64_t row = 0; rows != NULL && row < wanted; row++) {
+            PyObject *record = read_row(&reader, given, base_offset, base_time, nothing, new_row);
+            if (record == NULL || PyList_SetItem(rows, row, record) != 0) Py_CLEAR(rows);
         }
-        PyObject *arguments = failed ? NULL : PyTuple_Pack(1, plain);
-        PyObject *record = arguments == NULL ? NULL : new_tuple((PyTypeObject *)given[ROW_CLASS], arguments, NULL);
-        Py_XDECREF(arguments);
-        Py_XDECREF(plain);
-        if (record == NULL || PyList_SetItem(rows, row - first, record) != 0) {
-            Py_DECREF(rows);
-            rows = NULL;
+        if (was_collecting) PyGC_Enable();
+        Py_XDECREF(nothing);
+        if (rows != NULL) result = Py_BuildValue("NL", rows, (long long)reader.at);
+        else if (reader.failed) {
+            PyErr_Clear();
+            Py_INCREF(result = Py_None);
         }
     }
-    Py_XDECREF(nothing);
-    if (was_collecting) PyGC_Enable();
-end:
-    if (rows == NULL) call.failed = 1;
-    return end_call(&call) ? NULL : rows;
+    if (result == NULL) call.failed = 1;
+    return end_call(&call) ? NULL : result;
+}
+
+/* --- rows to records --- */
+
+static inline int number_size(int64_t number) {
+    uint64_t value = ((uint64_t)number << 1) ^ (uint64_t)(number >> 63);
+    int size = 1;
+    while (value >= 0x80) {
+        value >>= 7;
+        size++;
+    }
+    return size;
+}
+
+static inline uint8_t *put_number(uint8_t *to, int64_t number) {
+    uint64_t value = ((uint64_t)number << 1) ^ (uint64_t)(number >> 63);
+    while (value >= 0x80) {
+        *to++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *to++ = (uint8_t)value;
+    return to;
+}
+
+/* A text that is there, or the null of the format, with size -1. */
+typedef struct { const char *at; int64_t size; } text_t;
+
+static inline int bytes_text(PyObject *object, text_t *text) {
+    *text = (text_t){NULL, -1};
+    if (object == Py_None) return 0;
+    if (object == NULL || !PyBytes_CheckExact(object)) return -1;
+    *text = (text_t){PyBytes_AsString(object), PyBytes_Size(object)};
+    return text->size > INT32_MAX ? -1 : 0;
+}
+
+/* Name and value of a header, which is a pair of text and bytes. */
+static int header_texts(PyObject *headers, Py_ssize_t index, text_t *name, text_t *value) {
+    PyObject *pair = PyList_CheckExact(headers) ? PyList_GetItem(headers, index) : PyTuple_GetItem(headers, index);
+    if (pair == NULL || !PyTuple_Check(pair) || PyTuple_Size(pair) != 2) return -1;
+    PyObject *text = PyTuple_GetItem(pair, 0);
+    if (!PyUnicode_CheckExact(text)) return -1;
+    Py_ssize_t size = 0;
+    *name = (text_t){PyUnicode_AsUTF8AndSize(text, &size), 0};
+    name->size = size;
+    return name->at == NULL || size > INT32_MAX ? -1 : bytes_text(PyTuple_GetItem(pair, 1), value);
+}
+
+/* What a row is made of. `size` is that of its record, behind the number that says so. */
+typedef struct {
+    text_t key, value;
+    PyObject *headers;
+    Py_ssize_t header_count;
+    int64_t time_delta, offset_delta, size;
+} row_t;
+
+/* Look at a row; -1 where Python is to decide. */
+static int take_row(PyObject *object, int64_t base_time, int64_t offset_delta, row_t *row) {
+    if (object == NULL || !PyTuple_Check(object) || PyTuple_Size(object) != BATCH_ROW_FIELDS) return -1;
+    if (bytes_text(PyTuple_GetItem(object, 0), &row->key) || bytes_text(PyTuple_GetItem(object, 1), &row->value))
+        return -1;
+    row->headers = PyTuple_GetItem(object, 2);
+    if (PyTuple_CheckExact(row->headers)) row->header_count = PyTuple_Size(row->headers);
+    else if (PyList_CheckExact(row->headers)) row->header_count = PyList_Size(row->headers);
+    else return -1;
+    PyObject *time = PyTuple_GetItem(object, 3);
+    if (!PyLong_CheckExact(time)) return -1;
+    const int64_t milliseconds = PyLong_AsLongLong(time);
+    if (milliseconds == -1 && PyErr_Occurred()) return -1;
+    if (__builtin_sub_overflow(milliseconds, base_time, &row->time_delta)) return -1;
+    row->offset_delta = offset_delta;
+    row->size = 1 + number_size(row->time_delta) + number_size(offset_delta) + number_size(row->key.size)
+        + max_of(row->key.size, 0) + number_size(row->value.size) + max_of(row->value.size, 0)
+        + number_size(row->header_count);
+    for (Py_ssize_t index = 0; index < row->header_count; index++) {
+        text_t name, value;
+        if (header_texts(row->headers, index, &name, &value)) return -1;
+        row->size += number_size(name.size) + name.size + number_size(value.size) + max_of(value.size, 0);
+    }
+    return row->size > INT32_MAX ? -1 : 0;
+}
+
+static inline uint8_t *put_text(uint8_t *to, text_t text) {
+    to = put_number(to, text.size);
+    if (text.size > 0) {
+        memcpy(to, text.at, (size_t)text.size);
+        to += text.size;
+    }
+    return to;
+}
+
+static uint8_t *put_row(uint8_t *to, const row_t *row) {
+    to = put_number(to, row->size);
+    *to++ = 0;
+    to = put_number(put_number(to, row->time_delta), row->offset_delta);
+    to = put_text(put_text(to, row->key), row->value);
+    to = put_number(to, row->header_count);
+    for (Py_ssize_t index = 0; index < row->header_count; index++) {
+        text_t name, value;
+        header_texts(row->headers, index, &name, &value);
+        to = put_text(put_text(to, name), value);
+    }
+    return to;
+}
+
+enum { ROWS, TIME_OF_BATCH, DELTAS, WRITES };
+
+/* write_rows(rows, base_timestamp, offset_deltas): the records back to back as bytes, or None. */
+static PyObject *write_rows(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call;
+    begin_call(&call, "write_rows", given, count, WRITES);
+    if (end_call(&call)) return NULL;
+    PyObject *result = NULL;
+    const int64_t base_time = PyLong_CheckExact(given[TIME_OF_BATCH]) ? PyLong_AsLongLong(given[TIME_OF_BATCH]) : -1;
+    const int is_number = PyLong_CheckExact(given[TIME_OF_BATCH]) && !PyErr_Occurred();
+    if (is_number && PyList_CheckExact(given[ROWS]) && given[DELTAS] == Py_None) {
+        const Py_ssize_t rows = PyList_Size(given[ROWS]);
+        int64_t size = 0;
+        row_t row;
+        Py_ssize_t index = 0;
+        for (; index < rows; index++) {
+            if (take_row(PyList_GetItem(given[ROWS], index), base_time, index, &row)) break;
+            size += number_size(row.size) + row.size;
+        }
+        if (index == rows && (result = PyBytes_FromStringAndSize(NULL, size)) != NULL) {
+            uint8_t *to = (uint8_t *)PyBytes_AsString(result);
+            for (index = 0; index < rows; index++) {
+                take_row(PyList_GetItem(given[ROWS], index), base_time, index, &row);
+                to = put_row(to, &row);
+            }
+        }
+    }
+    if (result == NULL) {
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) return NULL;
+        PyErr_Clear();
+        Py_INCREF(result = Py_None);
+    }
+    return result;
 }

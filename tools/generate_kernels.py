@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "penstock"
 C_FILE = ROOT / "native" / "kernels.c"
 HEADERS = ("kernels.h", "rows.h", "module.h")
-DIGEST_FILE = SOURCE / "records" / "kernels" / "source_digest.py"
+DIGEST_FILE = SOURCE / "records" / "source_digest.py"
 
 os.environ["PENSTOCK_PURE_PYTHON"] = "1"
 sys.path.insert(0, str(ROOT / "src"))
@@ -561,7 +561,8 @@ def library_source() -> tuple[str, str]:
         "",
         "static PyMethodDef METHODS[] = {",
         *rows,
-        '    {"records_of", (PyCFunction)(void (*)(void))records_of, METH_FASTCALL, NULL},',
+        '    {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},',
+        '    {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},',
         "    {NULL, NULL, 0, NULL},",
         "};",
         "",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from column_rows import rows_of
 from penstock import Broker, Producer
 from penstock.cli import consume, main
 from penstock.cli.envelopes import json_printer, parse_envelope
@@ -19,7 +20,6 @@ from penstock.cli.json_lines import json_lines, rows_before
 from penstock.model import Record, TimestampType, TopicPartition
 from penstock.records.batch import encode_batch
 from penstock.records.decode import decode_columns
-from penstock.records.rows import rows_of
 
 TEXTS = st.text(max_size=12).map(lambda text: text.encode("utf-8", "surrogatepass"))
 VALUES = st.none() | st.binary(max_size=12) | TEXTS

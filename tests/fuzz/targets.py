@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from column_rows import rows_of
 from penstock.broker.security.distinguished_names import subject_of
 from penstock.cloudevents import Event, InvalidEventError, from_record, to_record
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
@@ -34,7 +35,7 @@ from penstock.records.compression.codecs import Codec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import read_header, split_batches
-from penstock.records.rows import decode_rows, rows_of
+from penstock.records.rows import decode_rows
 from penstock.v07 import message_set, wire
 
 if TYPE_CHECKING:

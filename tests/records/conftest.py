@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from types import ModuleType
 
 import pytest
 
-from penstock.records import decode, encode, growing
+from penstock.records import decode, encode, growing, native
 from penstock.records.kernels import compiled, encode_kernels
 from penstock.records.kernels import decode_kernels as kernels
 
@@ -25,19 +24,12 @@ def _load(original: ModuleType, name: str) -> ModuleType:
 
 
 def _load_plain() -> tuple[ModuleType, ModuleType]:
-    before = os.environ.get("PENSTOCK_PURE_PYTHON")
-    os.environ["PENSTOCK_PURE_PYTHON"] = "1"
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "LIBRARY", None)
         plain = _load(compiled, "plain_compiled")
         assert not plain.COMPILED
-        sys.modules["penstock.records.kernels.compiled"] = plain
+        patch.setitem(sys.modules, "penstock.records.kernels.compiled", plain)
         return _load(kernels, "plain_kernels"), _load(encode_kernels, "plain_encode_kernels")
-    finally:
-        sys.modules["penstock.records.kernels.compiled"] = compiled
-        if before is None:
-            del os.environ["PENSTOCK_PURE_PYTHON"]
-        else:
-            os.environ["PENSTOCK_PURE_PYTHON"] = before
 
 
 PLAIN_KERNELS, PLAIN_ENCODE_KERNELS = _load_plain()

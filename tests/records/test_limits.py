@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from column_rows import rows_of
 from penstock.errors import CorruptRecordError, UnpackLimitError
-from penstock.records import rows
+from penstock.records import row_format, rows
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import CHUNK_RECORDS, NESTING_MAX, UnpackBudget
@@ -17,7 +18,7 @@ from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, flattened, read_message
-from penstock.records.rows import decode_rows, iter_rows, rows_of
+from penstock.records.rows import decode_rows, iter_rows
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 MIB = 1 << 20
@@ -105,21 +106,20 @@ def test_more_records_than_the_limit_are_refused_before_one_is_read() -> None:
     assert decode_columns([plain], limit_records=1).row_count == 2000
 
 
-def test_rows_become_objects_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_rows_become_objects_some_at_a_time(is_compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 100_000
     batch = tiny_records(count, base_offset=5) + tiny_records(10, base_offset=5 + count)
-    for is_there in (False, True):
-        monkeypatch.setattr(rows, "has_kernels", lambda answer=is_there: answer)
-        monkeypatch.setattr(rows, "COMPILED_FROM_BYTES", 0)
-        monkeypatch.setattr(rows, "LOAD_FROM_BYTES", 0)
-        pieces = list(iter_rows(batch, "t", 0))
-        assert max(len(piece) for piece, _ in pieces) <= 2 * rows.CHUNK_ROWS
-        assert [record.offset for piece, _ in pieces for record in piece] == list(range(5, 5 + count + 10))
-        assert all(offset == piece[-1].offset + 1 for piece, offset in pieces if piece)
-        assert pieces[-1][1] == 5 + count + 10
-        assert decode_rows(batch, "t", 0) == ([each for piece, _ in pieces for each in piece], 5 + count + 10)
-        # One piece is looked at, the others do not exist yet.
-        assert peak_bytes(lambda: next(iter_rows(batch, "t", 0))) < 16 * MIB
+    if not is_compiled:
+        monkeypatch.setattr(row_format, "_read_rows", None)
+    pieces = list(iter_rows(batch, "t", 0))
+    assert max(len(piece) for piece, _ in pieces) <= 2 * rows.CHUNK_ROWS
+    assert [record.offset for piece, _ in pieces for record in piece] == list(range(5, 5 + count + 10))
+    assert all(offset == piece[-1].offset + 1 for piece, offset in pieces if piece)
+    assert pieces[-1][1] == 5 + count + 10
+    assert decode_rows(batch, "t", 0) == ([each for piece, _ in pieces for each in piece], 5 + count + 10)
+    # One piece is looked at, the others do not exist yet.
+    assert peak_bytes(lambda: next(iter_rows(batch, "t", 0))) < 16 * MIB
 
 
 def test_a_piece_of_compressed_batches_says_where_it_ends() -> None:
@@ -137,17 +137,17 @@ def test_a_piece_of_compressed_batches_says_where_it_ends() -> None:
     assert next_offset == 12 * 300
 
 
-def test_rows_of_a_part_of_the_columns() -> None:
+def test_rows_of_a_part_of_a_batch() -> None:
     records = [
         (b"k%d" % n if n % 3 else None, b"v" * (n % 7), [(f"h{i}", b"x") for i in range(n % 4)], n)
         for n in range(100)
     ]
     batch = encode_batch(records)
-    columns = decode_columns([batch])
-    whole = rows_of(columns, "t", 0)
-    assert [*rows_of(columns, "t", 0, 0, 33), *rows_of(columns, "t", 0, 33, 100)] == whole
-    assert rows_of(columns, "t", 0, 100, 100) == []
-    assert whole == decode_batch(batch, 0, len(batch), "t", 0)
+    whole = decode_batch(batch, 0, len(batch), "t", 0)
+    assert rows_of(decode_columns([batch]), "t", 0) == whole
+    for start, end in ((0, 33), (33, 100), (40, 41)):
+        found, next_offset = decode_rows(batch, "t", 0, start_offset=start, end_offset=end)
+        assert (found, next_offset) == (whole[start:end], end)
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
-import subprocess
-import sys
 import tracemalloc
+from collections.abc import Callable
 
-import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.errors import CorruptRecordError
-from penstock.model import Record, TimestampType
-from penstock.records import rows
+from penstock.errors import CorruptRecordError, EncodeError
+from penstock.model import Record
+from penstock.records import native, row_format
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
 from penstock.records.batch import decode_batch as decode_one
 from penstock.records.compression.codecs import Codec
-from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import split_batches
-from penstock.records.kernels import compiled
 from penstock.records.legacy import encode_message_set
 from penstock.records.row_format import RowLike
-from penstock.records.rows import decode_rows, rows_of
+from penstock.records.rows import decode_rows, iter_rows
 
 
-@pytest.fixture(params=["pure", "columns", "compiled"])
+@pytest.fixture(params=["plain", "compiled"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Rows one by one, out of columns by Python, and out of columns by compiled code."""
-    if request.param == "columns":
-        monkeypatch.setattr(compiled, "records_of", None)
-    for name in ("COMPILED_FROM_BYTES", "LOAD_FROM_BYTES"):
-        monkeypatch.setattr(rows, name, 1 << 40 if request.param == "pure" else 0)
-    monkeypatch.setattr(rows, "has_kernels", lambda: True)
+    """Records read and written by Python alone, and by compiled code."""
+    if request.param == "plain":
+        monkeypatch.setattr(row_format, "_read_rows", None)
+        monkeypatch.setattr(row_format, "_write_rows", None)
+    elif native.LIBRARY is None:
+        pytest.skip("the package was installed without a C compiler, or runs as plain Python")
     return str(request.param)
 
 
@@ -140,86 +137,100 @@ def test_damage(way: str) -> None:
     assert decode_rows(damaged, "t", 0, verify=False)[0][0].offset == 0
 
 
-def test_rows_need_every_column() -> None:
-    with pytest.raises(ValueError, match="every column"):
-        rows_of(decode_columns([b""], columns=["key"]), "t", 0)
+BYTES = st.none() | st.binary(max_size=90) | st.binary(min_size=60, max_size=70)
+PAIRS = st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), BYTES), max_size=3)
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
+ROWS = st.lists(st.tuples(BYTES, BYTES, PAIRS | PAIRS.map(tuple), TIMES), min_size=1, max_size=70)
 
 
-def test_few_rows_of_a_large_batch_load_no_kernels() -> None:
-    program = """
-import sys
-from penstock.records.batch import encode_batch
-from penstock.records.rows import LOAD_FROM_BYTES, decode_rows, few_rows
-batch = encode_batch([(None, b"v" * 1_000, [], 0)] * 100)
-assert len(batch) > LOAD_FROM_BYTES
-with few_rows():
-    assert len(decode_rows(batch, "t", 0)[0]) == 100
-assert "numpy" not in sys.modules
-assert len(decode_rows(batch, "t", 0)[0]) == 100
-assert "numpy" in sys.modules
-"""
-    subprocess.run(
-        [sys.executable, "-c", program], check=True, env=os.environ | {"PENSTOCK_PURE_PYTHON": "1"}
-    )
+def without_library(function: Callable[[], object]) -> object:
+    """Return what a call gives, or the type and text of its error, with Python alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_format, "_read_rows", None)
+        patch.setattr(row_format, "_write_rows", None)
+        return outcome(function)
 
 
-@pytest.mark.skipif(compiled.records_of is None, reason="the package was installed without a C compiler")
-def test_compiled_rows_refuse_columns_that_do_not_fit_together() -> None:
-    def build(**changed: object) -> list[Record]:
-        given: dict[str, object] = {
-            "record_class": Record,
-            "topic": "t",
-            "partition": 0,
-            "kinds": tuple(TimestampType),
-            "first": 0,
-            "last": 2,
-            "offsets": np.arange(2),
-            "times": np.arange(2),
-            "types": np.zeros(2, np.int32),
-            "key": np.zeros(4, np.uint8),
-            "key_ends": np.array([0, 2, 4], np.int32),
-            "key_bits": b"",
-            "value": np.zeros(4, np.uint8),
-            "value_ends": np.array([0, 2, 4], np.int32),
-            "value_bits": b"",
-            "header_ends": np.zeros(3, np.int32),
-        }
-        nothing = (np.zeros(0, np.uint8), np.zeros(1, np.int32), b"")
-        assert compiled.records_of is not None
-        return compiled.records_of(*(given | changed).values(), *nothing, *nothing)
-
-    before = sys.getrefcount(None)
-    assert [record.key for record in build()] == [bytes(2)] * 2
-    for changed in (
-        {"last": 3},
-        {"first": -1},
-        {"offsets": np.arange(1)},
-        {"types": np.zeros(1, np.int32)},
-        {"key_ends": np.array([0, 2, 5], np.int32)},
-        {"key_ends": np.array([2, 0, 4], np.int32)},
-        {"value_ends": np.array([-1, 2, 4], np.int32)},
-        {"header_ends": np.array([0, 0, 1], np.int32)},
-    ):
-        with pytest.raises(ValueError, match="columns of different lengths"):
-            build(**changed)
-    with pytest.raises(IndexError):
-        build(types=np.full(2, 7, np.int32))
-    with pytest.raises(TypeError):
-        build(record_class=Record, offsets="none")
-    assert abs(sys.getrefcount(None) - before) < 20
-    assert gc.isenabled()
+def outcome(function: Callable[[], object]) -> object:
+    try:
+        return function()
+    except (CorruptRecordError, EncodeError, IndexError) as error:
+        return type(error), str(error)
 
 
-@pytest.mark.skipif(compiled.records_of is None, reason="the package was installed without a C compiler")
+@given(ROWS)
+def test_compiled_code_writes_what_python_writes(given_rows: list[RowLike]) -> None:
+    assert outcome(lambda: encode_batch(given_rows)) == without_library(lambda: encode_batch(given_rows))
+
+
+@given(ROWS, st.data())
+def test_compiled_code_reads_what_python_reads_of_any_bytes(
+    given_rows: list[RowLike], data: st.DataObject
+) -> None:
+    """Of whole records and of damaged ones: the same rows, or the same error."""
+    written = bytearray(row_format.encode_records(given_rows, 0, None))
+    count = len(given_rows) + data.draw(st.integers(-1, 1))
+    for _ in range(data.draw(st.integers(0, 3))):
+        written[data.draw(st.integers(0, len(written) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(written[: data.draw(st.integers(0, len(written)))] if data.draw(st.booleans()) else written)
+    appended_at = data.draw(st.none() | st.just(77))
+
+    def read() -> object:
+        return row_format.decode_some(cut, 0, count, 1 << 40, 1_700_000_000_000, appended_at, "t", 3)
+
+    assert outcome(read) == without_library(read)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (b"k", "text", (), 0),
+        (b"k", 5, (), 0),
+        (b"k", b"v", [("h",)], 0),
+        (b"k", b"v", [(b"h", b"v")], 0),
+        (b"k", b"v", [("\ud800", b"v")], 0),
+        (b"k", b"v", (), "now"),
+        (b"k", b"v", (), 1.5),
+        (b"k", b"v", 7, 0),
+        (b"k", b"v"),
+    ],
+)
+def test_a_row_that_cannot_be_written_is_the_same_error(row: tuple) -> None:  # type: ignore[type-arg]
+    found = outcome(lambda: encode_batch([row, row]))  # type: ignore[list-item]
+    assert found == without_library(lambda: encode_batch([row, row]))  # type: ignore[list-item]
+
+
+class Text(bytes):
+    """A subclass, which only Python looks at."""
+
+
+def test_what_only_python_decides_is_written_as_well() -> None:
+    rare: list[RowLike] = [(Text(b"k"), bytearray(b"v"), iter([("h", b"x")]), True)]  # type: ignore[list-item]
+    batch = encode_batch(rare)
+    assert decode_rows(batch, "t", 0)[0][0][5:] == (b"k", b"v", [("h", b"x")])
+
+
+@pytest.mark.skipif(native.LIBRARY is None, reason="the package was installed without a C compiler")
 def test_compiled_rows_leave_nothing_behind() -> None:
-    columns = decode_columns([sample_log()])
-    rows_of(columns, "t", 0)
+    data = sample_log()
+    broken = encode_batch([(b"k", b"v" * 40, [("h", b"v")], 0)] * 5)[:-9]
+
+    def work() -> None:
+        for some, _ in iter_rows(data, "t", 0):
+            encode_batch([record[5:8] + (record.timestamp,) for record in some])  # noqa: RUF005
+        for _ in range(3):
+            outcome(lambda: row_format.decode_some(broken[61:], 0, 5, 0, 0, None, "t", 0))
+
+    work()
     tracemalloc.start()
     try:
-        rows_of(columns, "t", 0)
+        work()
+        gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        for _ in range(200):
-            rows_of(columns, "t", 0)
-        assert tracemalloc.get_traced_memory()[0] - before < 10_000
+        for _ in range(100):
+            work()
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000
+        assert gc.isenabled()
     finally:
         tracemalloc.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
-from penstock.records.rows import few_rows, has_kernels
+from penstock.records.native import has_kernels
 
 if TYPE_CHECKING:
     from penstock.client import Consumer
@@ -33,9 +33,6 @@ LINES_BYTES = 1 << 20
 """About how many bytes of records become lines at a time."""
 
 POLL_MS = 200
-
-FEW_RECORDS = 1_000
-"""Up to so many are printed sooner without the kernels, which take half a second to load."""
 
 MUCH_RECORDS = 1_000
 """From so many records on in one poll, more are taken to come, and columns are worth what they load."""
@@ -213,10 +210,8 @@ def command(
         raise ConfigError("several topics need a group: say which with -G")
     (topic,) = topics
     partitions = partitions_of(bootstrap, topic, chosen, config)
-    is_few = count is not None and count <= FEW_RECORDS
     with (
         errors_only(quiet),
-        few_rows() if is_few else nullcontext(),
         Consumer(bootstrap_servers=bootstrap, config=config) as consumer,
     ):
         reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)

@@ -38,7 +38,7 @@ from penstock.records.format.batch_header import (
     refresh_crc,
     verify_crc,
 )
-from penstock.records.row_format import RowLike, decode_records, decode_some, encode_records
+from penstock.records.row_format import RowLike, decode_records, decode_some, encode_records, readable
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -183,10 +183,10 @@ def decode_batch(
         )
     budget = UnpackBudget(limit_bytes, limit_records)
     header = _checked_header(view, start, end, verify, budget)
-    data = bytes(records_bytes(view, start, end, header, budget))
+    records = records_bytes(view, start, end, header, budget)
     try:
         return decode_records(
-            data,
+            records,
             header.record_count,
             header.base_offset,
             header.base_timestamp,
@@ -229,7 +229,7 @@ def iter_records(
             yield some
         return
     header = _checked_header(view, start, end, verify, budget)
-    data = bytes(records_bytes(view, start, end, header, budget))
+    data = readable(records_bytes(view, start, end, header, budget))
     appended_at = header.max_timestamp if header.attributes & LOG_APPEND_BIT else None
     position, left = 0, header.record_count
     while left:
@@ -254,6 +254,36 @@ def iter_records(
             budget.pause()
     if position != len(data):
         raise CorruptRecordError(f"{len(data) - position} bytes behind the last record")
+
+
+def rows_of_batch(
+    view: memoryview,
+    start: int,
+    end: int,
+    header: BatchHeader,
+    topic: str,
+    partition: int,
+    verify: bool,
+    record_class: type[Record],
+) -> list[Record]:
+    """Return the records of an uncompressed batch of magic 2 whose header has been read.
+
+    Raises:
+        CorruptRecordError: wrong checksum (if `verify`) or wrong layout.
+    """
+    if header.size != end - start:
+        raise CorruptRecordError(f"a batch of {header.size} bytes, {end - start} are given")
+    if verify:
+        verify_crc(view, start, end)
+    data = records_bytes(view, start, end, header)
+    appended_at = header.max_timestamp if header.attributes & LOG_APPEND_BIT else None
+    first, base_ms = header.base_offset, header.base_timestamp
+    try:
+        return decode_records(
+            data, header.record_count, first, base_ms, appended_at, topic, partition, record_class
+        )
+    except IndexError:
+        raise CorruptRecordError(f"the records of batch {first} are cut short") from None
 
 
 def _checked_header(

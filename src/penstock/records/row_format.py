@@ -1,6 +1,7 @@
 """The records inside a batch of magic 2, from rows and to rows: the hot loops of the row API.
 
-Pure Python, written for speed: numbers are read and written in place where they are short, and a
+Compiled where the package is (`native/rows.h`). What that leaves undecided, and everything without it, is
+done here in Python, written for speed: numbers are read and written in place where they are short, and a
 record without headers is one join of ready pieces.
 """
 
@@ -10,20 +11,25 @@ from collections.abc import Iterable, Sequence
 
 from penstock.errors import CorruptRecordError
 from penstock.model import Header, Record, TimestampType
+from penstock.records import native
 from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsigned, read_varint, short_varints
 
 RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
 """What a record is made of: key, value, headers, timestamp in milliseconds."""
 
+_read_rows = getattr(native.LIBRARY, "read_rows", None)
+_write_rows = getattr(native.LIBRARY, "write_rows", None)
+"""Both return None where a record is not as nearly all are: the functions below decide then."""
+
 
 def encode_records(
     records: Sequence[RowLike], base_timestamp: int, offset_deltas: Sequence[int] | None
 ) -> bytes:
-    """Write the records back to back.
-
-    The hot loop of the row API: short numbers come from a table, and a record without headers is
-    one join of ready pieces.
-    """
+    """Write the records back to back."""
+    if _write_rows is not None:
+        written: bytes | None = _write_rows(records, base_timestamp, offset_deltas)
+        if written is not None:
+            return written
     short = short_varints()
     out: list[bytes] = []
     append = out.append
@@ -62,14 +68,20 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
     return b"".join(pieces)
 
 
+def readable(data: memoryview) -> memoryview | bytes:
+    """Return the bytes of records as `decode_some` reads them best: a copy, where that is plain Python."""
+    return data if _read_rows is not None else bytes(data)
+
+
 def decode_records(
-    data: bytes,
+    data: memoryview | bytes,
     count: int,
     base_offset: int,
     base_timestamp: int,
     appended_at: int | None,
     topic: str,
     partition: int,
+    record_class: type[Record] = Record,
 ) -> list[Record]:
     """Read the `count` records that `data` holds, the first of which has `base_offset`.
 
@@ -80,7 +92,7 @@ def decode_records(
         CorruptRecordError: a record, or what is behind the last one, does not follow the format.
     """
     records, position = decode_some(
-        data, 0, count, base_offset, base_timestamp, appended_at, topic, partition
+        data, 0, count, base_offset, base_timestamp, appended_at, topic, partition, record_class
     )
     if position != len(data):
         raise CorruptRecordError(f"{len(data) - position} bytes behind the last record")
@@ -88,7 +100,7 @@ def decode_records(
 
 
 def decode_some(
-    data: bytes,
+    data: memoryview | bytes,
     position: int,
     count: int,
     base_offset: int,
@@ -100,7 +112,6 @@ def decode_some(
 ) -> tuple[list[Record], int]:
     """Read `count` records from `position` on; return them, as `record_class`, and the position behind them.
 
-    The hot loop of the row API: numbers of one or two bytes, nearly all there are, are read in place.
     `base_offset` and `base_timestamp` are those of the batch; `appended_at`, where it is given, is the
     timestamp of all records.
 
@@ -109,6 +120,14 @@ def decode_some(
         CorruptRecordError: a record does not follow the format.
     """
     timestamp_type = TimestampType.CREATE_TIME if appended_at is None else TimestampType.LOG_APPEND_TIME
+    if _read_rows is not None:
+        place = (data, position, count, base_offset, base_timestamp, appended_at)
+        found: tuple[list[Record], int] | None = _read_rows(
+            *place, topic, partition, record_class, timestamp_type
+        )
+        if found is not None:
+            return found
+    data = bytes(data)
     size_of_data = len(data)
     new_record = tuple.__new__
     out: list[Record] = []

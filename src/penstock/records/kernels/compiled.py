@@ -11,16 +11,13 @@ not look again, unless it was compiled with ``CHECK_BOUNDS`` for the tests.
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.common.logs import logger_named
-from penstock.records.kernels.source_digest import DIGEST
+from penstock.records.native import LIBRARY
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -29,35 +26,12 @@ Int32s = NDArray[np.int32]
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 _Array = TypeVar("_Array", bound="NDArray[Any]")
 
-_log = logger_named("penstock.records")
-
 KERNELS: list[Callable[..., Any]] = []
 """Every kernel that was defined, uncompiled, in the order of the imports."""
 
 
-def _library() -> Any:
-    """Return the module of compiled kernels that belongs to these sources, or None."""
-    if os.environ.get("PENSTOCK_PURE_PYTHON", "0") not in ("", "0"):
-        return None
-    try:
-        library = importlib.import_module("penstock._kernels")
-    except ImportError:
-        _log.info("kernels run as plain Python: the package was installed without a C compiler")
-        return None
-    if library.DIGEST != DIGEST:
-        _log.warning(
-            "kernels run as plain Python: the compiled ones are of other sources; install the package again"
-        )
-        return None
-    return library
-
-
-_compiled = _library()
-COMPILED = _compiled is not None
+COMPILED = LIBRARY is not None
 """Whether kernels are compiled."""
-
-records_of: Callable[..., list[Any]] | None = getattr(_compiled, "records_of", None)
-"""The compiled loop of `penstock.records.rows.rows_of`."""
 
 
 def library_name(function: Callable[..., Any]) -> str:
@@ -69,7 +43,7 @@ def library_name(function: Callable[..., Any]) -> str:
 def kernel(function: _Function) -> _Function:
     """Return the compiled twin of `function`, which runs without the interpreter's lock; else `function`."""
     KERNELS.append(function)
-    twin: _Function = getattr(_compiled, library_name(function), function)
+    twin: _Function = getattr(LIBRARY, library_name(function), function)
     return twin
 
 

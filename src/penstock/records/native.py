@@ -1,0 +1,42 @@
+"""The compiled part of the package: the module `penstock._kernels`, where the build found a C compiler.
+
+It has the kernels of `penstock.records.kernels`, and the loops of `penstock.records.row_format`. Without it,
+or with ``PENSTOCK_PURE_PYTHON=1``, the same functions run as plain Python. Imports no numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from importlib.util import find_spec
+from typing import Any
+
+from penstock.common.logs import logger_named
+from penstock.records.source_digest import DIGEST
+
+_log = logger_named("penstock.records")
+
+
+def _library() -> Any:
+    """Return the compiled module if it belongs to these sources, else None."""
+    if os.environ.get("PENSTOCK_PURE_PYTHON", "0") not in ("", "0"):
+        return None
+    try:
+        library = importlib.import_module("penstock._kernels")
+    except ImportError:
+        _log.info("kernels run as plain Python: the package was installed without a C compiler")
+        return None
+    if library.DIGEST != DIGEST:
+        _log.warning(
+            "kernels run as plain Python: the compiled ones are of other sources; install the package again"
+        )
+        return None
+    return library
+
+
+LIBRARY = _library()
+
+
+def has_kernels() -> bool:
+    """Return whether columns can be had, and compiled: plain kernels are slower than rows."""
+    return LIBRARY is not None and find_spec("numpy") is not None
