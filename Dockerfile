@@ -2,8 +2,10 @@
 #
 # Clients outside reach it at localhost:9092. For another name add: -o advertised.listeners=PLAINTEXT://NAME:9092
 FROM python:3.13-slim AS wheel
+# The kernels are C: without a compiler the wheel would have them as plain Python.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 COPY . /source
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels /source
+RUN PENSTOCK_KERNELS=require pip wheel --no-cache-dir --no-deps --wheel-dir /wheels /source
 
 FROM python:3.13-slim
 COPY --from=wheel /wheels /wheels

@@ -86,6 +86,7 @@ def test_the_context_of_the_image_holds_what_the_wheel_needs() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     named = {"src", "pyproject.toml", "constraints.txt"}
     named |= set(re.findall(r'^readme = "(.+)"$', project, re.MULTILINE)) | {"LICENSE"}
+    named |= {path.partition("/")[0] for path in re.findall(r'^path = "(.+)"$', project, re.MULTILINE)}
     assert named == kept
     assert all((ROOT / name).exists() for name in kept)
 
