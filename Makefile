@@ -1,5 +1,5 @@
 # make demo    the main job, end to end: broker, replay, Spark, table, picture    (ARGS="--limit 14" for a small one)
-# make setup   virtual environment in .venv with everything the other targets need
+# make setup   virtual environment in .venv with everything the other targets need (2.3 GB; the demo alone 1.3 GB)
 # make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.14 there is
@@ -72,7 +72,20 @@ clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov spark-warehouse
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
+# What pip and the operating system say of these two stands above our words, or is left out where it says less.
+define PIP_FAILED
+{ echo "make: pip could not install what $(VENV) needs; its own words are above." >&2; \
+  echo "make: It needs the network (pypi.org, or the index that pip is set to) and some room on disk." >&2; \
+  echo "make: Behind a proxy set HTTPS_PROXY, with a mirror PIP_INDEX_URL; without a network, PIP_NO_INDEX=1 and" >&2; \
+  echo "make: PIP_FIND_LINKS=DIRECTORY with wheels that 'pip download' has fetched elsewhere. Then run make again:" >&2; \
+  echo "make: it goes on where it stopped." >&2; exit 1; }
+endef
+
 $(VENV)/.python:
+	@{ mkdir -p "$(VENV)" && touch "$(VENV)/.writable" && rm "$(VENV)/.writable"; } 2>/dev/null || { \
+	    echo "make: $$(id -un) may not write to $(abspath $(VENV)) (the clone belongs to $$(ls -ld . | awk '{print $$3}'))." >&2; \
+	    echo "make: Clone into a directory of your own, or have an administrator run: chown -R $$(id -un) '$(CURDIR)'" >&2; \
+	    exit 1; }
 	@command -v python3 >/dev/null || { echo "make: python3 is missing; on Debian: apt install python3 python3-venv" >&2; exit 1; }
 	@set -e; for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
 	    if command -v "$$candidate" >/dev/null \
@@ -86,17 +99,17 @@ $(VENV)/.python:
 	    echo "make: this Python cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 1; \
 	fi; \
 	"$$python" -m venv $(VENV)
-	@$(PIP) --upgrade 'pip>=25.1'
+	@$(PIP) --upgrade 'pip>=25.1' || $(PIP_FAILED)
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.python $(PINS)
-	@echo "make: installing Penstock and what its demo needs into $(VENV) (once; some 500 MB, mostly Spark)"
-	@$(PIP) --editable '.[demo]'
+	@echo "make: installing Penstock and what its demo needs into $(VENV) (once; 1.3 GB on disk, mostly Spark)"
+	@$(PIP) --editable '.[demo]' || $(PIP_FAILED)
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.demo
-	@echo "make: installing the tools for tests and checks into $(VENV) (once)"
-	@$(PIP) --group dev
+	@echo "make: installing the tools for tests and checks into $(VENV) (once; another 1 GB on disk)"
+	@$(PIP) --group dev || $(PIP_FAILED)
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.everything

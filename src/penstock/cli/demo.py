@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import click
@@ -71,12 +72,21 @@ def command(
         if (error.name or "").startswith("penstock"):
             raise
         raise MissingDependencyError(f"the demo needs {error.name}: pip install 'penstock[demo]'") from None
-    before_the_end(end_children)
+    before_the_end(end_interrupted)
     try:
         run_demo(Options(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running))
     except KeyboardInterrupt:
-        end_children()
+        end_interrupted()
         raise
+
+
+@cache  # once: the command's own end and the one by force may both come to it
+def end_interrupted() -> None:
+    """End what the demo started, and say that nothing is lost by that."""
+    end_children()
+    # Not through `sys.stdout`, which the bars have replaced, nor stderr, which may be Spark's at this moment.
+    with contextlib.suppress(OSError):
+        os.write(1, b"\ninterrupted: the same command again goes on where this run stopped\n")
 
 
 def end_children() -> None:

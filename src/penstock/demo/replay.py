@@ -99,6 +99,7 @@ class Topics:
             columns=["offset"],
             end="latest",
             isolation="read_committed",
+            progress=False,
         )
         return sum(batch.num_rows for batch in batches)
 
@@ -147,6 +148,7 @@ class Topics:
             bootstrap_servers=self.bootstrap_server,
             compression="lz4",
             config=PRODUCER_CONFIG,
+            progress=False,  # the screen of the demo shows it
         )
 
     def _foreign(self, plan: Plan) -> str:

@@ -60,6 +60,8 @@ def run_demo(options: Options, screen: Screen | None = None) -> None:
             _show(options, output, screen)
             return
         find_java()
+        if before is not None:
+            screen.say("an earlier run did not come to its end: going on where it stopped")
         _run(options, output, screen, is_new=before is None)
 
 
@@ -131,7 +133,7 @@ def _stream(
     end: datetime,
 ) -> None:
     """Run the pipeline on Spark over everything that was replayed."""
-    screen.say(f"starting Spark on {options.master}")
+    screen.say(f"starting Spark on {options.master}; its words go to {shown(output.spark_log)}")
     with stderr_in(output.spark_log):
         spark = session("penstock demo", options.master, config=SPARK_CONFIG)
     job = Job(output, topics.bootstrap_server, topics.names, flights, weather, end)

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 PLAIN_STEP = 0.25
 """Where there is no bar to move, a line appears each time another such part is done."""
 
+PREPARING = "compiling what encodes events"
+FIRST_BATCH = "Spark plans its first batch, which takes the longest"
+"""What stands beside a bar before there is a figure."""
+
 WORDS = {
     "flights.replayed": "departures replayed",
-    "flights.malformed": "malformed records among them",
+    "flights.malformed": "malformed records mixed in",
     "flights.decoded": "departures decoded",
     "weather.replayed": "observations replayed",
     "weather.malformed": "malformed observations",
@@ -58,11 +62,13 @@ class Screen:
         with Progress(
             TextColumn("replaying {task.description:<8}"),
             BarColumn(bar_width=40),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} records"),
+            TextColumn("{task.fields[said]}"),
             TimeElapsedColumn(),
             console=self._console,
         ) as progress:
-            yield _Bar(progress, progress.add_task(escape(printable(topic)), total=total))
+            # Without a total the bar moves to and fro: nothing is written before the loops are compiled.
+            name = escape(printable(topic))
+            yield _Bar(progress, progress.add_task(name, total=None, said=PREPARING), total)
 
     @contextmanager
     def stream(self, totals: Mapping[str, int]) -> Iterator[Callable[[str, BatchProgress], None]]:
@@ -76,24 +82,19 @@ class Screen:
         with Progress(
             TextColumn("{task.description:<12}"),
             BarColumn(bar_width=40),
-            TextColumn(
-                "{task.completed:,.0f} of {task.total:,.0f} rows, {task.fields[rate]:,.0f}/s, "
-                "lag {task.fields[lag]:,}"
-            ),
+            TextColumn("{task.fields[said]}"),
             TimeElapsedColumn(),
             console=self._console,
         ) as bars:
             tasks: dict[str, TaskID] = {
-                name: bars.add_task(escape(printable(name)), total=total, rate=0.0, lag=total)
-                for name, total in totals.items()
+                name: bars.add_task(escape(printable(name)), total=None, said=FIRST_BATCH) for name in totals
             }
 
             def show(name: str, batch: BatchProgress) -> None:
                 if batch.rows > 1:  # one row is the mark, whose rate says nothing
-                    lag = batch.lag or 0
-                    bars.update(
-                        tasks[name], completed=totals[name] - lag, rate=batch.rows_per_second, lag=lag
-                    )
+                    total, lag = totals[name], batch.lag or 0
+                    said = f"{total - lag:,} of {total:,} rows, {batch.rows_per_second:,.0f}/s, lag {lag:,}"
+                    bars.update(tasks[name], total=total, completed=total - lag, said=said)
 
             yield show
 
@@ -153,15 +154,24 @@ class Screen:
 class _Bar:
     """A bar on a terminal."""
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
+    def __init__(self, progress: Progress, task: TaskID, total: int) -> None:
         self._progress = progress
         self._task = task
+        self._total = total
+        self._done = 0
 
     def start_at(self, count: int) -> None:
-        self._progress.update(self._task, completed=count)
+        self._done = count
+        if count:
+            self._show()
 
     def advance(self, count: int) -> None:
-        self._progress.advance(self._task, count)
+        self._done += count
+        self._show()
+
+    def _show(self) -> None:
+        said = f"{self._done:,} of {self._total:,} records"
+        self._progress.update(self._task, total=self._total, completed=self._done, said=said)
 
 
 class _Lines:
