@@ -1,4 +1,4 @@
-"""What a person sees of the demo: no figure before there is one, one line for each topic, and how to go on."""
+"""What a person sees of the demo: no figure before there is one, one line for each topic, how to go on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.cli import demo as command
 from penstock.cli import main
 from penstock.demo import run
 from penstock.demo.replay import Topics
-from penstock.demo.screen import FIRST_BATCH, PREPARING, Screen
+from penstock.demo.screen import FIRST_BATCH, NOTHING_LEFT, PREPARING, Screen
 from penstock.spark.sinks.progress import Progress
 from penstock.tables import progress
 from penstock.testing import KafkaBroker
@@ -56,6 +56,14 @@ def test_before_its_first_batch_the_bar_of_a_query_says_what_is_going_on() -> No
     with Screen(console).stream({"delays": 1000}) as show:
         show("delays", Progress(0, 400, 50.0, 8000, 600, None))
     assert "400 of 1,000 rows, 50/s, lag 600" in text_of(console)
+    assert NOTHING_LEFT not in text_of(console)
+
+
+def test_a_query_that_had_nothing_left_to_read_says_so() -> None:
+    console = terminal()
+    with Screen(console).stream({"delays": 1000}):
+        pass
+    assert NOTHING_LEFT in text_of(console)
 
 
 def test_only_the_screen_shows_how_far_the_replay_is(

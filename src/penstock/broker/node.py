@@ -140,6 +140,11 @@ class Node:
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """Has a function run in the broker's thread, from any other; set by the server, if there is one."""
 
+    @property
+    def not_ready(self) -> str | None:
+        """Why clients should not come to this broker yet; None where they should."""
+        return None
+
     def quotas_changed(self) -> None:
         """Quotas of clients have been read or changed: from now on handlers heed them."""
         if self.cluster.quotas and self.throttle is None:

@@ -27,6 +27,7 @@ PLAIN_STEP = 0.25
 
 PREPARING = "compiling what encodes events"
 FIRST_BATCH = "Spark plans its first batch, which takes the longest"
+NOTHING_LEFT = "read by an earlier run"
 """What stands beside a bar before there is a figure."""
 
 WORDS = {
@@ -97,6 +98,9 @@ class Screen:
                     bars.update(tasks[name], total=total, completed=total - lag, said=said)
 
             yield show
+            for name, total in totals.items():
+                if bars.tasks[tasks[name]].total is None:  # an earlier run had read everything
+                    bars.update(tasks[name], total=total, completed=total, said=NOTHING_LEFT)
 
     def accounts(self, accounts: Mapping[str, int]) -> None:
         """The accounts, one figure a line."""

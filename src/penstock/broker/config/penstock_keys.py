@@ -137,12 +137,12 @@ PENSTOCK_KEYS = (
         "How many records one request may have looked at, where the broker must look into records.",
         at_least=1,
     ),
-    broker_key("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics is served for Prometheus."),
+    broker_key("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics and /health are served."),
     broker_key(
         "penstock.metrics.port",
         INT,
         None,
-        "Port of /metrics; 0 takes a free one. Without it nothing is counted.",
+        "Port of /metrics and /health; 0 takes a free one. Without it nothing is counted.",
         at_least=0,
     ),
 )

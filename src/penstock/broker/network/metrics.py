@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sized
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from penstock.broker.network.health import Health, live
 from penstock.broker.network.metrics_server import JSON, MetricsServer, Page
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.requests.routes import when_answered
 from penstock.common.operating_system import cpu_seconds, resident_bytes
 from penstock.errors import NetworkError
@@ -20,6 +22,7 @@ from penstock.protocol.api import API_TABLE
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
+    from penstock.broker.groups.service import GroupService
     from penstock.broker.network.frame_buffers import FrameBuffers
     from penstock.broker.node import Node
     from penstock.broker.requests.routes import Answer, Decoder, Encoder, VersionedRoute
@@ -140,13 +143,17 @@ class _CountingEncoder:
 
 
 class Observed(Protocol):
-    """What metrics look up in a server."""
+    """What metrics and health look up in a server."""
 
     node: Node
     accepted: int
     refused: int
     buffers: FrameBuffers
+    is_stopping: bool
+    storage_failures: set[str]
 
+    @property
+    def is_listening(self) -> bool: ...
     @property
     def connections(self) -> Sized: ...
 
@@ -162,7 +169,7 @@ class _Family(NamedTuple):
 
 @asynccontextmanager
 async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[int]:
-    """Serve ``/metrics`` for the length of a block, and ``/client-metrics`` where those are taken.
+    """Serve ``/metrics`` and ``/health`` in a block, and ``/client-metrics`` where those are taken.
 
     Yields the port.
 
@@ -171,7 +178,12 @@ async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[i
     """
     config = server.node.config
     host, port = config.text("penstock.metrics.host") or "", config.integer("penstock.metrics.port")
-    pages = {"/metrics": Page(lambda: render(server, metrics))}
+    health = Health(server)
+    pages = {
+        "/metrics": Page(lambda: render(server, metrics)),
+        "/health": Page(health.as_json, JSON, lambda: health.is_ready),
+        "/health/live": Page(live, JSON),
+    }
     taken = server.node.client_metrics
     if taken is not None:
         from penstock.broker.client_metrics.page import as_json
@@ -275,14 +287,50 @@ def _logs(server: Observed) -> Iterator[_Family]:
 
 
 def _groups(server: Observed) -> Iterator[_Family]:
-    service = server.node.groups_if_used
+    node = server.node
+    # Groups that were stored before the start have a lag as well, though no client has asked for them yet.
+    service = node.groups if OFFSETS_TOPIC in node.cluster.topics else node.groups_if_used
     if service is not None:
+        yield from _lags(node, service)
         states: dict[str, int] = {}
         for group in service.coordinator.groups.values():
             state = str(group.state)
             states[state] = states.get(state, 0) + 1
         values = [(f'penstock_groups{{state="{state}"}}', float(n)) for state, n in sorted(states.items())]
         yield _Family("penstock_groups", "gauge", "Groups by state.", values)
+
+
+def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
+    """Lags under the names and labels of kafka_exporter, which boards and alerts know."""
+    from penstock.broker.groups.lag import Lags
+
+    lags = Lags(node, service)
+    offsets, behind, sums = [], [], dict[tuple[str, str], float]()
+    for row in lags.rows:
+        of_topic = f'consumergroup="{_label(row.group)}",topic="{_label(row.topic)}"'
+        labels = f'{{{of_topic},partition="{row.partition}"}}'
+        offsets.append((f"kafka_consumergroup_current_offset{labels}", float(row.offset)))
+        if row.lag is not None:
+            behind.append((f"kafka_consumergroup_lag{labels}", float(row.lag)))
+            key = row.group, row.topic
+            sums[key] = sums.get(key, 0.0) + row.lag
+    yield _Family(
+        "kafka_consumergroup_current_offset", "gauge", "Offset that a group has committed.", offsets
+    )
+    yield _Family("kafka_consumergroup_lag", "gauge", "Records behind the committed offset.", behind)
+    name = "kafka_consumergroup_lag_sum"
+    values = [
+        (f'{name}{{consumergroup="{_label(group)}",topic="{_label(topic)}"}}', lag)
+        for (group, topic), lag in sums.items()
+    ]
+    yield _Family(name, "gauge", "Records behind the committed offsets of a topic.", values)
+    name = "penstock_consumergroup_offsets_left_out"
+    yield _single(name, "gauge", "Committed offsets beyond those shown here.", lags.left_out)
+
+
+def _label(text: str) -> str:
+    """The value of a label: ids of groups may have any characters."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _failures(server: Observed) -> Iterator[_Family]:

@@ -1,4 +1,4 @@
-"""An HTTP server with a few pages, ``/metrics`` among them. Everything but a plain GET is refused."""
+"""An HTTP server with a few pages, ``/metrics`` and ``/health`` among them. It answers GET and HEAD only."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ class Page(NamedTuple):
 
     text: Callable[[], str]
     type: str = PROMETHEUS
+    is_ready: Callable[[], bool] | None = None
+    """Whether the answer is 200 rather than 503; None for a page that is always there."""
 
 
 class MetricsServer:
@@ -94,13 +96,15 @@ class MetricsServer:
             return _response("405 Method Not Allowed", "only GET\n")
         page = self._pages.get(words[1].split(b"?", 1)[0].decode("latin-1"))
         if page is None:
-            return _response("404 Not Found", f"there is {' and '.join(self._pages)}\n")
+            return _response("404 Not Found", f"there is {', '.join(self._pages)}\n")
         try:
             text = page.text()
+            is_ready = page.is_ready is None or page.is_ready()
         except Exception:
             self._failures.caught("metrics", "the page of metrics")
             return _response("500 Internal Server Error", "see the broker's log\n")
-        return _response("200 OK", text, page.type, with_body=words[0] == b"GET")
+        status = "200 OK" if is_ready else "503 Service Unavailable"
+        return _response(status, text, page.type, with_body=words[0] == b"GET")
 
 
 def _response(status: str, text: str, type_: str = PROMETHEUS, *, with_body: bool = True) -> bytes:

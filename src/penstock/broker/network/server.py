@@ -115,7 +115,7 @@ class Server:
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._housekeeping_timer: asyncio.TimerHandle | None = None
         self._checkpoint: asyncio.Task[None] | None = None
-        self._failures: set[str] = set()
+        self.storage_failures: set[str] = set()
         self.address = ("", 0)
         self.listeners = listeners_of(config)
         """Where clients reach it, in the order of `listeners`."""
@@ -270,6 +270,10 @@ class Server:
     def bootstrap(self) -> str:
         """The address for clients: ``host:port``."""
         return _host_port(self.address)
+
+    @property
+    def is_listening(self) -> bool:
+        return bool(self._acceptors)
 
     # --- connections -------------------------------------------------------------------------------------
 
@@ -464,9 +468,9 @@ class Server:
     def _report(self, failures: list[StorageError]) -> None:
         """Log failures, each once for as long as it lasts."""
         messages = {str(failure) for failure in failures}
-        for message in sorted(messages - self._failures):
+        for message in sorted(messages - self.storage_failures):
             logger.error("%s", message)
-        self._failures = messages
+        self.storage_failures = messages
 
 
 def _active_at(connection: Hosted) -> float:

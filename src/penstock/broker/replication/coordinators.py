@@ -57,6 +57,11 @@ class MemberNode(Node):
         assert isinstance(self._transactions, MemberTransactions)
         return self._transactions
 
+    @property
+    def not_ready(self) -> str | None:
+        """Why clients should not come to this broker: it is not among the living of its cluster."""
+        return None if self.member.is_alive else "the controller does not count on this broker (fenced)"
+
     def call_when_committed(
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:

@@ -1,0 +1,77 @@
+"""Lag of groups: how far what they have committed is from the end of each partition.
+
+What Apache Kafka leaves to exporters beside the broker. The coordinator of a group reports it, since it has
+the offsets; the end of a partition is known where the broker leads or follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.errors import KafkaError, StorageError
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+
+ROWS_MAX = 5_000
+"""How many committed offsets are looked at, of all groups together."""
+
+LOGS_OPENED_MAX = 20
+"""How many logs that were not used since the start are opened for one answer; the next one opens others."""
+
+
+class GroupLag(NamedTuple):
+    """What a group has committed of one partition. `lag` is None where the end is not known here."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    lag: int | None
+
+
+class Needs(Protocol):
+    """What lags are looked up in."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+
+class Lags:
+    """The lags of the groups that a broker coordinates, `ROWS_MAX` of them."""
+
+    def __init__(self, node: Needs, service: GroupService) -> None:
+        service.open_all()
+        self._topics = node.cluster.topics
+        self._opened = 0
+        self.left_out = 0
+        """Committed offsets beyond `ROWS_MAX`."""
+        self.rows = list(self._look(service))
+
+    def _look(self, service: GroupService) -> Iterator[GroupLag]:
+        count = 0
+        for group in service.offsets.groups():
+            offsets = service.offsets.of_group(group)
+            taken = max(0, ROWS_MAX - count)
+            self.left_out += max(0, len(offsets) - taken)
+            count += min(len(offsets), taken)
+            for (topic, partition), committed in list(offsets.items())[:taken]:
+                end = self._end(topic, partition)
+                lag = None if end is None else max(0, end - committed.offset)
+                yield GroupLag(group, topic, partition, committed.offset, lag)
+
+    def _end(self, name: str, index: int) -> int | None:
+        topic = self._topics.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None
+        partition = topic.partitions[index]
+        if not partition.is_open:
+            if not partition.leads or self._opened >= LOGS_OPENED_MAX:
+                return None
+            self._opened += 1
+        try:
+            return partition.high_watermark
+        except (KafkaError, StorageError):
+            return None

@@ -1,0 +1,72 @@
+"""Health of a broker for what watches over it, such as Kubernetes and load balancers: as JSON, with reasons.
+
+``/health`` is 200 while clients are served in full, else 503: at the start, at the end, while the controller
+of a cluster does not count on the broker, and while a log or its directory has failed. ``/health/live`` is
+200 as long as the broker answers at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from penstock.broker.node import Node
+
+REASONS_MAX = 20
+"""How many reasons are shown; a directory that has failed may be one for each of its logs."""
+
+
+class Observed(Protocol):
+    """What health is looked up in."""
+
+    @property
+    def node(self) -> Node: ...
+    @property
+    def is_stopping(self) -> bool: ...
+    @property
+    def is_listening(self) -> bool: ...
+    @property
+    def storage_failures(self) -> Collection[str]: ...
+
+
+class Health:
+    """Whether a broker serves its clients, and why it does not."""
+
+    def __init__(self, server: Observed) -> None:
+        self._server = server
+
+    @property
+    def status(self) -> str:
+        """``starting``, ``serving``, ``impaired`` or ``stopping``."""
+        if self._server.is_stopping:
+            return "stopping"
+        if not self._server.is_listening or self._server.node.not_ready is not None:
+            return "starting"
+        return "impaired" if self._server.storage_failures else "serving"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether clients are served in full."""
+        return self.status == "serving"
+
+    def as_json(self) -> str:
+        """Status, node and reasons in one line."""
+        reasons = sorted(self._server.storage_failures)
+        if self._server.is_stopping:
+            reasons.insert(0, "the broker stops")
+        elif not self._server.is_listening:
+            reasons.insert(0, "the broker does not listen yet")
+        elif self._server.node.not_ready is not None:
+            reasons.insert(0, self._server.node.not_ready)
+        left_out = len(reasons) - REASONS_MAX
+        if left_out > 0:
+            reasons[REASONS_MAX:] = [f"and {left_out} more"]
+        found = {"status": self.status, "node_id": self._server.node.node_id, "reasons": reasons}
+        return json.dumps(found) + "\n"
+
+
+def live() -> str:
+    """The page of a broker that answers."""
+    return '{"status": "live"}\n'
