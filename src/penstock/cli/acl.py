@@ -96,7 +96,10 @@ def remove_entries(
 
     filters = [AclFilter(*acl) for acl in parse_rule(" ".join(words))]
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        _put_acls(admin.delete_acls(filters), as_json)
+        removed = admin.delete_acls(filters)
+    _put_acls(removed, as_json)
+    if not (removed or as_json):
+        put("no such entry is there; penstock acl list shows those that are")
 
 
 def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:

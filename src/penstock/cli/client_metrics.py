@@ -8,6 +8,7 @@ import re
 
 import click
 
+from penstock.cli.doing import done, quiet_option
 from penstock.cli.listing import NOUNS, json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.errors import ConfigError, NetworkError
@@ -55,6 +56,7 @@ def list_metrics(address: str, client_id: str | None, name: str, as_json: bool) 
 @click.option("--metric", "metrics", multiple=True, required=True, help="Names that begin so; * for all.")
 @click.option("--interval-ms", type=click.IntRange(100, 3_600_000), default=300_000, help="How often.")
 @click.option("--match", multiple=True, help="Only clients with attribute=expression.")
+@quiet_option()
 def subscribe(
     bootstrap: str,
     properties: tuple[str, ...],
@@ -75,18 +77,21 @@ def subscribe(
         texts["match"] = ",".join(match)
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.alter_config(client_metrics=name, set=texts, delete=() if match else ("match",))
+    done(f"subscription {name} asks clients for metrics every {interval_ms / 1000:,g} s")
 
 
 @command.command("unsubscribe")
 @bootstrap_option()
 @property_option()
 @click.argument("name", metavar="NAME")
+@quiet_option()
 def unsubscribe(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     """Ask clients no more for what the subscription NAME asked for."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.alter_config(client_metrics=name, delete=("metrics", "interval.ms", "match"))
+    done(f"subscription {name} is removed")
 
 
 def _fetch(address: str) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from penstock.cli import waiting
+from penstock.cli.doing import done, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option
 from penstock.cli.outcome import put
@@ -73,14 +74,17 @@ def add_levers(group: click.Group) -> None:
         group.add_command(command)
 
 
-def _lever(name: str, summary: str) -> Callable[[Callable[..., None]], click.Command]:
+def _lever(
+    name: str, summary: str, *, changes: bool = True
+) -> Callable[[Callable[..., None]], click.Command]:
     def made(function: Callable[..., None]) -> click.Command:
-        return click.command(name, short_help=summary)(bootstrap_option()(function))
+        options = quiet_option()(function) if changes else function
+        return click.command(name, short_help=summary)(bootstrap_option()(options))
 
     return made
 
 
-@_lever("nodes", "The brokers, and what levers have done to them.")
+@_lever("nodes", "The brokers, and what levers have done to them.", changes=False)
 @json_option()
 def nodes(bootstrap: str, as_json: bool) -> None:
     """The brokers of a cluster of penstock broker --brokers N, and what levers have done to them."""
@@ -92,6 +96,7 @@ def nodes(bootstrap: str, as_json: bool) -> None:
 def start(bootstrap: str, node: int) -> None:
     """Start a broker that was stopped or killed, with its port and its data."""
     move(bootstrap, "start", node=node)
+    done(f"broker {node} runs")
 
 
 @_lever("stop", "Stop a broker in order.")
@@ -99,6 +104,7 @@ def start(bootstrap: str, node: int) -> None:
 def stop(bootstrap: str, node: int) -> None:
     """Stop a broker in order: others lead before its connections close."""
     move(bootstrap, "stop", node=node)
+    done(f"broker {node} is stopped")
 
 
 @_lever("kill", "End a broker as under kill -9.")
@@ -107,6 +113,7 @@ def stop(bootstrap: str, node: int) -> None:
 def kill(bootstrap: str, node: int, fence: bool) -> None:
     """End a broker as under kill -9; its port and what it had written stay."""
     move(bootstrap, "kill", node=node, fence=fence)
+    done(f"broker {node} is killed")
 
 
 @_lever("restart", "Stop a broker and start it again.")
@@ -115,6 +122,7 @@ def kill(bootstrap: str, node: int, fence: bool) -> None:
 def restart(bootstrap: str, node: int, kill: bool) -> None:
     """Stop a broker and start it again."""
     move(bootstrap, "restart", node=node, kill=kill)
+    done(f"broker {node} runs again")
 
 
 @_lever("fence", "Have the controller take a broker for dead.")
@@ -122,6 +130,7 @@ def restart(bootstrap: str, node: int, kill: bool) -> None:
 def fence(bootstrap: str, node: int) -> None:
     """Have the controller take a broker for dead. If it lives, it comes back."""
     move(bootstrap, "fence", node=node)
+    done(f"broker {node} is fenced")
 
 
 @_lever("pause", "Have a broker stand still, as under SIGSTOP.")
@@ -129,6 +138,7 @@ def fence(bootstrap: str, node: int) -> None:
 def pause(bootstrap: str, node: int) -> None:
     """Have a broker stand still, as under SIGSTOP: connections stay, nothing is answered."""
     move(bootstrap, "pause", node=node)
+    done(f"broker {node} stands still; resume lets it go on")
 
 
 @_lever("resume", "Have a broker go on after pause.")
@@ -136,6 +146,7 @@ def pause(bootstrap: str, node: int) -> None:
 def resume(bootstrap: str, node: int) -> None:
     """Have a broker go on after pause."""
     move(bootstrap, "resume", node=node)
+    done(f"broker {node} goes on")
 
 
 @_lever("cut", "Cut a broker off, from others or from clients.")
@@ -162,6 +173,8 @@ def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
         move(bootstrap, "cut_link", one=node, other=other)
     else:
         move(bootstrap, "cut_off", node=node)
+    far = f"broker {other}" if other is not None else ends if ends is not None else "all others"
+    done(f"nothing passes between broker {node} and {far}; heal ends it")
 
 
 @_lever("slow", "Slow down the link between two brokers.")
@@ -171,6 +184,7 @@ def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
 def slow(bootstrap: str, node: int, other: int, delay: str) -> None:
     """Deliver everything between two brokers late, by a duration such as 200ms."""
     move(bootstrap, "slow", one=node, other=other, ms=duration_ms(delay))
+    done(f"all between broker {node} and broker {other} takes {delay} longer; heal ends it")
 
 
 @_lever("heal", "Let everything pass again, without delay.")
@@ -178,6 +192,7 @@ def slow(bootstrap: str, node: int, other: int, delay: str) -> None:
 def heal(bootstrap: str, node: int | None) -> None:
     """Let everything pass again, without delay: to and from one broker, or everywhere."""
     move(bootstrap, "heal", node=node)
+    done("everything passes again" if node is None else f"everything passes to and from broker {node} again")
 
 
 @_lever("freeze", "Stop a broker from following leaders.")
@@ -185,6 +200,7 @@ def heal(bootstrap: str, node: int | None) -> None:
 def freeze(bootstrap: str, node: int) -> None:
     """Stop a broker from following leaders: it lives, and falls behind."""
     move(bootstrap, "freeze_follower", node=node)
+    done(f"broker {node} follows no leader; thaw ends it")
 
 
 @_lever("thaw", "Have a broker follow its leaders again.")
@@ -192,6 +208,7 @@ def freeze(bootstrap: str, node: int) -> None:
 def thaw(bootstrap: str, node: int) -> None:
     """Have a broker follow its leaders again, after freeze or shrink-isr."""
     move(bootstrap, "thaw_follower", node=node)
+    done(f"broker {node} follows its leaders")
 
 
 @_lever("shrink-isr", "Remove a follower from the in-sync replicas.")
@@ -201,6 +218,7 @@ def thaw(bootstrap: str, node: int) -> None:
 def shrink_isr(bootstrap: str, topic: str, partition: int, node: int) -> None:
     """Remove a follower from the in-sync replicas of a partition, and freeze it."""
     move(bootstrap, "shrink_isr", topic=topic, partition=partition, node=node)
+    done(f"broker {node} is not in sync with {topic}-{partition}; thaw ends it")
 
 
 @_lever("move-leader", "Have another broker lead a partition.")
@@ -219,6 +237,7 @@ def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) ->
 def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
     """Elect the preferred leader of a partition; or any, of one that has none."""
     move(bootstrap, "elect", topic=topic, partition=partition, unclean=unclean)
+    done(f"elected a leader of {topic}-{partition}")
 
 
 @_lever("move-coordinator", "Have another broker coordinate a group.")
@@ -240,6 +259,7 @@ def move_coordinator(
 def advance(bootstrap: str, duration: str) -> None:
     """Put the clock of all brokers forward, by a duration such as 90s or 1h30m; what is due happens."""
     move(bootstrap, "advance", ms=duration_ms(duration))
+    done(f"the clock of all brokers is {duration} further on")
 
 
 @_lever("clock", "Let time stand still, or go on.")
@@ -247,3 +267,4 @@ def advance(bootstrap: str, duration: str) -> None:
 def clock(bootstrap: str, what: str) -> None:
     """Let time stand still for all brokers, or go on from where it stood."""
     move(bootstrap, f"{what}_clock")
+    done("the clock of all brokers stands still" if what == "stop" else "the clock of all brokers goes on")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
+from penstock.cli.doing import done, listed, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -213,6 +214,7 @@ def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], bro
 )
 @click.option("--subtract", metavar="NAME=ITEM", multiple=True, help="Take from a list.")
 @click.option("--dry-run", is_flag=True, help="Only check what would be set.")
+@quiet_option()
 def set_values(
     bootstrap: str,
     properties: tuple[str, ...],
@@ -247,6 +249,9 @@ def set_values(
             subtract=pairs(subtract, "--subtract"),
             validate_only=dry_run,
         )
+    whose = f"topic {topic}" if of_topic else "all brokers" if all_brokers else f"broker {broker}"
+    names = listed([*present, *delete, *pairs(append, "--append"), *pairs(subtract, "--subtract")])
+    done(f"{whose}: {names} would be changed" if dry_run else f"{whose}: changed {names}")
 
 
 def _warn_of_unknown(admin: Admin, broker: int | None, names: Iterable[str]) -> None:

@@ -44,10 +44,9 @@ MUCH_RECORDS = 1_000
     "-t",
     "--topic",
     "topics",
-    required=True,
     multiple=True,
     shell_complete=completion.topics,
-    help="Topic to read.",
+    help="Topic to read; its bare name does as well.",
 )
 @click.option(
     "-G",
@@ -101,6 +100,7 @@ MUCH_RECORDS = 1_000
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 @click.option("-u", "--unbuffered", is_flag=True, help="Write each message out at once.")
 @property_option()
+@click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completion.topics)
 def command(
     bootstrap: str,
     topics: tuple[str, ...],
@@ -121,11 +121,13 @@ def command(
     quiet: bool,
     unbuffered: bool,
     properties: tuple[str, ...],
+    names: tuple[str, ...],
 ) -> None:
     """Print the messages of a topic, from the beginning unless -o says otherwise.
 
     \b
     Examples:
+      penstock consume delays                    what is there and what comes
       penstock consume -t delays -e              everything there is, then exit
       penstock consume -t delays -o -5 -e        the last five of each partition
       penstock consume -t delays -o '1h ago' -e  the last hour
@@ -141,6 +143,9 @@ def command(
       %t topic   %p partition    %o offset   %T timestamp   %h headers
       %% a percent sign
     """
+    topics = tuple(dict.fromkeys((*topics, *names)))
+    if not topics:
+        raise click.UsageError("Missing argument: which topic?")
     kind = _file_kind(layout, output)
     if kind in TABLES:
         if group is not None or as_json or key_delimiter is not None or len(topics) > 1:

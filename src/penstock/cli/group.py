@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
+from penstock.cli.doing import done, quiet_option
 from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import put, put_table
+from penstock.cli.outcome import counted, put, put_table
 from penstock.cli.partitions import numbered
 from penstock.cli.times import DURATION_HELP, TIME_HELP
 from penstock.errors import ConfigError
@@ -64,21 +65,24 @@ def list_groups(
 @command.command("describe")
 @bootstrap_option()
 @property_option()
-@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=completion.groups)
+@click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=completion.groups)
 @json_option()
 def describe_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
-    """Members of GROUP and what each of them reads."""
+    """Members of groups and what each of them reads; without a name, of all groups."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        groups = admin.describe_groups(names)
+        names = names or tuple(group.group_id for group in admin.list_groups())
+        groups = admin.describe_groups(names) if names else []
     if as_json:
         put_rows("member", [row for group in groups for row in _member_rows(group)], as_json)
         return
     for group in groups:
         _print_group(group)
+    if not groups:
+        put("there are no groups")
 
 
 def _member_rows(group: GroupDescription) -> list[dict[str, object]]:
@@ -261,6 +265,7 @@ def _partitions_to_reset(
     shell_complete=completion.topics,
     help="Delete the offsets of this topic only.",
 )
+@quiet_option()
 def delete_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], topics: tuple[str, ...]
 ) -> None:
@@ -270,12 +275,15 @@ def delete_groups(
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         if not topics:
             admin.delete_groups(names)
+            for name in names:
+                done(f"deleted group {name}")
             return
         for name in names:
             gone = [tp for tp in admin.list_group_offsets(name) if tp.topic in topics]
             if not gone:
                 raise ConfigError(f"group {name!r} has no offsets of {' or '.join(topics)}")
             admin.delete_group_offsets(name, gone)
+            done(f"deleted {counted(len(gone), 'offset')} of group {name}")
 
 
 def _known(answers: Answers) -> dict[TopicPartition, int]:

@@ -6,16 +6,18 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli import completion, waiting
+from penstock.cli.doing import is_quiet, quiet_option
 from penstock.cli.listing import json_option, put_json
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import put
+from penstock.cli.outcome import note, put
 from penstock.cli.partitions import partitions_of
 from penstock.cli.produce import CODECS
 from penstock.cli.times import DURATION_HELP, parse_duration
@@ -39,6 +41,7 @@ def command() -> None:
     Examples:
       penstock perf produce -n 500000 --size 1000
       penstock perf produce --rate 1000 --for 30s      latency at a load
+      penstock perf produce -n 500000 --keep           leave the topic for the next line
       penstock perf consume -n 500000
       penstock perf consume --new --for 30s            age of records that arrive
     """
@@ -68,6 +71,8 @@ _for = click.option("--for", "duration", metavar="DURATION", help=f"End after so
 @click.option(
     "-z", "--compression", "codec", type=click.Choice(CODECS), default="none", help="Compression codec."
 )
+@click.option("--keep", is_flag=True, help="Keep the topic that was created for this, for perf consume.")
+@quiet_option()
 @json_option()
 def perf_produce(
     bootstrap: str,
@@ -78,20 +83,35 @@ def perf_produce(
     size: int,
     rate: int | None,
     codec: str,
+    keep: bool,
     as_json: bool,
 ) -> None:
     """Send records, and measure the time from each call to its acknowledgement.
 
-    Without -n and --for: 100,000 records. The topic penstock-perf is created where it does not exist.
+    Without -n and --for: 100,000 records. The topic penstock-perf is created where it does not exist, and
+    removed at the end, unless --keep is given; one that is there already stays.
     """
     duration_s = _duration_s(duration)
     if count is None and duration_s is None:
         count = 100_000
     config = {"compression.type": codec, **client_settings(properties)}
+    waiting.idle(f"looking for topic {topic}")
+    with _existing(topic, bootstrap, properties, keep):
+        _produce(bootstrap, topic, count, duration_s, size, rate, config, as_json)
+
+
+def _produce(
+    bootstrap: str,
+    topic: str,
+    count: int | None,
+    duration_s: float | None,
+    size: int,
+    rate: int | None,
+    config: Mapping[str, str],
+    as_json: bool,
+) -> None:
     from penstock.client import Producer
 
-    waiting.idle(f"looking for topic {topic}")
-    _make_sure_of(topic, bootstrap, properties)
     values = [os.urandom(size) for _ in range(VALUES)]
     meter = Meter("produce", as_json)
     failures: list[PenstockError] = []
@@ -274,12 +294,27 @@ def _duration_s(word: str | None) -> float | None:
     return None if word is None else parse_duration(word, "--for", 1000) / 1000
 
 
-def _make_sure_of(topic: str, bootstrap: str, properties: tuple[str, ...]) -> None:
-    """Create the topic of this command if it does not exist; others have to."""
+@contextmanager
+def _existing(topic: str, bootstrap: str, properties: tuple[str, ...], keep: bool) -> Iterator[None]:
+    """Create the topic of this command if it does not exist, and remove it in the end; others have to exist.
+
+    An interrupt ends the block as well.
+    """
     if topic != TOPIC:
+        yield
         return
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        if topic not in admin.list_topics():
+        is_new = topic not in admin.list_topics()
+        if is_new:
             admin.create_topic(topic)
+        try:
+            yield
+        finally:
+            if is_new and not keep:
+                admin.delete_topics([topic])
+            told = "removed" if is_new and not keep else "kept"
+            advice = "" if told == "removed" else f"; penstock topic delete {topic} removes it"
+            if not is_quiet():
+                note(f"topic {topic} is {told}{advice}")

@@ -6,16 +6,20 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from penstock.cli import completion
+from penstock.cli.doing import is_quiet, quiet_option
 from penstock.cli.envelopes import parse_envelope
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
-from penstock.cli.outcome import say
+from penstock.cli.outcome import counted, note, say
 from penstock.errors import ConfigError
 from penstock.model import Header
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READ_BYTES = 1 << 16
@@ -24,13 +28,25 @@ Fields = tuple[bytes | None, bytes | None, int | None, int | None, Sequence[Head
 """A record to be sent, with the fields of `penstock.cli.envelopes.Message`; a plain tuple is made sooner."""
 
 
+def _topics_and_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Files, and topics where the first word may be one."""
+    files = click.Path().shell_complete(context, parameter, incomplete)
+    if context.params.get("topic") is not None or context.params.get("files"):
+        return files
+    from click.shell_completion import CompletionItem
+
+    return [*map(CompletionItem, completion.topics(context, parameter, incomplete)), *files]
+
+
 @click.command("produce", short_help="Send messages to a topic, from stdin or files.")
 @bootstrap_option()
 @click.option(
     "-t",
     "--topic",
     shell_complete=completion.topics,
-    help="Topic to write to. With -J, each message may name its own.",
+    help="Topic to write to; without it, the first word is. With -J, each message may name its own.",
 )
 @click.option(
     "-p",
@@ -67,8 +83,9 @@ Fields = tuple[bytes | None, bytes | None, int | None, int | None, Sequence[Head
     "--rows", is_flag=True, help="With csv and parquet: each row as a JSON object, with any columns."
 )
 @click.option("--key-column", metavar="NAME", help="With --rows: the column that is the key.")
+@quiet_option()
 @property_option()
-@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, metavar="[TOPIC] [FILE]...", shell_complete=_topics_and_files)
 def command(
     bootstrap: str,
     topic: str | None,
@@ -90,9 +107,11 @@ def command(
 ) -> None:
     """Send messages to a topic: one per line of stdin, or one per FILE.
 
+    Without -t the first word is the topic; with -J, where messages may name their own, all words are files.
+
     \b
     Examples:
-      printf 'a\\nb\\n' | penstock produce -t letters
+      printf 'a\\nb\\n' | penstock produce letters
       printf 'EWR:12\\nJFK:7\\n' | penstock produce -t delays -K :
       penstock produce -t letters -l lines.txt          one message per line
       penstock produce -t pictures -k cat cat.png       the file is the message
@@ -120,7 +139,8 @@ def command(
     if key_column is not None and not rows:
         raise ConfigError("--key-column goes with --rows; otherwise the column 'key' is the key")
     if topic is None and layout != "json":
-        raise click.UsageError("Missing option '-t': which topic?")
+        topic, files = _first_word(files)
+    _check_files(files)
     config = {"compression.type": codec, **client_settings(properties)}
     if layout in ("csv", "parquet"):
         from penstock.cli.produce_table import produce_tables
@@ -134,7 +154,32 @@ def command(
         messages = _texts(
             files, topic, partition, key, key_delimiter, headers, between, empty_is_null, split_file, most
         )
-    _send(islice(messages, count), bootstrap, config)
+    sent = _send(islice(messages, count), bootstrap, config)
+    if not is_quiet():
+        note(f"% {counted(sent, 'message')} to {topic or 'the topics that they name'}")
+
+
+def _first_word(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The topic and the files, where no option says which topic.
+
+    Raises:
+        UsageError: there is no word, or the only one is the name of a file.
+    """
+    if not words:
+        raise click.UsageError("Missing argument: which topic?")
+    first, *files = words
+    if not files and os.path.isfile(first):
+        raise click.UsageError(f"which topic? {first!r} is a file; write TOPIC {first}, or -t {first}")
+    return first, tuple(files)
+
+
+def _check_files(names: Iterable[str]) -> None:
+    """Raise UsageError for what is no file that can be read: better before anything is sent than after."""
+    for name in names:
+        if not os.path.exists(name):
+            raise click.UsageError(f"File '{name}' does not exist")
+        if os.path.isdir(name):
+            raise click.UsageError(f"File '{name}' is a directory")
 
 
 def _refuse(layout: str, given: Mapping[str, bool]) -> None:
@@ -266,8 +311,10 @@ def _header(word: str) -> Header:
     return name, os.fsencode(value) if equals else None
 
 
-def _send(messages: Iterable[Fields], bootstrap: str, config: dict[str, str]) -> None:
-    """Send everything and wait for every acknowledgement; the first failure ends it.
+def _send(messages: Iterable[Fields], bootstrap: str, config: dict[str, str]) -> int:
+    """Send everything, wait for every acknowledgement, and return how many there were.
+
+    The first failure ends it.
 
     With ``transactional.id`` it is one transaction, which a failure aborts.
     """
@@ -275,6 +322,7 @@ def _send(messages: Iterable[Fields], bootstrap: str, config: dict[str, str]) ->
     from penstock.client.produce.delivery import FirstFailure
 
     failure = FirstFailure()
+    count = 0
     with Producer(bootstrap_servers=bootstrap, config=config) as producer, producer.at_once():
         send, watch = producer.send, failure.watch
         for key, value, partition, timestamp_ms, headers, topic in messages:
@@ -288,8 +336,10 @@ def _send(messages: Iterable[Fields], bootstrap: str, config: dict[str, str]) ->
                     headers=headers,
                 )
             )
+            count += 1
             if failure.error is not None:
                 break
         producer.flush()
         if failure.error is not None:
             raise failure.error
+    return count

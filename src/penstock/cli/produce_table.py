@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.cli import waiting
-from penstock.cli.outcome import note
+from penstock.cli.doing import is_quiet
+from penstock.cli.outcome import counted, note
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def produce_tables(
     waiting.idle(lambda: f"writing {topic}: {done:,} messages so far")
     summary = write_topic(read(), topic, bootstrap, config=config)
     waiting.step_aside()
-    note(f"% {summary.rows:,} messages to {topic}")
+    if not is_quiet():
+        note(f"% {counted(summary.rows, 'message')} to {topic}")
 
 
 def _placed(table: pa.Table, partition: int | None) -> pa.Table:

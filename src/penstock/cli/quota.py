@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import click
 
+from penstock.cli.doing import done, listed, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 from penstock.errors import ConfigError
@@ -57,6 +58,7 @@ def list_quotas(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> N
 @click.option("--client-id", help="Of this client id, or '<default>'; with --user, of that user's.")
 @click.option("--ip", help="Of this address, or '<default>'.")
 @click.argument("quotas", metavar="NAME=VALUE...", nargs=-1, required=True)
+@quiet_option()
 def set_quotas(
     bootstrap: str,
     properties: tuple[str, ...],
@@ -78,6 +80,8 @@ def set_quotas(
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.set_quotas(entity, wanted)
+    whose = ", ".join(f"{kind} {DEFAULT if name is None else name}" for kind, name in entity.items())
+    done(f"{whose}: changed {listed(list(wanted))}")
 
 
 def parse_quotas(words: Iterable[str]) -> dict[str, float | None]:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli import completion
+from penstock.cli.doing import done, quiet_option
 from penstock.cli.listing import json_option, put_json, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
-from penstock.cli.outcome import put
+from penstock.cli.outcome import counted, one_line, put, say
 from penstock.cli.times import TIME_HELP, parse_time
 from penstock.errors import KafkaError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client import OffsetAt
-    from penstock.client.admin.admin import TopicDescription
+    from penstock.client.admin.admin import ConfigValue, TopicDescription
     from penstock.client.cluster.metadata import PartitionInfo
+    from penstock.client.fetch.offsets import Answers
 
 TOPIC_ALREADY_EXISTS = 36
 
@@ -32,7 +34,9 @@ def command() -> None:
     Examples:
       penstock topic list
       penstock topic create delays --partitions 6 --config retention.ms=-1
+      penstock topic create orders payments refunds
       penstock topic describe delays
+      penstock topic describe                       all of them
       penstock topic grow delays --partitions 12
       penstock topic trim delays --before 0:1000
       penstock topic delete delays
@@ -75,14 +79,14 @@ def _topic_row(topic: TopicDescription) -> dict[str, object]:
 @command.command("create")
 @bootstrap_option()
 @property_option(has_config=False)
-@click.argument("name", metavar="TOPIC")
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @click.option(
     "-p",
     "--partitions",
     type=click.IntRange(1, 2**31 - 1),
     default=1,
     show_default=True,
-    help="Number of partitions.",
+    help="Number of partitions of each.",
 )
 @click.option(
     "-r",
@@ -92,37 +96,51 @@ def _topic_row(topic: TopicDescription) -> dict[str, object]:
 )
 @click.option("--config", metavar="NAME=VALUE", multiple=True, help="A topic setting; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="An existing topic is no error.")
-def create_topic(
+@quiet_option()
+def create_topics(
     bootstrap: str,
     properties: tuple[str, ...],
-    name: str,
+    names: tuple[str, ...],
     partitions: int,
     replication_factor: int | None,
     config: tuple[str, ...],
     if_not_exists: bool,
 ) -> None:
-    """Create TOPIC."""
+    """Create topics. One that cannot be created does not keep the others from it."""
     settings = pairs(config, "--config")
     from penstock.client import Admin
 
+    failures: list[KafkaError] = []
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        try:
-            admin.create_topic(name, partitions, replication_factor or -1, settings)
-        except KafkaError as error:
-            if not (if_not_exists and error.code == TOPIC_ALREADY_EXISTS):
-                raise
+        for name in dict.fromkeys(names):
+            try:
+                admin.create_topic(name, partitions, replication_factor or -1, settings)
+            except KafkaError as error:
+                if if_not_exists and error.code == TOPIC_ALREADY_EXISTS:
+                    done(f"topic {name} is there already")
+                else:
+                    failures.append(error)
+            else:
+                done(f"created topic {name} with {counted(partitions, 'partition')}")
+    if failures:
+        for failure in failures[:-1]:
+            say(one_line(failure))
+        raise failures[-1]
 
 
 @command.command("delete")
 @bootstrap_option()
 @property_option()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completion.topics)
+@quiet_option()
 def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Delete topics and everything in them."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.delete_topics(names)
+    for name in names:
+        done(f"deleted topic {name}")
 
 
 @command.command("grow")
@@ -136,12 +154,14 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
     required=True,
     help="How many it is to have altogether.",
 )
+@quiet_option()
 def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partitions: int) -> None:
     """Add partitions to TOPIC. Keys may go to other partitions from then on."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.create_partitions(name, partitions)
+    done(f"topic {name} has {counted(partitions, 'partition')} now")
 
 
 @command.command("trim", short_help="Delete the oldest records of TOPIC, or all.")
@@ -200,34 +220,55 @@ def _bound(word: str) -> tuple[int, int]:
     return int(index), int(offset)
 
 
-@command.command("describe", short_help="Partitions of TOPIC, and settings that are not the default.")
+@command.command("describe", short_help="Partitions of topics, and settings that are not the default.")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
+@click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completion.topics)
 @json_option()
-def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bool) -> None:
-    """Partitions of TOPIC, where each begins and ends, and the settings that are not the default."""
+def describe_topics(
+    bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
+) -> None:
+    """Partitions of topics, where each begins and ends, and the settings that are not the default.
+
+    Without a name, all topics but those of the cluster itself.
+    """
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        (topic,) = admin.describe_topics([name])
-        tps = [TopicPartition(name, partition.partition) for partition in topic.partitions]
-        first = admin.list_offsets(dict.fromkeys(tps, EARLIEST))
-        last = admin.list_offsets(dict.fromkeys(tps, LATEST))
-        settings = admin.describe_config(name)
+        names = names or tuple(admin.list_topics())
+        topics = admin.describe_topics(names) if names else []
+        tps = [(topic.name, partition.partition) for topic in topics for partition in topic.partitions]
+        wanted = [TopicPartition(*each) for each in tps]
+        first = admin.list_offsets(dict.fromkeys(wanted, EARLIEST)) if wanted else {}
+        last = admin.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
+        settings = {} if as_json else {name: admin.describe_config(name) for name in names}
     if as_json:
-        put_rows(
-            "partition",
-            [
-                _partition_row(tp, one, first[tp], last[tp])
-                for tp, one in zip(tps, topic.partitions, strict=True)
-            ],
-            as_json,
-        )
+        rows = [
+            _partition_row(tp, one, first[tp], last[tp])
+            for topic in topics
+            for one in topic.partitions
+            for tp in (TopicPartition(topic.name, one.partition),)
+        ]
+        put_rows("partition", rows, as_json)
         return
-    put(f"topic {name}, id {topic.topic_id or 'none'}")
+    for number, topic in enumerate(topics):
+        if number:
+            put()
+        _print_topic(topic, first, last, settings[topic.name])
+    if not topics:
+        put("there are no topics")
+
+
+def _print_topic(
+    topic: TopicDescription,
+    first: Answers,
+    last: Answers,
+    settings: Mapping[str, ConfigValue],
+) -> None:
+    put(f"topic {topic.name}, id {topic.topic_id or 'none'}")
     rows = [("partition", "leader", "replicas", "in sync", "first offset", "next offset")]
-    for tp, partition in zip(tps, topic.partitions, strict=True):
+    for partition in topic.partitions:
+        tp = TopicPartition(topic.name, partition.partition)
         copies = (_numbers(partition.replicas), _numbers(partition.in_sync_replicas))
         ends = (_offset(first[tp]), _offset(last[tp]))
         rows.append((str(tp.partition), str(partition.leader), *copies, *ends))

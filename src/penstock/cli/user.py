@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.doing import done, listed, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put
@@ -79,6 +80,7 @@ def _password_command(name: str, help_text: str, *, is_new: bool) -> None:
         help="Rounds of hashing (RFC 5802): more make a stolen hash dearer to try, and each login slower.",
     )
     @click.argument("user")
+    @quiet_option()
     def set_password(
         bootstrap: str,
         properties: tuple[str, ...],
@@ -98,6 +100,7 @@ def _password_command(name: str, help_text: str, *, is_new: bool) -> None:
                 raise ConfigError(f"there is no user {user}; penstock user add makes one")
             password = _read_password(user, password_file)
             admin.set_password(user, password, mechanisms or tuple(MECHANISMS), iterations)
+        done(f"added user {user}" if is_new else f"user {user} has a new password")
 
 
 _password_command("add", "Add USER with a password.", is_new=True)
@@ -123,12 +126,14 @@ def _read_password(user: str, path: str | None) -> Secret:
 @bootstrap_option()
 @property_option()
 @click.argument("user")
+@quiet_option()
 def remove_user(bootstrap: str, properties: tuple[str, ...], user: str) -> None:
     """Remove USER. Sessions that have begun go on."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.delete_user(user)
+    done(f"removed user {user}")
 
 
 @command.command("quota")
@@ -136,6 +141,7 @@ def remove_user(bootstrap: str, properties: tuple[str, ...], user: str) -> None:
 @property_option()
 @click.argument("user")
 @click.argument("quotas", metavar="NAME=VALUE...", nargs=-1, required=True)
+@quiet_option()
 def set_quotas(bootstrap: str, properties: tuple[str, ...], user: str, quotas: tuple[str, ...]) -> None:
     """Set quotas of USER; an empty VALUE removes one.
 
@@ -146,3 +152,4 @@ def set_quotas(bootstrap: str, properties: tuple[str, ...], user: str, quotas: t
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.set_user_quotas(user, wanted)
+    done(f"user {user}: changed {listed(list(wanted))}")

@@ -116,7 +116,7 @@ def test_a_node_of_a_cluster_is_ready_while_the_controller_counts_on_it() -> Non
             assert node.server is not None
             assert node.member is not None
             assert get(node.server.metrics_port, "/health")[0] == 200
-            node.member.is_alive = False
+            node.member.brokers.by_id[number].fenced = 1
             code, text = get(node.server.metrics_port, "/health")
             assert code == 503
             assert "fenced" in text

@@ -1,0 +1,45 @@
+"""What a command has done, in one line on stdout; ``-q`` leaves it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from penstock.cli.outcome import put
+
+QUIET = "penstock.quiet"
+
+
+def quiet_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-q``: the command changes what it is to change, and says nothing but errors."""
+
+    def remember(context: click.Context, parameter: click.Parameter, is_quiet: bool) -> None:
+        context.meta[QUIET] = is_quiet
+
+    return click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="Say nothing but errors.",
+    )
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was called with ``-q``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(QUIET))
+
+
+def done(line: str) -> None:
+    """Say what has been changed."""
+    if not is_quiet():
+        put(line)
+
+
+def listed(words: list[str]) -> str:
+    """Words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
