@@ -97,27 +97,30 @@ def test_each_lever_moves(capsys: pytest.CaptureFixture[str], address: str) -> N
     assert (code, int(moved) in (1, 2, 3)) == (0, True)
     leader = int(moved)
     follower, third = (each for each in (1, 2, 3) if each != leader)
-    for words in (
-        ["shrink-isr", "t", "0", str(follower)],
-        ["thaw", str(follower)],
-        ["slow", "1", "2", "5ms"],
-        ["cut", "1", "2"],
-        ["cut", str(third), "--from", "clients"],
-        ["clock", "stop"],
-        ["advance", "1s"],
-        ["clock", "start"],
+    for words, said in (
+        (["shrink-isr", "t", "0", str(follower)], f"broker {follower} is not in sync with t-0; thaw ends it"),
+        (["thaw", str(follower)], f"broker {follower} follows its leaders"),
+        (["slow", "1", "2", "5ms"], "all between broker 1 and broker 2 takes 5ms longer; heal ends it"),
+        (["cut", "1", "2"], "nothing passes between broker 1 and broker 2; heal ends it"),
+        (
+            ["cut", str(third), "--from", "clients"],
+            f"nothing passes between broker {third} and clients; heal ends it",
+        ),
+        (["clock", "stop"], "the clock of all brokers stands still"),
+        (["advance", "1s"], "the clock of all brokers is 1s further on"),
+        (["clock", "start"], "the clock of all brokers goes on"),
     ):
-        assert run(capsys, address, *words) == (0, ""), words
+        assert run(capsys, address, *words) == (0, f"{said}\n"), words
     assert nodes(capsys, address)[third]["is_cut_from_clients"] is True
     for words in (["heal"], ["freeze", str(third)], ["pause", str(follower)]):
-        assert run(capsys, address, *words) == (0, ""), words
+        assert run(capsys, address, *words, "-q") == (0, ""), words
     found = nodes(capsys, address)
     assert [found[each]["state"] for each in (follower, third)] == ["paused", "running"]
     assert [found[each]["is_frozen"] for each in (follower, third)] == [False, True]
     for words in (["resume", str(follower)], ["thaw", str(third)], ["kill", str(third), "--fence"]):
-        assert run(capsys, address, *words) == (0, ""), words
+        assert run(capsys, address, *words, "-q") == (0, ""), words
     assert nodes(capsys, address)[third]["state"] == "stopped"
-    assert run(capsys, address, "start", str(third)) == (0, "")
+    assert run(capsys, address, "start", str(third)) == (0, f"broker {third} runs\n")
     assert {each["state"] for each in nodes(capsys, address).values()} == {"running"}
 
 
