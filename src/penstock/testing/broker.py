@@ -16,12 +16,14 @@ from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.planning import Planner
 from penstock.clock import MovableClock, movable, stoppable
 from penstock.errors import ConfigError, NetworkError
+from penstock.testing import ended
 from penstock.testing.answers import answering_faults
 from penstock.testing.connection import FaultyConnection
 from penstock.testing.faults import Faults
 
 if TYPE_CHECKING:
     import os
+    from types import TracebackType
 
     from penstock.broker.client_metrics.newest_values import ClientMetric
     from penstock.broker.client_metrics.service import ClientMetrics
@@ -91,6 +93,12 @@ class KafkaBroker(Broker):
         self.faults = Faults()
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended.note(self, error)
+        super().__exit__(kind, error, trace)
 
     def _connect(self) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)

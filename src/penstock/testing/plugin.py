@@ -3,12 +3,17 @@
 `kafka_broker` is a broker of the test's own, `kafka_topic` the name of a topic on it; `kafka_cluster` are
 three brokers with replicas. `kafka_session_broker` serves the whole run and `kafka_session_topic` is a topic
 on that one, new for each test. Nothing of the broker is imported before a test asks for one.
+
+The report of a test that fails has a section for each broker or cluster that is the value of one of its
+fixtures, and for each `KafkaBroker` or `KafkaCluster` whose ``with`` block the exception has left.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -41,12 +46,61 @@ class AsWritten(MetaPathFinder):
 
 sys.meta_path.insert(0, AsWritten())
 
+LOG_LINES_MAX = 30
+
+
+class LogTail(logging.Handler):
+    """Keeps the newest lines that brokers and clients log during a test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: deque[str] = deque(maxlen=LOG_LINES_MAX)
+        self.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one record as text."""
+        self.lines.append(self.format(record))
+
+
+log_tail = LogTail()
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Make the marker known, and keep what is logged."""
+    logging.getLogger("penstock").addHandler(log_tail)
     config.addinivalue_line(
         "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
     )
+
+
+def pytest_unconfigure() -> None:
+    """Leave the logger as it was."""
+    logging.getLogger("penstock").removeHandler(log_tail)
+
+
+def pytest_runtest_logstart() -> None:
+    """Begin a test: what was logged before is another's."""
+    log_tail.lines.clear()
+    if (ended := sys.modules.get("penstock.testing.ended")) is not None:
+        ended.reports.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add what brokers hold to the report of a test that has failed."""
+    report = yield
+    # Where no broker was ever imported, there is none to look at.
+    if (
+        report.failed
+        and call.when != "teardown"
+        and "penstock.common.listening.serving_thread" in sys.modules
+    ):
+        from penstock.testing.report import sections
+
+        report.sections.extend(sections(getattr(item, "funcargs", {}), log_tail.lines))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,23 @@
+"""Brokers of a test that an exception ends: what they held is noted before, for the report of the test."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.common.listening.serving_thread import Served
+
+ENDED_MAX = 5
+
+reports: deque[tuple[str, str]] = deque(maxlen=ENDED_MAX)
+"""Title and text of the newest ones, since the test began."""
+
+
+def note(served: Served, error: BaseException | None) -> None:
+    """Note what a broker or cluster holds that an exception ends within pytest."""
+    if error is not None and "penstock.testing.plugin" in sys.modules:
+        from penstock.testing.report import report_of, title_of
+
+        reports.append((title_of(served), report_of(served)))

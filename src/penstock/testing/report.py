@@ -1,0 +1,202 @@
+"""What a broker holds, as text for the report of a failing test: topics, groups with lag, the last records.
+
+Bounded, and printable. Values of headers, settings and topics of the broker itself are left out: there is
+where passwords and tokens are. Nothing here fails: a test that has failed keeps its own reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from penstock.broker.groups.lag import Lags
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.common.listening.serving_thread import Served
+from penstock.errors import PenstockError
+from penstock.log.walk import walk
+from penstock.model import Record
+from penstock.printable import printable
+from penstock.records.batch import iter_records
+from penstock.records.compression.budget import UnpackBudget
+from penstock.testing import ended
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.node import Node
+    from penstock.broker.partitions.partition import Partition
+
+TOPICS_MAX = 20
+PARTITIONS_MAX = 20
+"""Partitions that are shown of a topic, and offsets of a group."""
+LAST_RECORDS = 5
+"""How many records of a partition are shown."""
+RECORDED_MAX = 10
+"""Of how many partitions."""
+READ_BYTES_MAX = 1 << 20
+TEXT_MAX = 80
+"""Characters of a key or value that are shown."""
+PATIENCE_S = 2.0
+"""How long a broker is waited for: one that stands still answers nothing."""
+
+CONTROL_BIT = 0x20
+INTERNAL = {METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+
+
+def sections(fixtures: Mapping[str, object], log: Iterable[str]) -> list[tuple[str, str]]:
+    """Title and text of each section: what brokers among the fixtures hold, those that ended, and the log."""
+    serving = [value for value in fixtures.values() if isinstance(value, Served)]
+    found = [(title_of(each), report_of(each)) for each in {id(each): each for each in serving}.values()]
+    found += ended.reports
+    lines = [printable(line, "\n") for line in log]
+    return [*found, ("Penstock's log", "\n".join(lines))] if lines else found
+
+
+def title_of(served: Served) -> str:
+    """What a section is called."""
+    return printable(repr(served))
+
+
+def report_of(served: Served) -> str:
+    """What a broker or a cluster that runs holds now; why it cannot be said, where it cannot."""
+    loop = served._thread.loop
+    if loop is None:
+        return "not running"
+    found: Future[str] = Future()
+
+    def look() -> None:
+        try:
+            found.set_result("\n".join(_lines(served)))
+        except BaseException as error:
+            found.set_exception(error)
+
+    try:
+        loop.call_soon_threadsafe(look)
+        return found.result(PATIENCE_S)
+    except TimeoutError:
+        return f"does not answer within {PATIENCE_S:g} s: it is paused, or at work"
+    except Exception as error:
+        return f"cannot be looked at: {error}"
+
+
+def _lines(served: Served) -> Iterator[str]:
+    nodes = _nodes(served)
+    for fault in getattr(getattr(served, "faults", None), "active", ()):
+        yield f"in force: {fault!r}"
+    topics = [topic for name, topic in sorted(nodes[0].cluster.topics.items()) if name not in INTERNAL]
+    if not topics:
+        yield "no topics"
+    for topic in topics[:TOPICS_MAX]:
+        yield _topic_line(nodes, topic)
+    yield from _more(len(topics), TOPICS_MAX, "topics")
+    yield from _group_lines(nodes)
+    led = [
+        leader
+        for topic in topics
+        for each in topic.partitions
+        if (leader := _leader(nodes, each)) is not None
+    ]
+    written = [each for each in led if each.high_watermark]
+    for partition in written[:RECORDED_MAX]:
+        yield f"last records of {printable(partition.topic)}-{partition.index}:"
+        yield from _record_lines(partition)
+    yield from _more(len(written), RECORDED_MAX, "partitions with records")
+
+
+def _nodes(served: Served) -> list[Node]:
+    """The nodes that run: one of a broker, several of a cluster."""
+    server = getattr(served, "server", None)
+    nodes = [server.node] if server is not None else [*served._shared.nodes.values()]  # type: ignore[attr-defined]
+    if not nodes:
+        raise PenstockError("no broker of it runs")
+    return nodes
+
+
+def _leader(nodes: Iterable[Node], partition: Partition) -> Partition | None:
+    """A partition at the node that leads it."""
+    for node in nodes:
+        topic = node.cluster.topics.get(partition.topic)
+        if topic is not None and partition.index < len(topic.partitions):
+            found = topic.partitions[partition.index]
+            if found.leads:
+                return found
+    return None
+
+
+def _topic_line(nodes: Iterable[Node], topic: Topic) -> str:
+    spans = []
+    for partition in topic.partitions[:PARTITIONS_MAX]:
+        led = _leader(nodes, partition)
+        span = "no leader" if led is None else f"offsets {led.reader.start_offset} to {led.high_watermark}"
+        spans.append(f"{partition.index}: {span}")
+    spans += _more(len(topic.partitions), PARTITIONS_MAX, "partitions")
+    return f"topic {printable(topic.name)}, {', '.join(spans)}"
+
+
+def _group_lines(nodes: Iterable[Node]) -> Iterator[str]:
+    for node in nodes:
+        service = node.groups if OFFSETS_TOPIC in node.cluster.topics else node.groups_if_used
+        if service is None:
+            continue
+        offsets: dict[str, list[str]] = {}
+        for row in Lags(node, service).rows:
+            behind = "" if row.lag is None else f" ({row.lag} behind)"
+            place = f"{printable(row.topic)}-{row.partition}"
+            offsets.setdefault(row.group, []).append(f"{place} at {row.offset}{behind}")
+        groups = service.coordinator.groups
+        for name, group in islice(groups.items(), TOPICS_MAX):
+            of_group = offsets.get(name, ["nothing committed"])
+            told = [*of_group[:PARTITIONS_MAX], *_more(len(of_group), PARTITIONS_MAX, "offsets")]
+            members = len(group.members)
+            yield f"group {printable(name)}, {group.state}, {members} members: {', '.join(told)}"
+        yield from _more(len(groups), TOPICS_MAX, "groups")
+
+
+def _more(count: int, shown: int, noun: str) -> list[str]:
+    return [f"and {count - shown} more {noun}"] if count > shown else []
+
+
+def _record_lines(partition: Partition) -> Iterator[str]:
+    end = partition.high_watermark
+    log = partition.reader
+    first = max(log.start_offset, end - LAST_RECORDS)
+    try:
+        data = log.read(first, READ_BYTES_MAX, up_to_offset=end, at_least_one=False).to_bytes()
+        if not data:
+            yield f"  a batch of more than {READ_BYTES_MAX:,} bytes"
+        lines: deque[str] = deque(maxlen=LAST_RECORDS)
+        for entry in walk(lambda position, size: data[position : position + size], 0, len(data)):
+            if entry.attributes & CONTROL_BIT:
+                lines.append(f"  {entry.last_offset}  (the end of a transaction)")
+                continue
+            budget = UnpackBudget(READ_BYTES_MAX, READ_BYTES_MAX)
+            stop = entry.position + entry.size
+            for some in iter_records(data, entry.position, stop, partition.topic, partition.index, budget):
+                lines.extend(_record_line(record) for record in some if record.offset >= first)
+        yield from lines
+    except PenstockError as error:
+        yield f"  cannot be read: {error}"
+
+
+def _record_line(record: Record) -> str:
+    headers = ", ".join(_short(name) for name, _ in record.headers[:PARTITIONS_MAX])
+    return f"  {record.offset}  key {_shown(record.key)}, value {_shown(record.value)}" + (
+        f", headers {headers}" if headers else ""
+    )
+
+
+def _shown(data: bytes | None) -> str:
+    return (
+        "null"
+        if data is None
+        else _short(data[: 4 * TEXT_MAX].decode("utf-8", "backslashreplace"), len(data))
+    )
+
+
+def _short(text: str, size: int | None = None) -> str:
+    text = printable(text)
+    if len(text) <= TEXT_MAX:
+        return text
+    return f"{text[:TEXT_MAX]}..." + ("" if size is None else f" ({size:,} bytes)")
