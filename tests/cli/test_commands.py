@@ -104,11 +104,9 @@ def test_what_is_produced_is_consumed(penstock: Penstock, address: str) -> None:
     produce = ["produce", "-b", address, "-t", "letters", "-p", "0"]
     consume = ["consume", "-b", address, "-t", "letters", "-e", "-q"]
     penstock("topic", "create", "letters", "-b", address)
-    assert penstock(*produce, "-K", ":", "-H", "lang=en", "-H", "none", stdin=b"k:one\ntwo\nk2:\n") == (
-        0,
-        b"",
-        "",
-    )
+    said = "% 3 messages to letters\n"
+    given = b"k:one\ntwo\nk2:\n"
+    assert penstock(*produce, "-K", ":", "-H", "lang=en", "-H", "none", stdin=given) == (0, b"", said)
     assert penstock(*produce, "-k", "key", "-Z", "-z", "zstd", "-D", ",", stdin=b"three,,four")[0] == 0
 
     assert penstock(*consume)[1] == b"one\ntwo\n\nthree\n\nfour\n"
@@ -143,7 +141,7 @@ def test_files_are_messages_or_full_of_them(penstock: Penstock, address: str, tm
 
 WRONG = [
     (["nonsense"], 2, "No such command 'nonsense'"),
-    (["consume"], 2, "Missing option '-t'"),
+    (["consume"], 2, "Missing argument: which topic?"),
     (["consume", "-t", "x", "-o", "somewhere"], 2, "-o somewhere: give beginning"),
     (["consume", "-t", "x", "-f", "%q"], 2, "%q is no token"),
     (["consume", "-t", "x", "-J", "-K", ":"], 2, "leave out -f and -K"),

@@ -135,12 +135,13 @@ def test_perf_removes_the_topic_that_it_has_made(run: Run, broker: Broker) -> No
         with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
             return admin.list_topics()
 
-    assert "topic penstock-perf is removed" in run("perf produce -n 10")[2]
+    assert "penstock perf produce --keep makes and fills it" in run("perf consume")[2]
+    assert "% topic penstock-perf is removed" in run("perf produce -n 10")[2]
     assert topics() == []
-    assert "topic penstock-perf is kept" in run("perf produce -n 10 --keep")[2]
+    assert "% topic penstock-perf is kept" in run("perf produce -n 10 --keep")[2]
     assert run("perf consume")[0] == 0
     # It was there before: not what this run has made.
-    assert "topic penstock-perf is kept" in run("perf produce -n 10")[2]
+    assert "% topic penstock-perf is kept" in run("perf produce -n 10")[2]
     assert topics() == ["penstock-perf"]
 
 

@@ -73,7 +73,7 @@ def test_a_group_from_its_first_record_to_its_end(penstock: Penstock, address: s
 
     assert penstock("group", "delete", *where, "life", "-t", "t")[0] == 0
     assert penstock("group", "delete", *where, "life") in [
-        (0, "", ""),
+        (0, "deleted group life\n", ""),
         (1, "", "penstock: group 'life' does not exist\n"),
     ]
     assert penstock(*lag) == (1, "", "penstock: group 'life' does not exist\n")

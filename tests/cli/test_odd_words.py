@@ -85,7 +85,7 @@ def test_a_broker_is_given_a_file_of_settings_that_has_no_end() -> None:
 def test_what_is_sent_may_be_any_bytes(address: str) -> None:
     words = ("produce", "-t", "bytes", "-b", address, "-k", ODD, "-H", f"h={ODD}", __file__)
     assert penstock("topic", "create", "bytes", "-b", address)[0] == 0
-    assert penstock(*words) == (0, "")
+    assert penstock(*words, "-q") == (0, "")
     table = read_topic("bytes", address)
     assert table["key"].to_pylist() == [b"\xff"]
     assert table["headers"].to_pylist() == [[{"key": "h", "value": b"\xff"}]]

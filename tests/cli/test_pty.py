@@ -120,7 +120,7 @@ def test_messages_are_typed_until_ctrl_d(address: str) -> None:
 @pytest.mark.parametrize(
     ("words", "pattern"),
     [
-        ("perf produce --rate 10 --for 10m", r"records/s"),
+        ("perf produce --rate 10 --for 10m --keep", r"records/s"),
         ("perf consume --new --for 10m", r"0 records/s"),
         ("consume -t t", r"waiting for messages of t; Ctrl-C ends \(\d s\)"),
     ],

@@ -142,14 +142,14 @@ def test_top_in_a_pipe(run: Run) -> None:
 
 
 def test_perf_in_and_out(run: Run) -> None:
-    (*_, total) = rows("perf", run("perf produce -n 2000 --size 10 --json"))
+    (*_, total) = rows("perf", run("perf produce -n 2000 --size 10 --json --keep -q"))
     assert (total["records"], total["bytes"], total["is_total"]) == (2_000, 20_000, True)
     assert 0 < float(str(total["p50_ms"])) <= float(str(total["p99_ms"])) <= float(str(total["max_ms"]))
     (*_, total) = rows("perf", run("perf consume --json"))
     assert (total["records"], total["p50_ms"]) == (2_001, None)
     (*_, total) = rows("perf", run("perf consume --json -n 500"))
     assert total["records"] == 500
-    line = run("perf produce --rate 1000 --for 200ms").splitlines()[-1]
+    line = run("perf produce --rate 1000 --for 200ms -q").splitlines()[-1]
     assert line.startswith("altogether in 0.")
     assert "acknowledged after p50" in line
 

@@ -18,11 +18,13 @@ import pytest
 from penstock import Admin, Broker, Producer
 from penstock.testing import KafkaBroker
 
+HEADERS = [("token", b"hush")]
+
 
 def fill(servers):
     with Producer(bootstrap_servers=servers) as producer:
         for number in range(7):
-            sent = producer.send("orders", f"v{number}".encode(), key=b"k\\\\x1b", headers=[("token", b"hush")])
+            sent = producer.send("orders", f"v{number}".encode(), key=b"k\\x1b", headers=HEADERS)
         sent.result(timeout=10)
     with Admin(bootstrap_servers=servers) as admin:
         admin.alter_group_offsets("readers", {("orders", 0): 3})

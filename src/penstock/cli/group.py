@@ -32,6 +32,7 @@ def command() -> None:
     Examples:
       penstock group list
       penstock group describe billing
+      penstock group describe                       all of them
       penstock group lag billing
       penstock group reset billing --topic orders --to-earliest
       penstock group delete billing
@@ -62,7 +63,7 @@ def list_groups(
         put(group.group_id)
 
 
-@command.command("describe")
+@command.command("describe", short_help="Members of groups and what each of them reads.")
 @bootstrap_option()
 @property_option()
 @click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=completion.groups)

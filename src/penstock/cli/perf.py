@@ -21,12 +21,13 @@ from penstock.cli.outcome import note, put
 from penstock.cli.partitions import partitions_of
 from penstock.cli.produce import CODECS
 from penstock.cli.times import DURATION_HELP, parse_duration
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError, KafkaError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client import Delivery
 
 TOPIC = "penstock-perf"
+UNKNOWN_TOPIC_OR_PARTITION = 3
 REPORT_EVERY_S = 1.0
 POLL_MS = 200
 VALUES = 64
@@ -41,7 +42,7 @@ def command() -> None:
     Examples:
       penstock perf produce -n 500000 --size 1000
       penstock perf produce --rate 1000 --for 30s      latency at a load
-      penstock perf produce -n 500000 --keep           leave the topic for the next line
+      penstock perf produce -n 500000 --keep           for the next line
       penstock perf consume -n 500000
       penstock perf consume --new --for 30s            age of records that arrive
     """
@@ -178,7 +179,12 @@ def perf_consume(
     from penstock.client import Consumer
 
     waiting.idle(f"looking for topic {topic}")
-    tps = partitions_of(bootstrap, topic, (), config)
+    try:
+        tps = partitions_of(bootstrap, topic, (), config)
+    except KafkaError as error:
+        if topic == TOPIC and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+            raise ConfigError(f"{error}; penstock perf produce --keep makes and fills it") from None
+        raise
     meter = Meter("consume", as_json)
     with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
         ends = consumer.end_offsets(tps)
@@ -317,4 +323,4 @@ def _existing(topic: str, bootstrap: str, properties: tuple[str, ...], keep: boo
             told = "removed" if is_new and not keep else "kept"
             advice = "" if told == "removed" else f"; penstock topic delete {topic} removes it"
             if not is_quiet():
-                note(f"topic {topic} is {told}{advice}")
+                note(f"% topic {topic} is {told}{advice}")
