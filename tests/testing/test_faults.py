@@ -320,3 +320,39 @@ def test_watching_changes_nothing(broker: KafkaBroker, client: WireClient) -> No
     assert "Produce v9 of t-1" in repr(request)
     with pytest.raises(RequestTimeoutError, match="4 times"):
         everything.wait(4, timeout_s=0.01)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"api": "Prodcue"}, "there is no API Prodcue; did you mean Produce[?]"),
+        ({"api": "list_ofsets"}, "did you mean ListOffsets[?]"),
+        ({"api": 4711}, "no API with key 4711"),
+        ({"api": ["Fetch"]}, "is no API: name one"),
+        ({"api": True}, "is no API: name one"),
+        ({"api": "UpdateMetadata"}, "no client is served UpdateMetadata here"),
+        ({"topics": "t"}, "unknown: topics; did you mean topic[?]"),
+        ({"topic": 3}, "topic=3: topic is text"),
+        ({"partition": "0"}, "partition='0': partition is a number"),
+        ({"group": b"g"}, "group is text"),
+        ({"client_id": 1}, "client_id is text"),
+        ({"connection": "1"}, "connection is a number"),
+        ({"times": "2"}, "times is a number"),
+        ({"times": 0}, "at least once"),
+        ({"skip": -1}, "skip=-1"),
+        ({"when": "always"}, "when is a function"),
+        ({"seconds": "3"}, "no time to wait"),
+        ({"seconds": -1}, "no time to wait"),
+    ],
+    ids=str,
+)
+def test_what_could_never_happen_is_refused_when_it_is_set(words: dict[str, Any], message: str) -> None:
+    faults = Faults()
+    with pytest.raises(ConfigError, match=message):
+        faults.delay(**{"api": "Fetch", **words})
+    assert not faults.active
+
+
+@pytest.mark.parametrize("api", ["ListOffsets", "list_offsets", "list-offsets", "ListOffsetsRequest", 2])
+def test_an_api_by_any_of_its_names(api: str | int) -> None:
+    assert Faults().watch(api).target.key == 2

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Literal, TypedDict, Unpack
 
-from penstock.common.suggestions import did_you_mean
+from penstock.broker.handlers import ROUTES
+from penstock.common.suggestions import did_you_mean, nearest
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -42,6 +43,36 @@ class Where(TypedDict, total=False):
     when: When | None
     times: int | None
     skip: int
+
+
+_KINDS: dict[str, tuple[type, str]] = {
+    "topic": (str, "text"),
+    "partition": (int, "a number"),
+    "group": (str, "text"),
+    "client_id": (str, "text"),
+    "connection": (int, "a number"),
+    "times": (int, "a number"),
+}
+"""The types of conditions: one of another type would hold for no request, and the fault never happen."""
+
+
+def _check(where: Where) -> None:
+    """Raise ConfigError for a condition that cannot be meant."""
+    if unknown := where.keys() - Where.__annotations__.keys():
+        word = sorted(unknown)[0]
+        known = ", ".join(Where.__annotations__)
+        raise ConfigError(f"unknown: {word}{did_you_mean(word, Where.__annotations__)}; known: {known}")
+    for name, (kind, noun) in _KINDS.items():
+        value = where.get(name)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise ConfigError(f"{name}={value!r}: {name} is {noun}")
+    when, times, skip = where.get("when"), where.get("times"), where.get("skip", 0)
+    if when is not None and not callable(when):
+        raise ConfigError(f"when={when!r}: when is a function of the request")
+    if times is not None and times < 1:
+        raise ConfigError(f"times={times}: a fault happens at least once; None is every time")
+    if not isinstance(skip, int) or skip < 0:
+        raise ConfigError(f"skip={skip!r}: skip is how many requests are let through first")
 
 
 class Target:
@@ -109,18 +140,13 @@ class Fault:
         damage: Damage | Change = "body",
         reset: bool = False,
     ) -> None:
-        unknown = where.keys() - Where.__annotations__.keys()
-        if unknown:
-            raise ConfigError(
-                f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(Where.__annotations__)}"
-            )
-        times = where.get("times")
-        if times is not None and times < 1:
-            raise ConfigError(f"times={times}: a fault happens at least once; None is every time")
+        _check(where)
+        if not isinstance(seconds, (int, float)) or not seconds >= 0:
+            raise ConfigError(f"seconds={seconds!r}: that is no time to wait")
         self._owner = owner
         self.kind = kind
         self.target = Target(api, where)
-        self.times = times
+        self.times = where.get("times")
         self.applied = applied
         self.code = code
         self.seconds = seconds
@@ -309,21 +335,30 @@ class Faults:
 
 
 def key_of(api: str | int) -> int:
-    """The key of an API, by its name in any spelling: ``ListOffsets``, ``list_offsets``.
+    """The key of an API, by any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or brokers do not serve it, so that a fault would never happen.
     """
+    if not isinstance(api, (int, str)) or isinstance(api, bool):
+        raise ConfigError(f"{api!r} is no API: name one, such as 'Produce'; None is any")
     if isinstance(api, int):
-        if api in API_TABLE:
-            return api
-        raise ConfigError(f"there is no API with key {api}")
-    names = {each.name.lower(): key for key, each in API_TABLE.items()}
-    folded = api.lower().replace("_", "")
-    if folded not in names:
-        known = [each.name for each in API_TABLE.values()]
-        raise ConfigError(f"there is no API {api}{did_you_mean(api.replace('_', '').title(), known)}")
-    return names[folded]
+        if api not in API_TABLE:
+            raise ConfigError(f"there is no API with key {api}")
+        key = api
+    else:
+        names = {each.name.lower(): key for key, each in API_TABLE.items()}
+        folded = "".join(filter(str.isalnum, api.lower())).removesuffix("request")
+        if folded not in names:
+            near = nearest(folded, names)
+            hint = f"; did you mean {API_TABLE[names[near[0]]].name}?" if near else ""
+            raise ConfigError(f"there is no API {api}{hint}")
+        key = names[folded]
+    if key not in ROUTES:
+        raise ConfigError(
+            f"no client is served {API_TABLE[key].name} here, so that the fault would never happen"
+        )
+    return key
 
 
 def code_of(error: str | int) -> int:

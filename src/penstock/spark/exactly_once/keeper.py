@@ -51,25 +51,28 @@ def commit_job(
     is_repeatable: bool = False,
     fails_on_loss: bool = True,
     gate: Gate | None = None,
-) -> None:
+) -> tuple[TaskTransaction, ...]:
     """Commit what a batch query has written, and open its gate. Raises as `SinkDriver.commit`.
 
+    Returns the transactions that hold its rows, which are those of an earlier run where that has decided.
     Something is stored about it only where it `is_repeatable`: then it may be run again.
     """
 
-    async def commit() -> None:
+    async def commit() -> tuple[TaskTransaction, ...]:
         cluster, driver = await _made(place, fails_on_loss, _kind(is_repeatable))
         try:
             committed = await driver.commit(batch, *_united(written))
             if gate is not None:
                 await cluster.end_gate(gate, committed)
+            return committed
         finally:
             await cluster.close()
 
     # A repeated run without rows may still have to commit what the one before has decided. Without a row, no
     # task has written the records of the gate.
     if is_repeatable or any(each.transaction for each in written):
-        run(commit())
+        return run(commit())
+    return ()
 
 
 def abort_batch(

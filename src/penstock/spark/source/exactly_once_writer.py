@@ -13,6 +13,7 @@ from penstock.errors import ConfigError
 from penstock.spark.exactly_once.gate import gate_for
 from penstock.spark.exactly_once.place import SinkPlace
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
+from penstock.spark.runtime.telling import once_line, tell
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.options import WriteOptions
 from penstock.spark.source.reader import settle
@@ -102,15 +103,24 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         from penstock.spark.exactly_once.keeper import commit_job
 
+        written = [each.result for each in _prepared(messages)]
         with plain_errors():
-            commit_job(
+            held = commit_job(
                 self._place,
                 self._batch,
-                [each.result for each in _prepared(messages)],
+                written,
                 is_repeatable=self._is_repeatable,
                 fails_on_loss=self._fails_on_loss,
                 gate=self._gate,
             )
+        if written and all(each.transaction is None or each.transaction in held for each in written):
+            tell(
+                once_line(
+                    sum(each.rows for each in written), {name for each in written for name in each.ranges}
+                )
+            )
+        elif written:
+            tell("wrote nothing: an earlier run of this job has written its rows")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         from penstock.spark.exactly_once.keeper import abort_batch

@@ -16,6 +16,7 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, Str
 from penstock.client.config import ProducerConfig
 from penstock.errors import ConfigError, EncodeError
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
+from penstock.spark.runtime.telling import rows_line, tell
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.brokers import presume_login
 from penstock.spark.source.options import WriteOptions
@@ -107,7 +108,8 @@ class BatchWriter(DataSourceArrowWriter):
         return write_rows(self._options, self._columns, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing to do: the records are in their topics when `write` returns."""
+        """Say what was written: the records are in their topics when `write` returns."""
+        tell(rows_line(each.records for each in messages if isinstance(each, Written)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Nothing to do: what was written stays, as in Spark's Kafka sink."""

@@ -17,6 +17,7 @@ from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import LandingTable, Register
 from penstock.model import OffsetRange
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
+from penstock.spark.runtime.telling import landed_line, tell
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import LandingOptions, landing_options, split_options
 from penstock.spark.source.landing.rows import FILES_SCHEMA, NOT_LANDED, TaskEntries
@@ -73,7 +74,8 @@ class LandingBatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         with plain_errors():
-            commit(self._options, self._writer, self._batch, joined(messages))
+            landed = commit(self._options, self._writer, self._batch, joined(messages))
+        tell(landed_line(self._options.path, landed))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         with plain_errors():

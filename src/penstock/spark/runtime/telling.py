@@ -1,0 +1,70 @@
+"""What a batch query has written, in one line on the driver's stderr: Spark's `save` returns nothing.
+
+Spark calls the commit of a writer in a Python process of its own beside the driver, whose stderr is the
+driver's. Streams have their progress for that. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.printable import printable
+
+if TYPE_CHECKING:
+    from penstock.landing.manifest import Manifest
+
+SWITCH = "PENSTOCK_PROGRESS"
+NAMED_MAX = 5
+"""How many topics are named in a line."""
+
+
+def tell(line: str) -> None:
+    """Write one line."""
+    if os.environ.get(SWITCH) != "0":
+        with contextlib.suppress(OSError, ValueError):  # no stderr: the rows are written all the same
+            print(f"penstock: {printable(line)}", file=sys.stderr, flush=True)
+
+
+def rows_line(tasks: Iterable[Mapping[str, int]]) -> str:
+    """What tasks have written, by topic."""
+    rows: Counter[str] = Counter()
+    for each in tasks:
+        rows.update(each)
+    if not rows:
+        return "wrote no rows"
+    return "wrote " + _joined(
+        [f"{_counted(count, 'row')} to {topic}" for topic, count in sorted(rows.items())]
+    )
+
+
+def once_line(rows: int, topics: Collection[str]) -> str:
+    """What a job has written exactly once."""
+    return f"wrote {_counted(rows, 'row')} to {_joined(sorted(topics))}, once" if rows else "wrote no rows"
+
+
+def landed_line(path: str, manifest: Manifest | None) -> str:
+    """What a batch of a landed table has."""
+    if manifest is None:
+        return f"landed no rows in {path}"
+    topics: dict[str, int] = {}
+    for each in manifest.ranges:
+        topics[each.topic] = topics.get(each.topic, 0) + each.end - each.start
+    offsets = _joined([f"{_counted(count, 'offset')} of {topic}" for topic, count in sorted(topics.items())])
+    rows = sum(file.rows for file in manifest.files)
+    size = sum(file.size_bytes for file in manifest.files)
+    files = f"{_counted(rows, 'row')} in {_counted(len(manifest.files), 'file')} ({size:,} bytes) in {path}"
+    return f"landed {files}" + (f", from {offsets}" if offsets else "")
+
+
+def _joined(said: Sequence[str]) -> str:
+    more = len(said) - NAMED_MAX
+    return ", ".join([*said[:NAMED_MAX], *([f"and {more} more topics"] if more > 0 else [])])
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
