@@ -320,7 +320,7 @@ def _existing(topic: str, bootstrap: str, properties: tuple[str, ...], keep: boo
         finally:
             if is_new and not keep:
                 admin.delete_topics([topic])
-            told = "removed" if is_new and not keep else "kept"
-            advice = "" if told == "removed" else f"; penstock topic delete {topic} removes it"
+            state = "removed" if is_new and not keep else "kept"
+            advice = "" if state == "removed" else f"; penstock topic delete {topic} removes it"
             if not is_quiet():
-                note(f"% topic {topic} is {told}{advice}")
+                note(f"% topic {topic} is {state}{advice}")

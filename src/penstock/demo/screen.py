@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PLAIN_STEP = 0.25
 """Where there is no bar to move, a line appears each time another such part is done."""
 
-PREPARING = "compiling what encodes events"
+PREPARING = "encoding the first events"
 FIRST_BATCH = "Spark plans its first batch, which takes the longest"
 NOTHING_LEFT = "read by an earlier run"
 """What stands beside a bar before there is a figure."""
@@ -67,7 +67,7 @@ class Screen:
             TimeElapsedColumn(),
             console=self._console,
         ) as progress:
-            # Without a total the bar moves to and fro: nothing is written before the loops are compiled.
+            # Without a total the bar moves to and fro: the first records take longest.
             name = escape(printable(topic))
             yield _Bar(progress, progress.add_task(name, total=None, said=PREPARING), total)
 

@@ -99,7 +99,8 @@ def pytest_runtest_makereport(
     ):
         from penstock.testing.report import sections
 
-        report.sections.extend(sections(getattr(item, "funcargs", {}), log_tail.lines))
+        ended = getattr(sys.modules.get("penstock.testing.ended"), "reports", ())
+        report.sections.extend(sections(getattr(item, "funcargs", {}), ended, log_tail.lines))
     return report
 
 

@@ -21,7 +21,6 @@ from penstock.model import Record
 from penstock.printable import printable
 from penstock.records.batch import iter_records
 from penstock.records.compression.budget import UnpackBudget
-from penstock.testing import ended
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
@@ -45,11 +44,13 @@ CONTROL_BIT = 0x20
 INTERNAL = {METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
 
 
-def sections(fixtures: Mapping[str, object], log: Iterable[str]) -> list[tuple[str, str]]:
+def sections(
+    fixtures: Mapping[str, object], ended: Iterable[tuple[str, str]], log: Iterable[str]
+) -> list[tuple[str, str]]:
     """Title and text of each section: what brokers among the fixtures hold, those that ended, and the log."""
     serving = [value for value in fixtures.values() if isinstance(value, Served)]
     found = [(title_of(each), report_of(each)) for each in {id(each): each for each in serving}.values()]
-    found += ended.reports
+    found += ended
     lines = [printable(line, "\n") for line in log]
     return [*found, ("Penstock's log", "\n".join(lines))] if lines else found
 
@@ -148,9 +149,9 @@ def _group_lines(nodes: Iterable[Node]) -> Iterator[str]:
         groups = service.coordinator.groups
         for name, group in islice(groups.items(), TOPICS_MAX):
             of_group = offsets.get(name, ["nothing committed"])
-            told = [*of_group[:PARTITIONS_MAX], *_more(len(of_group), PARTITIONS_MAX, "offsets")]
+            shown = [*of_group[:PARTITIONS_MAX], *_more(len(of_group), PARTITIONS_MAX, "offsets")]
             members = len(group.members)
-            yield f"group {printable(name)}, {group.state}, {members} members: {', '.join(told)}"
+            yield f"group {printable(name)}, {group.state}, {members} members: {', '.join(shown)}"
         yield from _more(len(groups), TOPICS_MAX, "groups")
 
 
