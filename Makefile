@@ -1,5 +1,5 @@
 # make demo    the main job, end to end: broker, replay, Spark, table, picture    (ARGS="--limit 14" for a small one)
-# make setup   virtual environment in .venv with everything the other targets need (2.3 GB; the demo alone 1.3 GB)
+# make setup   virtual environment in .venv with everything the other targets need (2.1 GB; the demo alone 1.1 GB)
 # make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.14 there is
@@ -103,7 +103,7 @@ $(VENV)/.python:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.python $(PINS)
-	@echo "make: installing Penstock and what its demo needs into $(VENV) (once; 1.3 GB on disk, mostly Spark)"
+	@echo "make: installing Penstock and what its demo needs into $(VENV) (once; 1.1 GB on disk, mostly Spark)"
 	@$(PIP) --editable '.[demo]' || $(PIP_FAILED)
 	@touch $@
 
