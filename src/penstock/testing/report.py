@@ -97,7 +97,7 @@ def _lines(served: Served) -> Iterator[str]:
         leader
         for topic in topics
         for each in topic.partitions
-        if (leader := _leader(nodes, each)) is not None
+        if (leader := _leader(nodes, each.topic, each.index)) is not None
     ]
     written = [each for each in led if each.high_watermark]
     for partition in written[:RECORDED_MAX]:
@@ -115,12 +115,12 @@ def _nodes(served: Served) -> list[Node]:
     return nodes
 
 
-def _leader(nodes: Iterable[Node], partition: Partition) -> Partition | None:
+def _leader(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
     """A partition at the node that leads it."""
     for node in nodes:
-        topic = node.cluster.topics.get(partition.topic)
-        if topic is not None and partition.index < len(topic.partitions):
-            found = topic.partitions[partition.index]
+        topic = node.cluster.topics.get(name)
+        if topic is not None and index < len(topic.partitions):
+            found = topic.partitions[index]
             if found.leads:
                 return found
     return None
@@ -129,7 +129,7 @@ def _leader(nodes: Iterable[Node], partition: Partition) -> Partition | None:
 def _topic_line(nodes: Iterable[Node], topic: Topic) -> str:
     spans = []
     for partition in topic.partitions[:PARTITIONS_MAX]:
-        led = _leader(nodes, partition)
+        led = _leader(nodes, partition.topic, partition.index)
         span = "no leader" if led is None else f"offsets {led.reader.start_offset} to {led.high_watermark}"
         spans.append(f"{partition.index}: {span}")
     spans += _more(len(topic.partitions), PARTITIONS_MAX, "partitions")
@@ -143,7 +143,9 @@ def _group_lines(nodes: Iterable[Node]) -> Iterator[str]:
             continue
         offsets: dict[str, list[str]] = {}
         for row in Lags(node, service).rows:
-            behind = "" if row.lag is None else f" ({row.lag} behind)"
+            # By the leader: a follower's high watermark comes after it, and the test may have just written.
+            led = _leader(nodes, row.topic, row.partition)
+            behind = "" if led is None else f" ({max(0, led.high_watermark - row.offset)} behind)"
             place = f"{printable(row.topic)}-{row.partition}"
             offsets.setdefault(row.group, []).append(f"{place} at {row.offset}{behind}")
         groups = service.coordinator.groups
