@@ -279,6 +279,7 @@ class LeveredCluster(Cluster):
             node = next(iter(self._shared.nodes.values()), None)
             if node is None:
                 raise NetworkError("no broker is running; start one first")
+            node.cluster.catch_up()
             planner = Planner(node.cluster)
             if isinstance(replicas, int):
                 plan = planner.new_topic(topic, partitions, replicas, configs=texts)

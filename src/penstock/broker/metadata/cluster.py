@@ -211,6 +211,12 @@ class Cluster:
 
     # --- creating --------------------------------------------------------------------------------------
 
+    def catch_up(self) -> None:
+        """Take in all metadata that have been written, since a change is about to be decided.
+
+        A broker by itself has all of them at any time.
+        """
+
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
     ) -> NewTopic:
@@ -365,6 +371,7 @@ class Cluster:
     # --- the state -------------------------------------------------------------------------------------
 
     def _commit(self, records: Sequence[Message], now_ms: int) -> None:
+        self.image.check(records)
         self._metadata.append(records, now_ms)
         for record in records:
             self._apply(record)

@@ -49,11 +49,15 @@ class Authority(Protocol):
     def broker_count(self) -> int:
         """How many brokers are registered."""
 
+    def catch_up(self) -> None:
+        """Have the node take in all metadata that have been written, where the controller is in reach."""
+
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Have records written, and take them and all before them.
+        """Have records written that were decided against all before them, and take them.
 
         Raises:
-            StorageError: they could not be written, or the controller cannot be reached.
+            StorageError: they could not be written, others came before them, or the controller cannot be
+                reached.
         """
 
 
@@ -182,6 +186,9 @@ class MemberCluster(Cluster):
 
     # --- topics ------------------------------------------------------------------------------------------
 
+    def catch_up(self) -> None:
+        self._authority.catch_up()
+
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
     ) -> NewTopic:
@@ -229,6 +236,7 @@ class MemberCluster(Cluster):
 
     def new_producer_id(self, now_ms: int) -> int:
         if self._next_producer_id >= self._own_ids_end:
+            self.catch_up()
             first = max(self._authority.producer_ids_end(), self._next_producer_id)
             end = first + PRODUCER_ID_BLOCK
             self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=end)], now_ms)
