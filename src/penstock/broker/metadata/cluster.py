@@ -275,7 +275,7 @@ class Cluster:
     ) -> None:
         """Let topics grow to so many partitions, which `Planner.growth` has approved, all in one step.
 
-        `assignments` are the brokers of the new ones, by topic, where a request has named them.
+        `assignments` are the brokers of the new ones, by topic; a cluster of one needs none.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.

@@ -14,6 +14,8 @@ from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.partition import Host, ReplicatedPartition
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
@@ -196,7 +198,13 @@ class MemberCluster(Cluster):
         factor = -1
         if setting is not None:
             factor = max(1, min(self.config.integer(setting), self._authority.broker_count()))
-        return Planner(self).new_topic(name, partitions, factor, configs=configs)
+        try:
+            return Planner(self).new_topic(name, partitions, factor, configs=configs)
+        except KafkaError as error:
+            if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
+                raise
+            # No broker is alive by what the controller knows: coordinators are to be asked for again.
+            raise StorageError(f"{name} cannot be made now: {error}") from error
 
     def _partition_record(
         self, name: str, topic_id: bytes, index: int, replicas: Sequence[int] = ()
@@ -220,14 +228,9 @@ class MemberCluster(Cluster):
         assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
     ) -> None:
         records: list[Message] = []
-        for name, count in wanted.items():
+        for name in wanted:
             topic = self.topics[name]
-            have = len(topic.partitions)
-            chosen = (assignments or {}).get(name)
-            if chosen is None:
-                factor = len(topic.partitions[0].replicas)
-                chosen = self._authority.placing.place(count - have, factor)
-            for index, replicas in enumerate(chosen, have):
+            for index, replicas in enumerate((assignments or {})[name], len(topic.partitions)):
                 records.append(self._partition_record(name, topic.id, index, replicas))
         if records:
             self._commit(records, now_ms)
