@@ -64,11 +64,15 @@ ALIVE_STEP_S = 0.01
 class Shared:
     """What the brokers of a cluster share: the controller with its log, the transport, the loop."""
 
-    def __init__(self, clock: Clock, data_dir: str | None, config: BrokerConfig, random: Random) -> None:
+    def __init__(
+        self, clock: Clock, data_dir: str | None, config: BrokerConfig, random: Random, size: int
+    ) -> None:
         self.clock = clock
         self.data_dir = data_dir
         self.config = config
         self.random = random
+        self.size = size
+        """How many brokers the cluster has, whether they run or not."""
         self.failures = Failures(clock.monotonic)
         self.loop: asyncio.AbstractEventLoop
         self.transport: LocalTransport
@@ -276,7 +280,7 @@ class ClusterNode:
             saved=self._saved,
             fetching=FetchSettings.of(config),
         )
-        authority = Authority(shared.quorum, shared.transport.links, member)
+        authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
         cluster = MemberCluster(config, store, clock.now_ms(), member, authority, records)
         node = MemberNode(config, store, clock, interceptors, cluster)

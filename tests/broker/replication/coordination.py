@@ -77,7 +77,7 @@ class CoordinatedNode(SimNode):
     def _begin(self, member: Member) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
-        self.authority = authority = Authority(world.quorum, world, member)
+        self.authority = authority = Authority(world.quorum, world, member, len(NODES))
         cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
         self.node = node = MemberNode(world.config, self.store, world.clock, (), cluster)
         self.purgatory = node.purgatory

@@ -87,7 +87,7 @@ class SimNode:
     def _begin(self, member: Member) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
-        authority = Authority(world.quorum, world, member)
+        authority = Authority(world.quorum, world, member, len(NODES))
         cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
         member.begin(cluster, self, records, next_batch)
 

@@ -42,6 +42,11 @@ def test_the_law_holds(first: int) -> None:
     assert done >= KINDS
 
 
+def test_the_topics_of_coordinators_have_as_many_replicas_as_there_will_be_brokers() -> None:
+    """One broker had registered when a client asked for a coordinator: the topic had one replica for ever."""
+    administration.run(42)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_S + 300)
 def test_the_law_holds_for_long() -> None:

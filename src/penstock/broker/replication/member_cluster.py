@@ -40,6 +40,8 @@ class Authority(Protocol):
 
     placing: Placing
     cluster_id: str
+    size: int
+    """How many brokers the cluster has: those that are not there yet will be."""
 
     @property
     def end_offset(self) -> int:
@@ -47,9 +49,6 @@ class Authority(Protocol):
 
     def producer_ids_end(self) -> int:
         """The first producer id that no node has reserved."""
-
-    def broker_count(self) -> int:
-        """How many brokers are registered."""
 
     def catch_up(self) -> None:
         """Have the node take in all metadata that have been written, where the controller is in reach."""
@@ -197,7 +196,7 @@ class MemberCluster(Cluster):
         setting = _FACTORS.get(name)
         factor = -1
         if setting is not None:
-            factor = max(1, min(self.config.integer(setting), self._authority.broker_count()))
+            factor = max(1, min(self.config.integer(setting), self._authority.size))
         try:
             return Planner(self).new_topic(name, partitions, factor, configs=configs)
         except KafkaError as error:

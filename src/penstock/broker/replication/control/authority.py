@@ -42,14 +42,15 @@ class Taking(Protocol):
 
 
 class Authority:
-    """The controller of `quorum` as `member` reaches it over `links`."""
+    """The controller of `quorum` as `member` reaches it over `links`, in a cluster of `size` brokers."""
 
-    def __init__(self, quorum: Quorum, links: Passing, member: Taking) -> None:
+    def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
         self.placing: Placing = quorum.controller
         self.cluster_id = quorum.cluster_id
         self._quorum = quorum
         self._links = links
         self._member = member
+        self.size = size
 
     @property
     def is_reachable(self) -> bool:
@@ -65,10 +66,6 @@ class Authority:
     def producer_ids_end(self) -> int:
         """The first producer id that no node has reserved."""
         return self._quorum.image.producer_ids_end
-
-    def broker_count(self) -> int:
-        """How many brokers are registered."""
-        return len(self._quorum.brokers.by_id)
 
     def catch_up(self) -> None:
         """Have the node take in all that has been written. A node that is cut off stays behind: what it
