@@ -26,7 +26,7 @@ from penstock.broker.replication.transport.local import LocalTransport
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.common.failures import Failures
 from penstock.common.logs import logger_named
-from penstock.errors import PenstockError, StorageError
+from penstock.errors import PenstockError
 from penstock.log.directory.checkpoint import read_offsets, write_offsets
 from penstock.model import TopicPartition
 

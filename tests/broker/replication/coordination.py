@@ -19,9 +19,9 @@ from broker.replication.simulation import NODES, QUIET_MS, SimNode, Violation, W
 from penstock.broker.context import Context
 from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.control.authority import Authority
 from penstock.broker.replication.control.forwarding import Forwarding
+from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.gate import Gate
 from penstock.broker.replication.member import Member
 from penstock.broker.replication.member_cluster import MemberCluster

@@ -137,5 +137,9 @@ SEEDS_NEARBY = 8
 def test_a_mistake_is_found(mistake: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     mistake(monkeypatch)
     with pytest.raises(Violation, match="seed"):
-        for seed in range(MISTAKES[mistake], MISTAKES[mistake] + SEEDS_NEARBY):
-            administration.run(seed)
+        _run_all(MISTAKES[mistake], SEEDS_NEARBY)
+
+
+def _run_all(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        administration.run(seed)

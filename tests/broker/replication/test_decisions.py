@@ -7,7 +7,6 @@ written meanwhile: what `queued` sends is decided by a broker whose image is old
 from __future__ import annotations
 
 import inspect
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,7 +56,10 @@ from penstock.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from penstock.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from penstock.protocol.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -233,9 +235,7 @@ def test_producer_ids_are_given_out_once(shared: KafkaCluster, monkeypatch: pyte
     seen: list[int] = []
     with three(shared) as together:
         for _ in range(TRIES):
-            seen += [
-                each.producer_id for each in together(InitProducerIdRequest(transactional_id=None), 4)
-            ]
+            seen += [each.producer_id for each in together(InitProducerIdRequest(transactional_id=None), 4)]
     assert len(set(seen)) == len(seen)
 
 
@@ -270,9 +270,7 @@ def test_a_late_broker_does_not_replace_a_topic_and_its_records(
     assert produce(cluster, "t", 1) == 1000
     fetch = FetchRequest(
         max_wait_ms=0,
-        topics=[
-            FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
-        ],
+        topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])],
     )
     found = ask(cluster, cluster.partition("t").leader, fetch, 12).responses[0].partitions[0]
     assert (found.error_code, found.high_watermark) == (0, 1001)
@@ -471,7 +469,9 @@ UNFIT: dict[str, list[Message]] = {
     "a change of no topic": [PartitionChangeRecord(topic_id=topic("a", 9).topic_id, partition_id=0)],
     "a removal of no topic": [RemoveTopicRecord(topic_id=topic("a", 9).topic_id)],
     "a removal twice": [RemoveTopicRecord(topic_id=topic("a", 1).topic_id)] * 2,
-    "a setting of no topic": [ConfigRecord(resource_type=2, resource_name="b", name="retention.ms", value="1")],
+    "a setting of no topic": [
+        ConfigRecord(resource_type=2, resource_name="b", name="retention.ms", value="1")
+    ],
     "producer ids that are given out": [ProducerIdsRecord(broker_id=1, next_producer_id=1000)],
 }
 
@@ -490,7 +490,9 @@ def test_records_that_do_not_fit_are_not_written(records: list[Message]) -> None
 def test_a_topic_may_be_made_again_behind_its_removal() -> None:
     control = quorum()
     control.commit([topic("a", 1), partition(1, 0)], 1_000)
-    control.commit([RemoveTopicRecord(topic_id=topic("a", 1).topic_id), topic("a", 2), partition(2, 0)], 1_000)
+    control.commit(
+        [RemoveTopicRecord(topic_id=topic("a", 1).topic_id), topic("a", 2), partition(2, 0)], 1_000
+    )
     assert control.image.topics["a"].id == topic("a", 2).topic_id
 
 
@@ -502,7 +504,14 @@ def test_an_image_does_not_replace_a_topic() -> None:
     assert image.topics["a"].id == topic("a", 1).topic_id
 
 
-WRITES = (".alter(", ".create_topics(", ".delete_topics(", ".add_partitions(good", ".set_features(", "answer_each(")
+WRITES = (
+    ".alter(",
+    ".create_topics(",
+    ".delete_topics(",
+    ".add_partitions(good",
+    ".set_features(",
+    "answer_each(",
+)
 """What handlers change metadata with."""
 
 

@@ -330,9 +330,12 @@ class Cluster:
         """
         if topics:
             self._commit([RemoveTopicRecord(topic_id=topic.id) for topic in topics], now_ms)
-            for topic in topics:
-                self.replicas.delete(topic)
+            self._delete_data(topics)
             _tell("deleted", [topic.name for topic in topics])
+
+    def _delete_data(self, topics: Sequence[Topic]) -> None:
+        for topic in topics:
+            self.replicas.delete(topic)
 
     # --- producers -------------------------------------------------------------------------------------
 

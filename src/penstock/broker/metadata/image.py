@@ -153,8 +153,14 @@ class ClusterImage:
                 counts[record.topic_id] = count + 1
             elif isinstance(record, PartitionChangeRecord):
                 topic = self.topics_by_id.get(record.topic_id)
-                if topic is None or record.topic_id in removed or record.partition_id >= len(topic.partitions):
-                    raise _unfit(f"a change of {record.topic_id.hex()}-{record.partition_id}, which there is not")
+                if (
+                    topic is None
+                    or record.topic_id in removed
+                    or record.partition_id >= len(topic.partitions)
+                ):
+                    raise _unfit(
+                        f"a change of {record.topic_id.hex()}-{record.partition_id}, which there is not"
+                    )
             elif isinstance(record, TopicRecord):
                 known = self.topics.get(record.name)
                 if known is not None and known.id not in removed:

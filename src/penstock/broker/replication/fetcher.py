@@ -97,7 +97,7 @@ class Fetcher:
                 offset, epoch = partition.fetch_position
                 start_offset = partition.log_start_offset
             except PenstockError as error:
-                logger.error("%s cannot be followed: %s", partition, error)
+                partition.troubled(error)
                 self.not_before[partition] = now_s + self._settings.backoff_s
                 continue
             topic = topics.get(partition.topic_id)
@@ -155,10 +155,12 @@ class Fetcher:
                 try:
                     if self._take(asked, answer, now_ms):
                         moved(partition)
-                    elif answer.error_code:
+                    if answer.error_code:
                         self._leave_alone(partition, now_s)
+                    else:
+                        partition.well()
                 except PenstockError as error:
-                    logger.error("%s cannot be followed: %s", partition, error)
+                    partition.troubled(error)
                     self._leave_alone(partition, now_s)
 
     def _take(self, asked: _Asked, answer: PartitionData, now_ms: int) -> bool:

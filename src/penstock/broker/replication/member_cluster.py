@@ -13,8 +13,10 @@ from penstock.broker.metadata.cluster import PRODUCER_ID_BLOCK, Cluster
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.partition import Host, ReplicatedPartition
-from penstock.errors import KafkaError, StorageError
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, PenstockError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
@@ -23,11 +25,13 @@ from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.metadata.image import ClusterImage, PartitionImage
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
 
 _FACTORS = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
@@ -72,6 +76,11 @@ class MemberReplicas(ReplicaManager):
     """Whether partitions follow their images. They do not while a start reads what has been: only the last
     state of a partition counts, and a leadership that has ended must not begin again for a moment."""
 
+    def __init__(self, image: ClusterImage, config: BrokerConfig, store: LogStore) -> None:
+        super().__init__(image, config, store)
+        self.behind: dict[ReplicatedPartition, None] = {}
+        """Partitions that could not follow their image: their logs cannot be opened, or not yet."""
+
     def _new_partition(self, topic: Topic, index: int) -> Partition:
         return ReplicatedPartition(
             topic.name, topic.id, index, topic.config, self._store, self.opened, self.host
@@ -79,21 +88,51 @@ class MemberReplicas(ReplicaManager):
 
     def _follow(self, partition: Partition, image: PartitionImage) -> None:
         assert isinstance(partition, ReplicatedPartition)
-        if not self.follows:
-            return
-        partition.follow(image)
+        if self.follows:
+            try:
+                self._follow_now(partition, image)
+            except PenstockError as error:
+                # What the disk refuses must not keep other metadata from counting.
+                partition.troubled(error)
+                self.behind[partition] = None
+
+    def _follow_now(self, partition: ReplicatedPartition, image: PartitionImage) -> None:
+        before = partition.leader_epoch
+        try:
+            partition.follow(image)
+        except PenstockError:
+            # It neither leads nor follows until it can: another try begins where this one did.
+            partition.leader, partition.leader_epoch = NO_LEADER, before
+            raise
         if not partition.is_kept_here and self._store.has_log(
             partition.topic, partition.index, partition.topic_id
         ):
             partition.close()
             self._store.delete_log(partition.topic, partition.index, partition.topic_id)
+        if partition in self.behind:
+            del self.behind[partition]
+            partition.well()
+
+    def follow_again(self) -> list[ReplicatedPartition]:
+        """Have partitions follow their images that could not; return those that do now."""
+        done = []
+        for partition in list(self.behind):
+            topic = self._image.topics_by_id.get(partition.topic_id)
+            if topic is None:
+                del self.behind[partition]
+                continue
+            try:
+                self._follow_now(partition, topic.partitions[partition.index])
+            except KafkaError:
+                break  # enough logs were opened for now
+            except StorageError as error:
+                partition.troubled(error)
+            else:
+                done.append(partition)
+        return done
 
     def begin_to_follow(self) -> None:
-        """Have every partition follow its image, from now on.
-
-        Raises:
-            StorageError: a log cannot be opened, or not be deleted.
-        """
+        """Have every partition follow its image, from now on."""
         self.follows = True
         for topic in self.topics.values():
             for partition, image in zip(
@@ -153,17 +192,22 @@ class MemberCluster(Cluster):
         self.replicas.begin_to_follow()
 
     def apply(self, records: Sequence[Message]) -> None:
-        """Apply what the controller has written.
+        """Apply what the controller has written. What the disk refuses is logged, and tried again.
 
         Raises:
-            StorageError: a log cannot be opened, or not be deleted.
+            StorageError: the metadata contradict themselves.
         """
         for record in records:
             if isinstance(record, RemoveTopicRecord):
                 topic = self.topics_by_id.get(record.topic_id)
                 self._apply(record)
                 if topic is not None:
-                    self.replicas.delete(topic)
+                    try:
+                        self.replicas.delete(topic)
+                    except StorageError as error:
+                        logger.error(
+                            "topic %s is deleted from the disk at the next start: %s", topic.name, error
+                        )
                     self.removed.append(topic)
                     for each in topic.partitions:
                         self.changed[each] = None  # type: ignore[index]
@@ -178,12 +222,27 @@ class MemberCluster(Cluster):
         self.image.apply(record)
         self.replicas.apply(record)
 
+    def follow_again(self) -> None:
+        """Have partitions follow their metadata that could not."""
+        assert isinstance(self.replicas, MemberReplicas)
+        for partition in self.replicas.follow_again():
+            self.changed[partition] = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether partitions cannot follow their metadata yet."""
+        assert isinstance(self.replicas, MemberReplicas)
+        return bool(self.replicas.behind)
+
     def _commit(self, records: Sequence[Message], now_ms: int) -> None:
         self._authority.commit(records, now_ms)
 
     @property
     def metadata_end_offset(self) -> int:
         return self._authority.end_offset
+
+    def _delete_data(self, topics: Sequence[Topic]) -> None:
+        """Nothing: data go when the removal is applied, on every node."""
 
     # --- topics ------------------------------------------------------------------------------------------
 

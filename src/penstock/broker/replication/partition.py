@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.partitions.partition import Appended, Partition
 from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.followers import Followers
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import read_header
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.producers.transactional_appends import Joining
-    from penstock.errors import KafkaError
+    from penstock.errors import KafkaError, PenstockError
     from penstock.log.contract import Log, Slice
     from penstock.records.compression.budget import UnpackBudget
+
+logger = logger_named("penstock.broker")
 
 ALL_REPLICAS = -1
 
@@ -60,7 +64,7 @@ class Host(Protocol):
 class ReplicatedPartition(Partition):
     """One partition of a cluster, as one of its nodes has it."""
 
-    __slots__ = ("_gap_to", "_host", "epoch", "followers", "led_before", "losses")
+    __slots__ = ("_gap_to", "_host", "_trouble", "epoch", "followers", "led_before", "losses")
 
     def __init__(
         self,
@@ -85,6 +89,7 @@ class ReplicatedPartition(Partition):
         what that one had proposed may yet be written."""
         self.losses = 0
         """How often this node has lost the leadership: what it had appended before may be gone."""
+        self._trouble = ""
 
     # --- who it is ---------------------------------------------------------------------------------------
 
@@ -98,11 +103,23 @@ class ReplicatedPartition(Partition):
         """Whether this node keeps a replica, by the metadata that it has."""
         return self._host.node_id in self.replicas
 
+    def troubled(self, error: PenstockError) -> None:
+        """Log why this replica cannot do its part now: a cause once, however often it is tried again."""
+        # Other errors pass: many logs are being opened, and the store says so itself.
+        if isinstance(error, StorageError) and self._trouble != str(error):
+            self._trouble = str(error)
+            logger.error("%s cannot be followed: %s", self, error)
+
+    def well(self) -> None:
+        """The replica does its part: trouble is logged again."""
+        self._trouble = ""
+
     def follow(self, image: PartitionImage) -> None:
         """Take the leader and the replicas of the metadata, and begin or stop leading.
 
         Raises:
             StorageError: the log cannot be opened.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
         """
         before, led = self.leader_epoch, self.followers is not None
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
