@@ -46,6 +46,7 @@ from penstock.protocol.messages.alter_user_scram_credentials_request import (
     ScramCredentialUpsertion,
 )
 from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from penstock.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -422,6 +423,37 @@ def test_a_broker_that_is_cut_off_decides_nothing(
     cluster.create_topic("t", replicas=3)
     cluster.cut_from_controller(2)
     assert codes_of(ask(cluster, 2, request_, version)) == [E.REQUEST_TIMED_OUT]
+
+
+def test_a_late_broker_heeds_rules_that_were_made_meanwhile() -> None:
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    denials = [
+        AclCreation(
+            resource_type=kind,
+            resource_name=name,
+            resource_pattern_type=3,
+            principal="User:ANONYMOUS",
+            host="*",
+            operation=5,  # create
+            permission_type=2,  # deny
+        )
+        for kind, name in ((2, "t"), (4, "kafka-cluster"))
+    ]
+    with KafkaCluster(3, config=settings) as cluster, queued(cluster, creation("t"), 7) as late:
+        assert ask(cluster, 1, CreateAclsRequest(creations=denials), 3).results[0].error_code == 0
+    assert late[0].topics[0].error_code == E.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_broker_that_has_ended_decides_nothing(cluster: KafkaCluster) -> None:
+    """Not even in its last moments, nor for the controller of an earlier start of the cluster."""
+    ended = cluster._shared.nodes[2]
+    cluster.kill(2)
+    with pytest.raises(StorageError, match="cannot reach the controller"):
+        ended.cluster.alter([ProducerIdsRecord(broker_id=2, next_producer_id=5000)], 1_000)
+    assert cluster._shared.quorum.image.producer_ids_end < 5000
 
 
 # --- the controller and the image ---------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class MemberReplicas(ReplicaManager):
             try:
                 self._follow_now(partition, topic.partitions[partition.index])
             except KafkaError:
-                break  # enough logs were opened for now
+                break  # enough logs were opened in this second
             except StorageError as error:
                 partition.troubled(error)
             else:
@@ -261,7 +261,7 @@ class MemberCluster(Cluster):
         except KafkaError as error:
             if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
                 raise
-            # No broker is alive by what the controller knows: coordinators are to be asked for again.
+            # No broker is alive, by the metadata: clients ask for their coordinators again.
             raise StorageError(f"{name} cannot be made now: {error}") from error
 
     def _partition_record(

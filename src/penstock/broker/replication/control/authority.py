@@ -54,7 +54,7 @@ class Authority:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether the controller hears this life of the node, and the node hears its answer."""
+        """Whether a message of this life of the node reaches the controller, and its answer the node."""
         node, passes = self._member.node_id, self._links.passes
         return not self._member.ended and passes(node, CONTROLLER) and passes(CONTROLLER, node)
 

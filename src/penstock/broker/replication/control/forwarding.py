@@ -1,7 +1,8 @@
 """Requests that brokers of Apache Kafka forward to the controller: here they are decided with all metadata.
 
-An interceptor outside of authorization, since the controller is who judges the rights as well. A node that
-cannot reach the controller answers REQUEST_TIMED_OUT (7), whatever it would have decided by itself.
+An interceptor outside of authorization, since rights are judged by the controller as well. A node that
+cannot reach the controller answers REQUEST_TIMED_OUT (7) at once; what it would have decided by itself does
+not count.
 """
 
 from __future__ import annotations
