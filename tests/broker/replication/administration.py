@@ -16,8 +16,12 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from broker.replication.coordination import CoordinatedNode, CoordinatedWorld, _quiet
-from broker.replication.simulation import NODES, QUIET_MS, TOPIC, World, main
+from broker.replication.simulation import NODES, QUIET_MS, TOPIC, SimNode, World, main
+from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.answers import Answers
+from penstock.broker.replication.gate import Gate
+from penstock.broker.replication.member import Member
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_client_quotas_request import (
@@ -25,6 +29,11 @@ from penstock.protocol.messages.alter_client_quotas_request import (
     EntityData,
     EntryData,
     OpData,
+)
+from penstock.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
 )
 from penstock.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -41,6 +50,7 @@ from penstock.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -111,6 +121,8 @@ class Administrators:
             self._producer_id,
             self._producer_id,
             self._coordinator,
+            self._reassign,
+            self._elect,
         ]
 
     def begin(self) -> None:
@@ -268,6 +280,48 @@ class Administrators:
         state = DeleteTopicState(name=None, topic_id=topic_id)
         self._ask("DeleteTopics", DeleteTopicsRequest(topics=[state]), 6, judge)
 
+    def _partition(self, index: int, name: str) -> bool:
+        known = self.model.topics.get(name)
+        return known is not None and index < known.partitions
+
+    def _reassign(self) -> None:
+        """Have a partition keep its replicas in another order: another broker is preferred as its leader."""
+        name, index = self.random.choice(NAMES), self.random.randint(0, 3)
+        replicas = self.random.sample(NODES, len(NODES))
+        partition = ReassignablePartition(partition_index=index, replicas=replicas)
+        request = AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=name, partitions=[partition])]
+        )
+
+        def judge(answer: Any, node: CoordinatedNode, reachable: bool) -> None:
+            is_there = self._partition(index, name)
+            expected = E.NONE if is_there else E.UNKNOWN_TOPIC_OR_PARTITION
+            if is_there and not self._has_room():
+                return  # brokers that are not registered yet cannot be named
+            code = answer.responses[0].partitions[0].error_code
+            if self._expect(f"AlterPartitionReassignments {name}-{index}", node, code, reachable, expected):
+                image = self.world.quorum.image.topics[name].partitions[index]
+                if image.replicas.assigned != tuple(replicas):
+                    self.fail(f"the replicas of {name}-{index} are {image.replicas}, not {replicas}")
+
+        self._ask("AlterPartitionReassignments", request, 0, judge)
+
+    def _elect(self) -> None:
+        name, index = self.random.choice(NAMES), self.random.randint(0, 3)
+        request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[index])])
+
+        def judge(answer: Any, node: CoordinatedNode, reachable: bool) -> None:
+            code = answer.replica_election_results[0].partition_result[0].error_code
+            expected: int = E.UNKNOWN_TOPIC_OR_PARTITION
+            if self._partition(index, name):
+                expected = code if code in (E.ELECTION_NOT_NEEDED, E.PREFERRED_LEADER_NOT_AVAILABLE) else 0
+            if self._expect(f"ElectLeaders {name}-{index}", node, code, reachable, expected):
+                image = self.world.quorum.image.topics[name].partitions[index]
+                if image.leader != image.replicas.assigned[0]:
+                    self.fail(f"{image.leader} leads {name}-{index} of {image.replicas}")
+
+        self._ask("ElectLeaders", request, 2, judge)
+
     # --- settings, quotas, users -------------------------------------------------------------------------
 
     def _configure(self) -> None:
@@ -401,6 +455,17 @@ class Administrators:
                 self.fail(f"{node.id} has {topics}")
 
 
+class AdministeredNode(CoordinatedNode):
+    """A node that answers for the cluster as well."""
+
+    def _begin(self, member: Member) -> None:
+        super()._begin(member)
+        random = Random(f"answers {self.world.seed} {self.id} {self.life}")
+        answers = Answers(member, self.world.quorum.controller, self.authority.commit, random)
+        gate = Gate(member, selects_by_rack=False)
+        self.node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
+
+
 class AdministeredWorld(CoordinatedWorld):
     """A world with administrators. The coordinators' own topics are made when they are asked for."""
 
@@ -410,6 +475,9 @@ class AdministeredWorld(CoordinatedWorld):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.administrators = Administrators(self)
+
+    def _make_node(self, node_id: int) -> SimNode:
+        return AdministeredNode(self, node_id)
 
     def _settings(self) -> dict[str, str]:
         return {**super()._settings(), "default.replication.factor": str(len(NODES))}

@@ -30,6 +30,8 @@ KINDS = {
     "IncrementalAlterConfigs",
     "AlterClientQuotas",
     "AlterUserScramCredentials",
+    "AlterPartitionReassignments",
+    "ElectLeaders",
 }
 
 
