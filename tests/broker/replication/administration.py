@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from broker.replication.coordination import CoordinatedNode, CoordinatedWorld, _quiet
-from broker.replication.simulation import NODES, QUIET_MS, TOPIC, SimNode, World, main
+from broker.replication.simulation import NODES, TOPIC, SimNode, World, main
 from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.answers import Answers
@@ -69,6 +69,9 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 POLICY, RETENTION = "cleanup.policy", "retention.ms"
 BLOCK = 3
 """Producer ids that a node reserves at a time: few, so that it does so often."""
+
+RECOVERY_MS = 60_000
+"""A leader waits for an answer that was lost, in the end, as long as `controller.socket.timeout.ms`: 30 s."""
 
 E = ErrorCode
 
@@ -506,7 +509,7 @@ def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> Admini
         world.heal()
         world.run(world.uptime_ms + 2_000)
         world.administrators.is_over = True
-        deadline = world.uptime_ms + QUIET_MS
+        deadline = world.uptime_ms + RECOVERY_MS
         before = len(world.acked)
         while world.out_of_sync or len(world.acked) <= before:
             if world.uptime_ms > deadline:

@@ -31,7 +31,6 @@ KINDS = {
     "AlterClientQuotas",
     "AlterUserScramCredentials",
     "AlterPartitionReassignments",
-    "ElectLeaders",
 }
 
 
