@@ -21,7 +21,7 @@ from penstock.records.batch import encode_batch
 from penstock.testing import KafkaCluster
 
 TOPIC = "t"
-PARTITIONS = 12
+PARTITIONS = 6
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def test_logs_that_are_not_opened_at_once_are_led_later(
     def enter(self: Any) -> None:
         nonlocal calls
         calls += 1
-        if calls % 4:
+        if calls % 2:
             raise error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER, "too many logs are opened at once")
         plain(self)
 
