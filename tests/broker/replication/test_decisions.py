@@ -153,9 +153,9 @@ def queued(cluster: KafkaCluster, request: Any, version: int) -> Iterator[list[A
         answers.append(client.receive()[1])
 
 
-def creation(name: str, partitions: int = 1, **settings: str) -> CreateTopicsRequest:
+def creation(name: str, **settings: str) -> CreateTopicsRequest:
     configs = [CreatableTopicConfig(name=key.replace("_", "."), value=text) for key, text in settings.items()]
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=3, configs=configs)
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=3, configs=configs)
     return CreateTopicsRequest(topics=[topic])
 
 
@@ -342,6 +342,18 @@ def test_settings_are_added_to_what_is_set_by_then(cluster: KafkaCluster) -> Non
     )
     found = ask(cluster, 3, DescribeConfigsRequest(resources=[resource]), 4).results[0].configs[0]
     assert found.value == "compact"
+
+
+def test_settings_that_do_not_go_together_are_refused_whatever_brokers_are_asked(
+    cluster: KafkaCluster,
+) -> None:
+    cluster.create_topic("t", replicas=3)
+    with queued(cluster, change("t", "max.compaction.lag.ms", 0, "10"), 1) as late:
+        first = ask(cluster, 1, change("t", "min.compaction.lag.ms", 0, "100"), 1)
+        assert first.responses[0].error_code == 0
+    assert late[0].responses[0].error_code == E.INVALID_CONFIG
+    lags = {"min_compaction_lag_ms": "100", "max_compaction_lag_ms": "10"}
+    assert ask(cluster, 1, creation("u", **lags), 7).topics[0].error_code == E.INVALID_CONFIG
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,8 @@ class ClusterImage:
             if known is not None and known.id != record.topic_id:
                 raise StorageError(
                     f"the metadata log makes the topic {record.name} twice, with the ids {known.id.hex()} and"
-                    f" {record.topic_id.hex()}, and does not remove the first in between: it is damaged"
+                    f" {record.topic_id.hex()}, and does not remove the first in between: it is damaged;"
+                    " begin with an empty directory, or with a copy from before"
                 )
             topic = TopicImage(record.name, record.topic_id)
             topic.overrides = self._early_overrides.pop(record.name, {})

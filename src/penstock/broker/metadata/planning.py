@@ -298,9 +298,11 @@ class Planner:
                 f"the settings of a topic have at most {TOPIC_CHARACTERS_MAX} characters",
             )
         try:
-            return TopicConfig(self._cluster.config, texts, self._suggestions)
+            config = TopicConfig(self._cluster.config, texts, self._suggestions)
+            config.check_together()
         except ConfigError as error:
             raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+        return config
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
