@@ -33,12 +33,13 @@ FORWARDED = frozenset(
         ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
     }
 )
-"""What Apache Kafka's brokers forward, of the APIs that are offered."""
+"""What the brokers of Apache Kafka forward, where it is offered."""
 
 
 class Reaching(Protocol):
