@@ -122,10 +122,7 @@ class DiskStore:
             log = self._directory.create_log(
                 partition, METADATA_TOPIC_ID, self._metadata_config, now_ms=now_ms
             )
-            if self.directory_id != _UNNAMED:
-                from penstock.log.directory.metadata_snapshots import write_first_voters
-
-                write_first_voters(path, self.node_id, self.directory_id, now_ms)
+            self._note_voters(path, now_ms)
             return log
         with storage("read", path):
             names = os.listdir(path)
@@ -137,10 +134,18 @@ class DiskStore:
             if not segments_in(names):
                 files.begin_log()
         log = self._directory.open_log(partition, self._metadata_config, now_ms=now_ms)
+        if files is None and not log.end_offset:
+            self._note_voters(path, now_ms)  # an earlier start has come as far as the empty log
         if files is not None:
             files.find_snapshot(log.start_offset, log.end_offset)
             self.metadata_files = files
         return log
+
+    def _note_voters(self, path: str, now_ms: int) -> None:
+        if self.directory_id != _UNNAMED:
+            from penstock.log.directory.metadata_snapshots import write_first_voters
+
+            write_first_voters(path, self.node_id, self.directory_id, now_ms)
 
     @property
     def broker_epoch(self) -> int:
