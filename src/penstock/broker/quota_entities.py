@@ -15,5 +15,7 @@ Entity = tuple[tuple[str, str | None], ...]
 def entity_of(parts: Mapping[str, str | None]) -> Entity:
     """Return the entity with these names by type, its parts in a fixed order, addresses in their one form."""
     return tuple(
-        sorted((kind, canonical_address(name) if kind == IP and name else name) for kind, name in parts.items())
+        sorted(
+            (kind, canonical_address(name) if kind == IP and name else name) for kind, name in parts.items()
+        )
     )
