@@ -151,29 +151,28 @@ def test_logs_that_cannot_be_opened_answer_an_error_and_others_work_on(tmp_path:
 @needs_proc
 def test_a_partition_that_met_the_limit_is_used_once_there_is_room(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with broker(tmp_path / "data", log) as (port, process_id):
-        with WireClient(port) as client:
-            refused: list[tuple[str, int]] = []
-            number = 0
-            while len(refused) < 30:
-                name = f"many{number}"
-                number += 1
-                assert client.ask(topics(name, partitions=20), 5).topics[0].error_code == 0
-                refused += [
-                    (name, index)
-                    for index in range(20)
-                    if _produce(client, name, index) == ErrorCode.KAFKA_STORAGE_ERROR
-                ]
-            assert open_files(process_id) <= FILES - DESCRIPTORS_SPARE
-            assert _produce(client, *refused[0]) == ErrorCode.KAFKA_STORAGE_ERROR
-            # Handlers are imported by the first request for them: there are descriptors for that.
-            assert client.ask(ListGroupsRequest(), 4).error_code == 0
-            assert client.ask(DescribeLogDirsRequest(), 4).error_code == 0
-            assert client.ask(ListTransactionsRequest(), 1).error_code == 0
-            names = [f"many{each}" for each in range(4)]
-            deleted = client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=1000), 5)
-            assert [each.error_code for each in deleted.responses] == [0] * 4
-            assert {_produce(client, *each) for each in refused} == {0}
+    with broker(tmp_path / "data", log) as (port, process_id), WireClient(port) as client:
+        refused: list[tuple[str, int]] = []
+        number = 0
+        while len(refused) < 30:
+            name = f"many{number}"
+            number += 1
+            assert client.ask(topics(name, partitions=20), 5).topics[0].error_code == 0
+            refused += [
+                (name, index)
+                for index in range(20)
+                if _produce(client, name, index) == ErrorCode.KAFKA_STORAGE_ERROR
+            ]
+        assert open_files(process_id) <= FILES - DESCRIPTORS_SPARE
+        assert _produce(client, *refused[0]) == ErrorCode.KAFKA_STORAGE_ERROR
+        # Handlers are imported by the first request for them: there are descriptors for that.
+        assert client.ask(ListGroupsRequest(), 4).error_code == 0
+        assert client.ask(DescribeLogDirsRequest(), 4).error_code == 0
+        assert client.ask(ListTransactionsRequest(), 1).error_code == 0
+        names = [f"many{each}" for each in range(4)]
+        deleted = client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=1000), 5)
+        assert [each.error_code for each in deleted.responses] == [0] * 4
+        assert {_produce(client, *each) for each in refused} == {0}
     text = log.read_text("utf-8")
     assert "Traceback" not in text
     with broker(tmp_path / "data", log) as (port, _), WireClient(port) as client:

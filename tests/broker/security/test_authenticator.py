@@ -53,7 +53,7 @@ class Users:
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
         return (CREDENTIALS[mechanism], "ann", NOW_MS + 60_000) if token_id == "token1" else None
 
-    def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
+    def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
         return fake_credential(mechanism, b"key", name)
 
 

@@ -524,7 +524,12 @@ def test_rules_by_host_hold_at_a_listener_for_both_families(host: str, peer: str
                 )
                 for where, permission in (("*", Permission.ALLOW), (host, Permission.DENY))
             ]
-            client.ask(CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]), 5)
+            client.ask(
+                CreateTopicsRequest(
+                    topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+                ),
+                5,
+            )
             created = client.ask(CreateAclsRequest(creations=entries), 3)
             assert [each.error_code for each in created.results] == [0, 0]
             answer = client.ask(produce_request(batch_of(b"v")), 9)

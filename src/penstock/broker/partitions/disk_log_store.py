@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID
-from penstock.broker.partitions.log_store import UnflushedLog, log_config
+from penstock.broker.partitions.log_store import LOGIN_SECRET_BYTES, UnflushedLog, log_config
 from penstock.broker.partitions.openings import Openings
 from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
 from penstock.log.contract import LogConfig
-from penstock.log.directory.files import storage
+from penstock.log.directory.files import read_text, storage, write_text
 from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.segments.closed import may_be_due, size_of
 from penstock.log.segments.recovery import segments_in
@@ -32,6 +32,9 @@ logger = logger_named("penstock.broker")
 
 _FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
 """Files beside the metadata log that a start has to look into."""
+
+LOGIN_SECRET = "penstock.login.secret"
+"""The file in a data directory from which salts are made of names that are none."""
 
 _UNNAMED = ZERO_UUID
 """Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
@@ -201,6 +204,14 @@ class DiskStore:
         if tp in self._on_disk:
             self._on_disk.discard(tp)
             self._directory.delete_log(tp)
+
+    def login_secret(self) -> bytes:
+        path = f"{self._directory.all[0].path}/{LOGIN_SECRET}"
+        text = read_text(path) or ""
+        if len(text) != 2 * LOGIN_SECRET_BYTES:
+            text = os.urandom(LOGIN_SECRET_BYTES).hex()
+            write_text(path, text, sync=True)
+        return text.encode()
 
     def side_directory(self, name: str) -> str:
         return f"{self._directory.all[0].path}/{name}"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from penstock.broker.security.image import DelegationToken
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 TOKENS_MAX = 10_000
 """Delegation tokens that there can be."""
 
+TOKENS_OF_ONE_MAX = 1000
+"""Those of them that one principal may have asked for."""
+
 RENEWERS_MAX = 100
 """Principals that may renew one token."""
 
@@ -34,21 +39,62 @@ def token_hmac(secret: Secret, token_id: str) -> bytes:
     return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
 
 
+class TokenCodes:
+    """The codes of all tokens, and the tokens by them. Working one out takes some microseconds."""
+
+    def __init__(self, secret: Secret, token_ids: Iterable[str]) -> None:
+        self.secret = secret
+        self._codes: dict[str, bytes] = {}
+        self._ids: dict[bytes, str] = {}
+        for token_id in token_ids:
+            self.add(token_id)
+
+    def add(self, token_id: str) -> None:
+        """Know one more token; nothing changes for one that is known."""
+        if token_id not in self._codes:
+            code = self._codes[token_id] = token_hmac(self.secret, token_id)
+            self._ids[_digest(code)] = token_id
+
+    def remove(self, token_id: str) -> None:
+        """Forget a token."""
+        code = self._codes.pop(token_id, None)
+        if code is not None:
+            del self._ids[_digest(code)]
+
+    def code(self, token_id: str) -> bytes:
+        """The code of a token that is known."""
+        return self._codes[token_id]
+
+    def token_id(self, code: bytes) -> str | None:
+        """The token of a code, None for a wrong one.
+
+        The look-up goes by a digest: how long it takes says nothing about how much of a code is right.
+        """
+        return self._ids.get(_digest(code))
+
+
+def _digest(code: bytes) -> bytes:
+    return sha256(code).digest()
+
+
 class TokenCredentials:
     """SCRAM credentials of tokens, worked out at their first login and kept while there are few."""
 
-    def __init__(self, secret: Secret) -> None:
+    def __init__(self, secret: Secret, salt_key: bytes) -> None:
+        """Salts are made with `salt_key`: the same ones for a token whenever it logs in."""
         self._secret = secret
+        self._salt_key = salt_key
         self._known: dict[tuple[str, str], ScramCredential] = {}
 
     def credential(self, token_id: str, mechanism: str) -> ScramCredential:
         """The credential whose password is the base64 text of the token's code. Takes 2 ms at first."""
-        from penstock.security.scram import ScramCredential, new_salt
+        from penstock.security.scram import ScramCredential, derived_salt
 
         found = self._known.get((token_id, mechanism))
         if found is None:
             password = b64encode(token_hmac(self._secret, token_id)).decode()
-            found = ScramCredential.of_password(mechanism, password, new_salt(), ITERATIONS)
+            salt = derived_salt(self._salt_key, token_id.encode())
+            found = ScramCredential.of_password(mechanism, password, salt, ITERATIONS)
             if len(self._known) >= 1000:
                 self._known.clear()
             self._known[token_id, mechanism] = found
