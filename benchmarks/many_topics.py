@@ -2,9 +2,9 @@
 
     python benchmarks/many_topics.py [--topics 100,200,400,800,1600] [--memory]
 
-A record is sent to each of so many topics that are not there yet, by the blocking producer, one after the other,
-and by the asyncio producer, all at once. Then an admin client makes as many topics, and a consumer reads those
-that have a record. What grows faster than the number of topics shows in the columns of milliseconds per topic.
+A record is sent to each of so many topics that are not there yet, by the blocking producer, one after the
+other, and by the asyncio producer, all at once. Then an admin client makes as many topics, and a consumer reads
+those that have a record. What grows faster than the number of topics shows in the milliseconds per topic.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psutil
-from harness import print_table
 
+from harness import print_table
 from penstock import Admin, Consumer, Producer
 from penstock.client import AsyncProducer
 
@@ -35,7 +35,9 @@ def running(in_memory: bool) -> Iterator[tuple[str, psutil.Process]]:
         command = [sys.executable, "-m", "penstock.broker", "--port", "0"]
         if not in_memory:
             command += ["--data-dir", directory]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
             try:
                 assert process.stdout is not None
                 match = re.search(r"listening on (\S+:\d+)", process.stdout.readline())
@@ -67,7 +69,7 @@ def send_all(address: str, names: list[str]) -> None:
 def create(address: str, names: list[str]) -> None:
     """In one call."""
     with Admin(address) as admin:
-        admin.create_topics({name: 1 for name in names})
+        admin.create_topics(names)
 
 
 def read(address: str, names: list[str]) -> None:

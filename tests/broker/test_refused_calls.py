@@ -1,4 +1,4 @@
-"""The system refuses a call, any call: once it answers again the same request succeeds, and nothing is lost."""
+"""The system refuses any call: once it answers again the same request succeeds, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -449,7 +449,7 @@ class SegmentedLog(ABC):
         """Take the segments from index `begin` to before `end` out of the log, and delete them.
 
         Raises:
-            StorageError: files cannot be removed. They do not belong to the log any more, and are tried again.
+            StorageError: files cannot be removed. The next change tries again; they are not part of the log.
         """
         self._doomed += self._segments[begin:end]
         del self._segments[begin:end], self._bases[begin:end]

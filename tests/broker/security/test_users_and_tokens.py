@@ -116,7 +116,7 @@ def test_a_user_is_altered_and_described_once_in_a_request() -> None:
     assert [each.error_code for each in ask(node, request, 0).results] == [92, 91]
 
 
-# --- names that are none ---------------------------------------------------------------------------------------
+# --- names that are none ------------------------------------------------------------------------------------
 
 
 def users_of(node: Node) -> ListenerUsers:

@@ -1,9 +1,9 @@
 """The syntax of patterns: RE2's, as Apache Kafka's brokers take it, parsed to a tree.
 
-Literals, ``.``, classes (``[a-z]``, ``[^a]``, ``[[:alpha:]]``, ``\\d``, ``\\pL``, ``\\p{Lu}``), groups (plain,
-``(?:)``, ``(?P<name>)``, ``(?<name>)``, with the flags i, m, s and U), ``|``, repetitions up to 1,000, greedy or
-not, anchors (``^ $ \\A \\z \\b \\B``), and ``\\Q...\\E``. Scripts (``\\p{Greek}``) are not known. As in RE2 there
-are no references to groups and no looks around: both need a matcher that goes back.
+Literals, ``.``, classes (``[a-z]``, ``[^a]``, ``[[:alpha:]]``, ``\\d``, ``\\pL``, ``\\p{Lu}``), groups
+(plain, ``(?:)``, ``(?P<name>)``, ``(?<name>)``, with the flags i, m, s and U), ``|``, repetitions up to
+1,000, greedy or not, anchors (``^ $ \\A \\z \\b \\B``), and ``\\Q...\\E``. Scripts (``\\p{Greek}``) are not known.
+As in RE2 there are no references to groups and no looks around: both need a matcher that goes back.
 """
 
 from __future__ import annotations
@@ -219,10 +219,8 @@ class _Parser:
             raise PatternError("a repetition of a repetition")
         if not node.size:
             return EMPTY  # as often as it is wanted
-        if most is None:
-            size = (least + 1) * node.size + 3
-        else:
-            size = most * node.size + (most - least) + 1
+        end_size = node.size + 3 if most is None else (most - least) * (node.size + 1) + 1
+        size = least * node.size + end_size
         return Repeat(node, least, most, self._fits(size))
 
     def _bounds(self) -> tuple[int, int | None] | None:
@@ -401,29 +399,10 @@ class _Parser:
         return self.text[self.position - 1]
 
 
-_CATEGORIES = frozenset(
-    ["C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl"]
-    + [
-        "No",
-        "P",
-        "Pc",
-        "Pd",
-        "Pe",
-        "Pf",
-        "Pi",
-        "Po",
-        "Ps",
-        "S",
-        "Sc",
-        "Sk",
-        "Sm",
-        "So",
-        "Z",
-        "Zl",
-        "Zp",
-        "Zs",
-    ]
+_CATEGORY_NAMES = (
+    "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs"
 )
+_CATEGORIES = frozenset(_CATEGORY_NAMES.split())
 
 
 def _is_number(text: str) -> bool:

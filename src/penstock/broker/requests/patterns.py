@@ -2,9 +2,9 @@
 
 Transactional ids are listed by them, and clients chosen that push metrics. Apache Kafka matches with RE2/J,
 which never goes back; Python's `re` does, and a pattern of a few characters can keep it busy for hours. So a
-pattern becomes an automaton of a limited number of states, counted before any of them is made; the states that
-it may be in are followed side by side, and each set of them that was met is remembered with what follows it.
-What was not met before is work, of which each pattern has a limited amount.
+pattern becomes an automaton of a limited number of states, counted before any of them is made; the states
+that it may be in are followed side by side, and each set of them that was met is remembered with what follows
+it. What was not met before is work, of which each pattern has a limited amount.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class OpenFile(FileIO):
 
 
 DESCRIPTORS_SPARE = 16
-"""Descriptors below the process's limit that files which stay open leave free. What is open for a moment needs
-them: a checkpoint, a directory that is listed, a module that is imported where an error is told."""
+"""Descriptors below the process's limit that files which stay open leave free. What is open for a moment
+needs them: a checkpoint, a directory that is listed, a module that is imported where an error is told."""
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:

@@ -110,7 +110,7 @@ class DataDirectory:
         self._lock = _lock(self.path)
         self._missing: set[TopicPartition] = set()
         self._unwanted: set[TopicPartition] = set()
-        """Partitions whose directories are no partitions any more, or not yet, but could not be taken away."""
+        """Directories that are no partitions any more, or not yet, but could not be taken away."""
         self._remover = Remover()
         self._looked_at = 0
         self.broker_epoch = -1
@@ -280,8 +280,9 @@ class DataDirectory:
         """Remove a partition with all its files. Slices that were read stay readable.
 
         The directory is renamed first: a crash on the way leaves nothing that looks like a partition. Where
-        many are deleted, their files are removed in a thread, after this has returned. What the system refuses
-        is logged, and done later: with the next checkpoint, when the name is needed, or at the next start.
+        many are deleted, their files are removed in a thread, after this has returned. What the system
+        refuses is logged, and done later: with the next checkpoint, when the name is needed, or at the next
+        start.
         """
         del self._paths[partition]
         self._deleted.add(partition)
