@@ -3,8 +3,8 @@
     python benchmarks/many_topics.py [--topics 100,200,400,800,1600] [--memory]
 
 A record is sent to each of so many topics that are not there yet, by the blocking producer, one after the
-other, and by the asyncio producer, all at once. Then an admin client makes as many topics, and a consumer reads
-those that have a record. What grows faster than the number of topics shows in the milliseconds per topic.
+other, and by the asyncio producer, all at once. Then an admin client makes as many topics, and a consumer
+reads those that have a record. What grows faster than the number of topics shows in the time for each.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.addresses import canonical_address, without_zone
+from penstock.common.listening.addresses import canonical_address, without_zone
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.common.addresses import canonical_address
+from penstock.common.listening.addresses import canonical_address
 
 IP = "ip"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from penstock.common.addresses import canonical_address, without_zone
+from penstock.common.listening.addresses import canonical_address, without_zone
 from penstock.errors import ConfigError
 
 CLUSTER_NAME = "kafka-cluster"
@@ -171,7 +171,7 @@ class Acl(NamedTuple):
         return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
 
     def by_address(self) -> Acl:
-        """The same entry with its host in the form in which addresses of clients come."""
+        """Return the entry with its host in the form in which addresses of clients come."""
         host = canonical_address(self.host)
         return self if host == self.host else self._replace(host=host)
 

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.clock import Clock, SystemClock
-from penstock.common.addresses import canonical_address
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.listening.accepting import Acceptor, listening_sockets, streaming
+from penstock.common.listening.addresses import canonical_address
 from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.listening.serving_thread import ServingThread
 from penstock.common.logs import logger_named

@@ -15,10 +15,9 @@ from penstock.broker.handlers import ROUTES, delegation_tokens
 from penstock.broker.node import Node
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.security import tokens
 from penstock.broker.security.mechanisms import AuthenticationFailed, ScramExchange
 from penstock.broker.security.session import Principal
-from penstock.broker.security.tokens import records_of_expired, token_hmac
+from penstock.broker.security.tokens import records_of_expired
 from penstock.broker.security.users import ListenerUsers
 from penstock.clock import ManualClock
 from penstock.protocol.message import Message
@@ -38,8 +37,10 @@ from penstock.protocol.messages.describe_user_scram_credentials_request import (
 )
 from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from penstock.security import token_codes
 from penstock.security.scram import ScramClient, ScramCredential, salted_password
 from penstock.security.secrets import Secret
+from penstock.security.token_codes import TokenCodes, token_hmac
 
 DAY_MS = 86_400_000
 
@@ -279,8 +280,13 @@ def test_a_token_is_looked_up_by_its_code_without_trying_all(monkeypatch: pytest
     made = [create(node) for _ in range(20)]
     wrong = RenewDelegationTokenRequest(hmac=b"x" * 64, renew_period_ms=-1)
     assert ask(node, wrong, 2).error_code == 62
-    worked_out = []
-    monkeypatch.setattr(tokens, "token_hmac", lambda *given: worked_out.append(given) or token_hmac(*given))
+    worked_out: list[str] = []
+
+    def noted(secret: Secret, token_id: str) -> bytes:
+        worked_out.append(token_id)
+        return token_hmac(secret, token_id)
+
+    monkeypatch.setattr(token_codes, "token_hmac", noted)
     for _ in range(10):
         assert ask(node, wrong, 2).error_code == 62
         assert len(ask(node, DescribeDelegationTokenRequest(owners=None), 3).tokens) == 20
@@ -293,8 +299,8 @@ def test_a_token_is_looked_up_by_its_code_without_trying_all(monkeypatch: pytest
 
 
 def test_codes_of_another_secret_are_none() -> None:
-    codes = tokens.TokenCodes(Secret("secret"), ["a"])
-    other = tokens.TokenCodes(Secret("other"), ["a"])
+    codes = TokenCodes(Secret("secret"), ["a"])
+    other = TokenCodes(Secret("other"), ["a"])
     assert other.token_id(codes.code("a")) is None
     codes.remove("a")
     codes.remove("a")

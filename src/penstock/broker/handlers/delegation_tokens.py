@@ -17,10 +17,8 @@ from penstock.broker.security.tokens import (
     RENEWERS_MAX,
     TOKENS_MAX,
     TOKENS_OF_ONE_MAX,
-    TokenCodes,
     ended,
     renewed,
-    token_hmac,
 )
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -43,6 +41,7 @@ from penstock.protocol.messages.renew_delegation_token_response import RenewDele
 from penstock.protocol.uuid import random_uuid
 from penstock.security.acls import Operation, ResourceType
 from penstock.security.secrets import Secret
+from penstock.security.token_codes import TokenCodes, token_hmac
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig

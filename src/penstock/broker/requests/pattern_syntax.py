@@ -2,8 +2,8 @@
 
 Literals, ``.``, classes (``[a-z]``, ``[^a]``, ``[[:alpha:]]``, ``\\d``, ``\\pL``, ``\\p{Lu}``), groups
 (plain, ``(?:)``, ``(?P<name>)``, ``(?<name>)``, with the flags i, m, s and U), ``|``, repetitions up to
-1,000, greedy or not, anchors (``^ $ \\A \\z \\b \\B``), and ``\\Q...\\E``. Scripts (``\\p{Greek}``) are not known.
-As in RE2 there are no references to groups and no looks around: both need a matcher that goes back.
+1,000, greedy or not, anchors (``^ $ \\A \\z \\b \\B``), and ``\\Q...\\E``. Scripts (``\\p{Greek}``) are not
+known. As in RE2 there are no references to groups and no looks around: both need a matcher that goes back.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Transactional ids are listed by them, and clients chosen that push metrics. Apache Kafka matches with RE2/J,
 which never goes back; Python's `re` does, and a pattern of a few characters can keep it busy for hours. So a
 pattern becomes an automaton of a limited number of states, counted before any of them is made; the states
-that it may be in are followed side by side, and each set of them that was met is remembered with what follows
+that it may be in are followed side by side, and each set of them that was met is kept with what follows
 it. What was not met before is work, of which each pattern has a limited amount.
 """
 
@@ -36,8 +36,8 @@ USUAL_CHARACTERS_MAX = 255
 
 CHARACTERS_A_STATE = 4
 
-REMEMBERED_MAX = 100_000
-"""States in all sets that a pattern remembers: some megabytes."""
+KEPT_MAX = 100_000
+"""States in all sets that a pattern keeps: some megabytes."""
 
 __all__ = ["Pattern", "PatternError", "PatternWorkError", "compile_pattern"]
 
@@ -102,7 +102,7 @@ class Pattern:
         start = self._state()
         self._final = self._build(tree, start)
         self._met: dict[tuple[frozenset[int], int], _Met] = {}
-        self._remembered = 0
+        self._kept = 0
         self._first = _Met(frozenset((start,)), _EDGE)
         self._work_max = work_max
         self._work = 0
@@ -148,14 +148,14 @@ class Pattern:
         )
         found = self._met.get((states, kind))
         if found is None:
-            self._remembered += len(states) + 1
-            if self._remembered > REMEMBERED_MAX:
+            self._kept += len(states) + 1
+            if self._kept > KEPT_MAX:
                 self._met.clear()
                 self._first = _Met(self._first.states, _EDGE)
-                self._remembered = len(states) + 1
+                self._kept = len(states) + 1
             found = self._met[states, kind] = _Met(states, kind)
         met.following[character] = found
-        self._remembered += 1
+        self._kept += 1
         return found
 
     def _reached(self, met: _Met, behind: int) -> set[int]:

@@ -13,9 +13,10 @@ from penstock.security.acls import DENIED_BITS, Acl, Permission
 
 if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Authorizer
-    from penstock.broker.security.tokens import TokenCodes
     from penstock.protocol.message import Message
-    from penstock.security.scram import CredentialShape, ScramCredential
+    from penstock.security.scram import ScramCredential
+    from penstock.security.token_codes import TokenCodes
+    from penstock.security.unknown_users import CredentialShape
 
 (
     DELEGATION_TOKEN,
@@ -124,7 +125,8 @@ class SecurityImage:
 
     def _apply_credential(self, record: Message) -> None:
         from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
-        from penstock.security.scram import ScramCredential, shape_of
+        from penstock.security.scram import ScramCredential
+        from penstock.security.unknown_users import shape_of
 
         assert isinstance(record, UserScramCredentialRecord)
         self._drop_credential(record.name, record.mechanism)
@@ -136,7 +138,7 @@ class SecurityImage:
     def _drop_credential(self, name: str, mechanism: int) -> None:
         dropped = self.credentials.pop((name, mechanism), None)
         if dropped is not None:
-            from penstock.security.scram import shape_of
+            from penstock.security.unknown_users import shape_of
 
             shapes = self.credential_shapes[mechanism]
             shapes[shape_of(dropped)] -= 1

@@ -6,14 +6,12 @@ SCRAM. The log holds everything but that code.
 
 from __future__ import annotations
 
-import hmac
 from base64 import b64encode
-from collections.abc import Iterable
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from penstock.broker.security.image import DelegationToken
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.security.token_codes import token_hmac
 
 if TYPE_CHECKING:
     from penstock.broker.security.image import SecurityImage
@@ -34,49 +32,6 @@ RENEWERS_MAX = 100
 ITERATIONS = 4096
 
 
-def token_hmac(secret: Secret, token_id: str) -> bytes:
-    """The code of a token: HMAC-SHA-512 of its id."""
-    return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
-
-
-class TokenCodes:
-    """The codes of all tokens, and the tokens by them. Working one out takes some microseconds."""
-
-    def __init__(self, secret: Secret, token_ids: Iterable[str]) -> None:
-        self.secret = secret
-        self._codes: dict[str, bytes] = {}
-        self._ids: dict[bytes, str] = {}
-        for token_id in token_ids:
-            self.add(token_id)
-
-    def add(self, token_id: str) -> None:
-        """Know one more token; nothing changes for one that is known."""
-        if token_id not in self._codes:
-            code = self._codes[token_id] = token_hmac(self.secret, token_id)
-            self._ids[_digest(code)] = token_id
-
-    def remove(self, token_id: str) -> None:
-        """Forget a token."""
-        code = self._codes.pop(token_id, None)
-        if code is not None:
-            del self._ids[_digest(code)]
-
-    def code(self, token_id: str) -> bytes:
-        """The code of a token that is known."""
-        return self._codes[token_id]
-
-    def token_id(self, code: bytes) -> str | None:
-        """The token of a code, None for a wrong one.
-
-        The look-up goes by a digest: how long it takes says nothing about how much of a code is right.
-        """
-        return self._ids.get(_digest(code))
-
-
-def _digest(code: bytes) -> bytes:
-    return sha256(code).digest()
-
-
 class TokenCredentials:
     """SCRAM credentials of tokens, worked out at their first login and kept while there are few."""
 
@@ -88,7 +43,8 @@ class TokenCredentials:
 
     def credential(self, token_id: str, mechanism: str) -> ScramCredential:
         """The credential whose password is the base64 text of the token's code. Takes 2 ms at first."""
-        from penstock.security.scram import ScramCredential, derived_salt
+        from penstock.security.scram import ScramCredential
+        from penstock.security.unknown_users import derived_salt
 
         found = self._known.get((token_id, mechanism))
         if found is None:

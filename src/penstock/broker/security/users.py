@@ -72,7 +72,7 @@ class ListenerUsers:
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
         """A credential that nothing proves, in the shapes that those of users have, or of tokens."""
-        from penstock.security.scram import fake_credential
+        from penstock.security.unknown_users import fake_credential
 
         shapes = None if is_token else self._image.credential_shapes.get(SCRAM_CODES[mechanism])
         return fake_credential(mechanism, self._salt_key, name, shapes)

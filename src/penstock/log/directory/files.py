@@ -89,7 +89,7 @@ class OpenFile(FileIO):
 
 DESCRIPTORS_SPARE = 16
 """Descriptors below the process's limit that files which stay open leave free. What is open for a moment
-needs them: a checkpoint, a directory that is listed, a module that is imported where an error is told."""
+needs them: a checkpoint, a directory that is listed, a module that is imported where an error is reported."""
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:
