@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from broker.bench_node import ask, make_node
 from penstock.broker.requests.pattern_syntax import NESTING_MAX
 from penstock.broker.requests.patterns import (
     PATTERN_CHARACTERS_MAX,
@@ -18,6 +19,8 @@ from penstock.broker.requests.patterns import (
     PatternWorkError,
     compile_pattern,
 )
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 
 
 @pytest.mark.parametrize(
@@ -234,3 +237,9 @@ def test_long_texts_are_work() -> None:
     found = compile_pattern(".*")
     with pytest.raises(PatternWorkError):
         list(map(found, ["x" * 30_000] * WORK_MAX))
+
+
+@pytest.mark.parametrize("pattern", ["(?:){30000000}", "((?:){5000}){5000}", "(a{99}){99}", "(?=a)"])
+def test_a_request_with_such_a_pattern_is_refused(pattern: str) -> None:
+    found = ask(make_node(), ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+    assert found.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION

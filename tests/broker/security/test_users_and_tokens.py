@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, context_of, make_node
+from penstock import Cluster
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.handlers import ROUTES, delegation_tokens
 from penstock.broker.node import Node
@@ -305,3 +306,11 @@ def test_codes_of_another_secret_are_none() -> None:
     codes.remove("a")
     codes.remove("a")
     assert codes.token_id(other.code("a")) is None
+
+
+def test_all_brokers_of_a_cluster_make_the_same_salts() -> None:
+    with Cluster(3) as cluster:
+        servers = [node.server for node in cluster._nodes.values()]
+        secrets = {server.node.cluster.login_secret() for server in servers if server is not None}
+    assert len(servers) == 3
+    assert len(secrets) == 1
