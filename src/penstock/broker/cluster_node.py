@@ -126,6 +126,11 @@ class Shared:
         if self._store is not None:
             self._store.close()
 
+    def login_secret(self) -> bytes:
+        """The secret for salts: all brokers answer with the same ones."""
+        assert self._store is not None
+        return self._store.login_secret()
+
     def _expire(self) -> None:
         # While the loop was busy, or the process had no CPU, heartbeats could not arrive either.
         now = self.loop.time()
@@ -283,6 +288,7 @@ class ClusterNode:
         authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
         cluster = MemberCluster(config, store, clock.now_ms(), member, authority, records)
+        cluster.login_secret = shared.login_secret
         node = MemberNode(config, store, clock, interceptors, cluster)
         node.member, node.peers = member, shared
         member.begin(cluster, node, records, next_batch)

@@ -82,6 +82,8 @@ class Cluster:
         """What else looks at settings of this broker that clients make; each raises ConfigError."""
         self.replicas = self._new_replicas(store)
         self._store = store
+        self.login_secret: Callable[[], bytes] = store.login_secret
+        """Returns a secret that stays with the data of the cluster, for salts."""
         self._next_producer_id = self._producer_ids_end = 0
         self._begin(config, now_ms)
 
