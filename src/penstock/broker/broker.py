@@ -20,6 +20,7 @@ from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
+from penstock.common.habits.hints import with_hints
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.model import setting_text
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.throwaway import Security
 
 
+@with_hints("Broker")
 class Broker(Served):
     """One broker on one address.
 

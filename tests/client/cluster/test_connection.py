@@ -10,7 +10,8 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker
 from penstock.client.cluster.connection import Connection, connect
-from penstock.client.config import Address, ClientConfig
+from penstock.client.addresses import Address
+from penstock.client.config import ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, NetworkError, RequestTimeoutError
 from penstock.protocol.api import ApiKey

@@ -19,6 +19,7 @@ from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transaction_admin import BlockingTransactionAdministration
 from penstock.client.fetch.offsets import Answers
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
+from penstock.common.habits.hints import with_hints
 from penstock.model import TopicPartition
 from penstock.security.acls import EVERY_ACL, Acl, AclFilter
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 
+@with_hints("Admin")
 class Admin(BlockingTransactionAdministration):
     """Manages topics, settings and groups. See `AsyncAdmin` for what each call returns and raises.
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from penstock.client.arguments import checked, column_names, flag, milliseconds, seconds
+from penstock.client.arguments import checked, column_names, flag, poll_ms, seconds
 from penstock.client.blocking.base import Blocking
 from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.group.commits import WhenDone
@@ -18,6 +18,7 @@ from penstock.client.group.session import Callback
 from penstock.client.produce.producer import closing_patience_s
 from penstock.client.record import Record
 from penstock.common.extras import need_arrow
+from penstock.common.habits.hints import with_hints
 from penstock.model import COLUMN_NAMES, K, TopicPartition, V
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@with_hints("Consumer")
 class Consumer(Blocking, Generic[K, V]):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
@@ -121,6 +123,19 @@ class Consumer(Blocking, Generic[K, V]):
         """The partitions that are read."""
         return self._consumer.assignment()
 
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        return self._consumer.subscription()
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions.
+
+        Raises:
+            KafkaError: the topic does not exist, or may not be seen.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._consumer.partitions_for_topic(topic))
+
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         """Go on at an offset, or at `EARLIEST` or `LATEST`.
 
@@ -165,7 +180,7 @@ class Consumer(Blocking, Generic[K, V]):
         """
         consumer = self._consumer
         limit = consumer.poll_limit(max_records)
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if consumer.needs_attention:
                 self._attend()
@@ -184,7 +199,7 @@ class Consumer(Blocking, Generic[K, V]):
         need_arrow("poll_arrow")
         columns = column_names(columns, COLUMN_NAMES)
         consumer = self._consumer
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if consumer.needs_attention:
                 self._attend()
@@ -199,7 +214,7 @@ class Consumer(Blocking, Generic[K, V]):
         records before its `start`. For copies of batches as they are. Raises as `poll`.
         """
         consumer = self._consumer
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if consumer.needs_attention:
                 self._attend()

@@ -12,7 +12,7 @@ import contextlib
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name
 from penstock.client.blocking.base import Blocking
@@ -21,6 +21,7 @@ from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.producer import AsyncProducer, closing_patience_s
 from penstock.common.extras import need_arrow
+from penstock.common.habits.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.errors import PenstockError
 from penstock.model import Header, K, V
 
@@ -41,6 +42,7 @@ EXIT_PATIENCE_S = 5.0
 """How long the end of the process may wait for producers that were not closed."""
 
 
+@with_hints("Producer", leave=("send", "send_encoded"))
 class Producer(BlockingTransactionCalls, Generic[K, V]):
     """Writes records to topics.
 
@@ -92,11 +94,12 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
         self.close(closing_patience_s(exc_type))
 
+    @without_strays
     def send(
         self,
         topic: str,
         value: V | None = None,
-        *,
+        *strays: Never,
         key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
@@ -105,8 +108,11 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
         mode: Mode = "binary",
         key_mapper: KeyMapper | None = None,
         event_format: FormatName = "json",
+        **others: Never,
     ) -> Delivery:
         """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
+        if topic is NOT_GIVEN or strays or others:
+            refuse_strays(Producer.send, "Producer.send", (self, topic, value, *strays), others)
         if self._serializers is not None:
             key, value = self._serializers.apply(topic, key, value)
         if event is not None:

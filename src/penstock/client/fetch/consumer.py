@@ -19,8 +19,8 @@ from penstock.client.arguments import (
     column_names,
     flag,
     function,
-    milliseconds,
     optional,
+    poll_ms,
     topic_partitions,
     whole,
 )
@@ -35,6 +35,7 @@ from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.record import Record
 from penstock.clock import SystemClock
 from penstock.common.extras import need_arrow
+from penstock.common.habits.hints import with_hints
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, TopicPartition, V
 
@@ -48,11 +49,14 @@ BREATH_S = 0.02
 """How long ``async for`` may run without letting the event loop do anything else."""
 
 ITERATION_POLL_S = 1.0
+INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
+"""What is called for each record or for each poll, by the consumers alone."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on; the first always."""
 
 
+@with_hints("AsyncConsumer", leave=INNER)
 class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
@@ -340,7 +344,7 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
             PenstockError: the group refuses the member, or an assignor of one's own has failed.
         """
         limit = self.poll_limit(max_records)
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         if self._group is not None:
             # Records may be there for many polls to come: heartbeats must go on meanwhile.
             await asyncio.sleep(0)
@@ -372,7 +376,7 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
         """
         need_arrow("poll_arrow")
         names = column_names(columns, COLUMN_NAMES)
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if self.needs_attention:
                 await self._attend()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import by_partition, time_ms, topic_partitions
+from penstock.client.arguments import by_partition, time_ms, topic_name, topic_partitions
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
@@ -32,6 +32,19 @@ class OffsetCalls(CommitCalls):
     config: ConsumerConfig
     _client: AsyncClient
     _clock: Clock
+
+    async def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions.
+
+        Raises:
+            KafkaError: the topic does not exist, or may not be seen.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        name = topic_name(topic)
+        known = await self._client.retrying(
+            f"getting to know topic {name!r}", lambda: self._client.topic(name)
+        )
+        return set(known.partitions)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition. Raises as `fetch_offsets`."""

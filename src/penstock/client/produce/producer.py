@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name, whole
 from penstock.client.cluster.client import AsyncClient
@@ -25,6 +25,7 @@ from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
+from penstock.common.habits.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import Header, K, RecordMetadata, TopicPartition, V
@@ -57,6 +58,7 @@ INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
 
 
+@with_hints("AsyncProducer", leave=("send", "try_send", "append_encoded"))
 class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
     """Writes records to topics.
 
@@ -142,11 +144,12 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
 
     # -- rows
 
+    @without_strays
     async def send(
         self,
         topic: str,
         value: V | None = None,
-        *,
+        *strays: Never,
         key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
@@ -155,6 +158,7 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         mode: Mode = "binary",
         key_mapper: KeyMapper | None = None,
         event_format: FormatName = "json",
+        **others: Never,
     ) -> Delivery:
         """Accept one record and return its delivery: await that to know where the record went.
 
@@ -174,6 +178,8 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
             NetworkError: no broker answers.
             RequestTimeoutError: no room within ``max.block.ms``.
         """
+        if topic is NOT_GIVEN or strays or others:
+            refuse_strays(AsyncProducer.send, "AsyncProducer.send", (self, topic, value, *strays), others)
         if self.serializers is not None:
             key, value = self.serializers.apply(topic, key, value)
         if event is not None:

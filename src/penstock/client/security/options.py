@@ -16,6 +16,7 @@ from penstock.client.security.settings import (
     OAuthSettings,
     SecuritySettings,
 )
+from penstock.client.unknown_options import unknown_option
 from penstock.common.logs import logger_named
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
@@ -198,13 +199,13 @@ effect.
 TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 
 
-def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
-    """Settings from dotted names; None for PLAINTEXT.
+def parse_security(given: Mapping[str, object], prefix: str = "") -> SecuritySettings | None:
+    """Settings from dotted names; None for PLAINTEXT. Errors have names with the `prefix`.
 
     Raises:
         ConfigError: see the promise of this module.
     """
-    values, spelt = _read(given)
+    values, spelt = _read(given, prefix)
     protocol = values.pop("protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise ConfigError(
@@ -227,7 +228,7 @@ def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
     return SecuritySettings(**settings)
 
 
-def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+def _read(given: Mapping[str, object], prefix: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Values by what they are called here, and how the user called those."""
     values: dict[str, Any] = {}
     spelt: dict[str, str] = {}
@@ -236,8 +237,7 @@ def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
             continue
         known = OPTIONS.get(name)
         if known is None:
-            hint = did_you_mean(name, [*OPTIONS, *INERT], 3, quoted=True)
-            raise ConfigError(f"unknown option {name!r}{hint}")
+            raise unknown_option(name, [*OPTIONS, *INERT], prefix)
         key, parse = known
         if value is None:
             continue
@@ -251,10 +251,10 @@ def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
         try:
             values[key] = parse(value)
         except ConfigError as error:
-            raise ConfigError(f"option {name!r}: {error}") from None
+            raise ConfigError(f"option {prefix + name!r}: {error}") from None
         except ValueError as error:
             quoted = "" if was_hidden or parse in (_secret, _callback, _as_is) else f" = {value!r}"
-            raise ConfigError(f"option {name!r}{quoted}: {error}") from None
+            raise ConfigError(f"option {prefix + name!r}{quoted}: {error}") from None
         if key != "protocol":
             spelt[key] = name
     return values, spelt
