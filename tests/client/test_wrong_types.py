@@ -250,7 +250,7 @@ def test_every_call_is_in_the_tables() -> None:
     rest = {
         Consumer: {
             "assignment", "group_metadata", "member_id", "paused", "positions", "seek_to_beginning",
-            "seek_to_committed", "seek_to_end", "stats", "subscribe", "unsubscribe",
+            "seek_to_committed", "seek_to_end", "stats", "subscribe", "subscription", "unsubscribe",
         },
         Admin: {
             "close", "create_topic", "describe_cluster", "list_quotas", "stats", "write_abort_marker",

@@ -28,6 +28,9 @@ def lazy_names(
     def __getattr__(name: str) -> object:  # noqa: N807
         home = homes.get(name)
         if home is None:
+            looks_for_submodule = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
+            if looks_for_submodule or name.startswith("__"):
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
             from penstock.common.habits.package_names import refuse_name
 
             refuse_name(package, name, list(homes))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
+from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.negotiation import NodeVersions
-from penstock.client.addresses import Address
 from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.other_protocols import HTTP, TLS, expects_tls, known_beginning
-from penstock.client.addresses import Address
 from penstock.client.config import ClientConfig
 from penstock.errors import AuthenticationError, NetworkError
 

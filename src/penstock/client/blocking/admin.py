@@ -19,7 +19,7 @@ from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transaction_admin import BlockingTransactionAdministration
 from penstock.client.fetch.offsets import Answers
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
-from penstock.common.habits.hints import with_hints
+from penstock.common.hints.classes import with_hints
 from penstock.model import TopicPartition
 from penstock.security.acls import EVERY_ACL, Acl, AclFilter
 

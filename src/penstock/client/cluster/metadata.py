@@ -163,7 +163,7 @@ def no_such_topic(name: str, cluster: Cluster, *, was_to_be_created: bool = Fals
 
 
 MOMENT_S = 0.3
-"""How long what the cluster has just been told may take to reach all brokers."""
+"""How long a change of the cluster may take to reach all brokers."""
 
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:

@@ -18,8 +18,6 @@ def refuse_name(package: str, name: str, known: Sequence[str]) -> NoReturn:
         UnknownNameError: it was asked for as an attribute.
         ImportError: by ``from package import name``, where Python would drop the text of the other.
     """
-    if name.startswith("__"):
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
     error = unknown_name("penstock", name, f"module {package!r}", known)
     if _is_importing(sys._getframe(2)):
         text = str(error).replace(f"module {package!r} has no attribute", "cannot import name", 1)

@@ -6,7 +6,7 @@ Imported after a mistake was made, and then may take its time.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.common.habits.table import advice
@@ -39,6 +39,22 @@ def wrong_call(
     return None
 
 
+def refuse_keywords(place: str, keywords: Iterable[str]) -> None:
+    """Refuse a keyword that the table has for the call at `place`, which takes any name as a setting.
+
+    Raises:
+        CallError: what to type.
+    """
+    for name in keywords:
+        said = advice(place, name)
+        if said is not None:
+            raise CallError(f"{_called(place)} has no argument {name!r}: {said}")
+
+
+def _called(place: str) -> str:
+    return place.removesuffix(".__init__").removesuffix(".__new__") + "()"
+
+
 def _said(
     signature: inspect.Signature,
     place: str,
@@ -49,7 +65,7 @@ def _said(
     """What is wrong with a call, and what to type."""
     found = [each for each in signature.parameters.values() if each.name not in ("self", "cls", "_cls")]
     given_count = len(arguments) - (len(signature.parameters) - len(found))
-    called = place.removesuffix(".__init__").removesuffix(".__new__") + "()"
+    called = _called(place)
     takes_any = any(each.kind is each.VAR_KEYWORD for each in found)
     names = [each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     for name in keywords:
