@@ -253,6 +253,7 @@ class ClientConfig:
         known = known_names(cls)
         values: dict[str, Any] = {}
         secured: dict[str, object] = {}
+        spelt: dict[str, str] = {}
         for name, value in _pairs(config, keywords):
             if not isinstance(name, str):
                 raise ConfigError(f"{name!r} is no name of an option: names are text")
@@ -260,7 +261,7 @@ class ClientConfig:
             if dotted.startswith(SECURITY_NAMES):
                 if dotted in secured:
                     raise ConfigError(f"option {prefix + name!r}: given twice")
-                secured[dotted] = value
+                secured[dotted], spelt[dotted] = value, name
                 continue
             option = known.get(dotted)
             if option is None:
@@ -279,7 +280,7 @@ class ClientConfig:
         if secured and not (is_plain and len(secured) == 1):
             from penstock.client.security.options import parse_security
 
-            values["security"] = parse_security(secured, prefix)
+            values["security"] = parse_security(secured, prefix, spelt)
         made = cls(**values)
         made.check()
         return made

@@ -1,4 +1,4 @@
-"""What has a call answer arguments of other clients: a `CallError`, which is a `TypeError`, with what to type.
+"""What has a call answer arguments of other clients: a `CallError`, a `TypeError`, with what to type.
 
 The words are in the table of `penstock.common.habits`, which is read after a mistake only.
 """
