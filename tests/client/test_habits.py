@@ -280,9 +280,12 @@ def test_a_type_error_from_inside_stays_what_it_was() -> None:
     def broken(key: bytes | None, count: int) -> int:
         raise TypeError("mine")
 
-    with Broker() as broker, Producer(broker.bootstrap_servers, partitioner=broken) as producer:
-        with pytest.raises(TypeError, match=r"^mine$"):
-            producer.send("t", b"v", key=b"k")
+    with (
+        Broker() as broker,
+        Producer(broker.bootstrap_servers, partitioner=broken) as producer,
+        pytest.raises(TypeError, match=r"^mine$"),
+    ):
+        producer.send("t", b"v", key=b"k")
 
 
 def test_signatures_have_nothing_that_catches_mistakes() -> None:
@@ -400,9 +403,9 @@ def test_topics_and_partitions_of_a_consumer() -> None:
 def test_a_missing_topic_says_why_it_stays_missing() -> None:
     patience: Any = {"topic_metadata_propagation_max_ms": 50}
     with Broker(auto_create_topics_enable=False) as broker:
-        with Producer(broker.bootstrap_servers, **patience) as producer:
-            with pytest.raises(KafkaError, match=r"does not exist, and the broker does not create topics"):
-                producer.send("orders", b"v")
+        refused = pytest.raises(KafkaError, match=r"does not exist, and the broker does not create topics")
+        with Producer(broker.bootstrap_servers, **patience) as producer, refused:
+            producer.send("orders", b"v")
         with Consumer(broker.bootstrap_servers, **patience) as consumer:
             consumer.assign([("orders", 0)])
             with pytest.raises(KafkaError, match=r"does not exist; make it: penstock topic create"):
@@ -413,6 +416,7 @@ def test_a_missing_partition_is_not_waited_for_as_a_missing_topic_is() -> None:
     """A topic that is there is not about to be created: it may have grown, which takes a moment."""
     with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
         admin.create_topic("orders")
-        with Producer(broker.bootstrap_servers, topic_metadata_propagation_max_ms=3_600_000) as producer:
-            with pytest.raises(ConfigError, match=r"there is no partition 7"):
-                producer.send("orders", b"v", partition=7)
+        refused = pytest.raises(ConfigError, match=r"there is no partition 7")
+        patience: Any = {"topic_metadata_propagation_max_ms": 3_600_000}
+        with Producer(broker.bootstrap_servers, **patience) as producer, refused:
+            producer.send("orders", b"v", partition=7)
