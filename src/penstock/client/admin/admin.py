@@ -107,8 +107,9 @@ class AsyncAdmin(
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.AdminOptions`, which ``help()`` lists.
+    Options are keywords, or stand in `config` under dotted names, such as request_timeout_ms (30,000),
+    default_api_timeout_ms (60,000), security_protocol, sasl_mechanism, sasl_username, sasl_password and
+    ssl_cafile. `penstock.client.AdminOptions` describes all of them.
     """
 
     def __init__(
@@ -347,7 +348,9 @@ class AsyncAdmin(
     ) -> Answers:
         """One offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
 
-        See `offsets.fetch_offsets`.
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         wanted = arguments.by_partition(questions, "list_offsets()")
         for tp, question in wanted.items():

@@ -70,8 +70,16 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
     ...     consumer.seek_to_beginning()
     ...     records = await consumer.poll(timeout_ms=1000)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.ConsumerOptions`, which ``help()`` lists.
+    Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
+
+        group_id: the group that shares the topics and keeps offsets; without it, partitions are assigned.
+        auto_offset_reset: where to begin without a position: ``latest`` (the default) or ``earliest``.
+        enable_auto_commit: whether positions are committed in the background; True by default.
+        isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
+        max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
+        security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
+
+    `penstock.client.ConsumerOptions` describes all of them.
 
     Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
     functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not

@@ -47,15 +47,24 @@ class OffsetCalls(CommitCalls):
         return set(known.partitions)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition. Raises as `fetch_offsets`."""
+        """The first offset of each partition.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
         return await fetch_known_offsets(
             self._client, topic_partitions(partitions, "beginning_offsets()"), EARLIEST
         )
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get. Raises as `fetch_offsets`.
+        """The offset that the next record of each partition will get.
 
         With ``isolation.level=read_committed``, where the first open transaction begins.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         isolation = self.config.isolation_level
         return await fetch_known_offsets(
@@ -68,7 +77,10 @@ class OffsetCalls(CommitCalls):
         """The first offset whose record is not older than the given time, or None.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
-        Raises as `fetch_offsets`.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         questions = by_partition(times, "offsets_for_times()")
         for tp, time in questions.items():
