@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.printable import printable
 
 if TYPE_CHECKING:

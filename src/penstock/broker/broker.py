@@ -21,7 +21,7 @@ from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.model import setting_text

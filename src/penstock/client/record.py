@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.model import K, V
 from penstock.model import Record as PlainRecord
 

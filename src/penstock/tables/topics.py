@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.client.arguments import flag, optional, size, topic_name
 from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
-from penstock.common.hints.calls import hinted
+from penstock.common.hints import hinted
 from penstock.errors import EncodeError
 from penstock.tables.progress import Progress
 from penstock.tables.reading import KAFKA, Reading

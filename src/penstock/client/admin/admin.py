@@ -22,7 +22,7 @@ from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo, n
 from penstock.client.config import ClientConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.fetch.offsets import Answers, fetch_offsets
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.errors import AuthorizationError, ConfigError, KafkaError, NetworkError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -19,7 +19,7 @@ from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transaction_admin import BlockingTransactionAdministration
 from penstock.client.fetch.offsets import Answers
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.model import TopicPartition
 from penstock.security.acls import EVERY_ACL, Acl, AclFilter
 
@@ -264,7 +264,12 @@ class Admin(BlockingTransactionAdministration):
     def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """One offset per partition: earliest, latest or by time."""
+        """One offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
         return self._run(self._admin.list_offsets(questions, isolation=isolation))
 
     def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:

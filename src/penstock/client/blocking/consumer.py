@@ -18,7 +18,7 @@ from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndM
 from penstock.client.group.session import Callback
 from penstock.client.record import Record
 from penstock.common.extras import need_arrow
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.model import COLUMN_NAMES, K, TopicPartition, V
 
 if TYPE_CHECKING:

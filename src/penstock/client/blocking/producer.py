@@ -22,8 +22,7 @@ from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.producer import AsyncProducer
 from penstock.common.extras import need_arrow
-from penstock.common.hints.calls import NOT_GIVEN, refuse_strays, without_strays
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.errors import PenstockError
 from penstock.model import Header, K, V
 

@@ -35,7 +35,7 @@ from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.record import Record
 from penstock.clock import SystemClock
 from penstock.common.extras import need_arrow
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, TopicPartition, V
 

@@ -13,7 +13,7 @@ from penstock.client.cluster.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.old_groups import peer_for_groups
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.errors import (
     ConfigError,
     KafkaError,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import with_hints
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError, RequestTimeoutError
 from penstock.model import RecordMetadata

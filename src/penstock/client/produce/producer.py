@@ -26,8 +26,7 @@ from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
-from penstock.common.hints.calls import NOT_GIVEN, refuse_strays, without_strays
-from penstock.common.hints.classes import with_hints
+from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import Header, K, RecordMetadata, TopicPartition, V

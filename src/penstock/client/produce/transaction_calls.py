@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 from penstock.errors import ConfigError, PenstockError, TransactionAbortableError
 
 if TYPE_CHECKING:
