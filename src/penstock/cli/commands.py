@@ -134,7 +134,7 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
     typed = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if message.startswith("No such command"):
         typed = message.split("'")[1]
-    said = (advice(path, typed) or advice("penstock", typed)) if typed else None
+    said = (advice(path, typed) if " " in path else None) or advice("commands", typed)
     if said is not None:
         kind = "option" if typed.startswith("-") else "command"
         lead = "type " if said.startswith(("penstock", "-", "NAME")) else ""

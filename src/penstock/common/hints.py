@@ -1,7 +1,7 @@
 """What has calls and classes answer habits of other clients: what they do not have is refused with words.
 
 Names, arguments and statements end in an error that says what to type. Its words are in the table of
-`penstock.common.habits`, which is read after a mistake only. It is an `AttributeError` or a `TypeError` as ever,
+`penstock.common.habits`, read after a mistake only. It is an `AttributeError` or a `TypeError` as ever,
 so that `hasattr`, `copy`, `pickle` and mocks work.
 """
 

@@ -205,3 +205,14 @@ def _version_0(header: object, message: ApiVersionsResponse) -> bytes:
     """Frame an answer in version 0, whatever was asked."""
     body = message.encode(0)
     return (len(body) + 4).to_bytes(4, "big") + header.correlation_id.to_bytes(4, "big") + body  # type: ignore[attr-defined]
+
+
+def test_the_port_of_a_controller_is_named_as_that() -> None:
+    """It answers ApiVersions with what brokers send to it, and has no Metadata before Kafka 3.7."""
+    ranges = {int(ApiKey.API_VERSIONS): (0, 4), int(ApiKey.BROKER_REGISTRATION): (0, 4)}
+    with pytest.raises(
+        UnsupportedVersionError, match=r"h:1 is the port of a controller, .* take that of a broker"
+    ):
+        NodeVersions(Address("h", 1), ranges).choose(MetadataRequest)
+    with pytest.raises(UnsupportedVersionError, match="too old for this"):
+        NodeVersions(Address("h", 1), {int(ApiKey.PRODUCE): (0, 3)}).choose(MetadataRequest)
