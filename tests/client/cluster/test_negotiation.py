@@ -208,10 +208,10 @@ def _version_0(header: object, message: ApiVersionsResponse) -> bytes:
 
 
 def test_the_port_of_a_controller_is_named_as_that() -> None:
-    """It answers ApiVersions with what brokers send to it, and has no Metadata before Kafka 3.7."""
+    """It answers ApiVersions with what brokers send to it."""
     ranges = {int(ApiKey.API_VERSIONS): (0, 4), int(ApiKey.BROKER_REGISTRATION): (0, 4)}
     with pytest.raises(
-        UnsupportedVersionError, match=r"h:1 is the port of a controller, .* take that of a broker"
+        UnsupportedVersionError, match=r"h:1 is the port of a controller, .* that of a broker"
     ):
         NodeVersions(Address("h", 1), ranges).choose(MetadataRequest)
     with pytest.raises(UnsupportedVersionError, match="too old for this"):
