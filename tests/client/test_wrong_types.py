@@ -85,6 +85,7 @@ CONSUMER: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "poll": lambda tp: {"timeout_ms": 1, "max_records": 1},
     "poll_arrow": lambda tp: {"timeout_ms": 1, "columns": ["value"], "batch_bytes": 100},
     "poll_part": lambda tp: {"timeout_ms": 1},
+    "partitions_for_topic": lambda tp: {"topic": tp.topic},
     "commit": lambda tp: {"offsets": {tp: 0}},
     "commit_async": lambda tp: {"offsets": {tp: 0}, "when_done": None},
     "committed": lambda tp: {"partitions": [tp]},
