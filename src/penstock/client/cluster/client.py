@@ -14,15 +14,16 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.connection_pool import ConnectionPool, Peer
-from penstock.client.cluster.metadata import Cluster, TopicInfo, no_such_partition
+from penstock.client.cluster.metadata import MOMENT_S, Cluster, TopicInfo, no_such_partition, no_such_topic
 from penstock.client.cluster.metadata_requests import MetadataRequests
 from penstock.client.cluster.obstacles import Troubles, register
 from penstock.client.cluster.other_protocols import wants_sasl
 from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
@@ -404,8 +405,7 @@ class AsyncClient:
     async def topics_with(self, partitions: Collection[TopicPartition]) -> dict[str, TopicInfo]:
         """Return what is known about the topics of `partitions`, all of which exist.
 
-        Topics grow while clients run: a partition that is not known is asked for again, as long as an
-        unknown topic would be, before it counts as missing.
+        Topics grow while clients run: a partition that is not known is asked for again for a moment.
 
         Raises:
             ConfigError: a topic has no such partition.
@@ -420,7 +420,7 @@ class AsyncClient:
             if missing is None:
                 break
             if deadline is None:
-                deadline = loop.time() + self._patience_s()
+                deadline = loop.time() + MOMENT_S
             elif loop.time() >= deadline:
                 raise no_such_partition(missing, len(topics[missing.topic].partitions))
             else:
@@ -436,8 +436,8 @@ class AsyncClient:
 
     def _patience_s(self) -> float:
         """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""
-        patience_ms = self.config.topic_metadata_propagation_max_ms
-        return (patience_ms if self.config.allow_auto_create_topics else min(patience_ms, 300)) / 1000
+        patience_s = self.config.topic_metadata_propagation_max_ms / 1000
+        return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 
     def _is_usable(self, name: str) -> bool:
         topic = self.cluster.topics.get(name)
@@ -459,8 +459,7 @@ class AsyncClient:
             await self.refresh(all_topics=True)
         except PenstockError:
             return error
-        hint = self.cluster.unknown_topic_hint(name)
-        return KafkaError(error.code, error.name, f"topic {name!r} does not exist{hint}")
+        return no_such_topic(name, self.cluster, was_to_be_created=self.config.allow_auto_create_topics)
 
     async def leader(self, partition: TopicPartition) -> int:
         """Return the node that leads a partition.
