@@ -16,7 +16,7 @@ from penstock.protocol.message import Message
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 NOT_UTF8_BYTES_MIN = 30_000
-"""So many bytes of 1 stand for as many that are not UTF-8, which are three times as long once they are read."""
+"""So many bytes of 1 stand for as many that are not UTF-8: three times as long once they are read."""
 
 CONTROLS = "\x00\x1b[31m\r\n\u2028\x7f../%s{}\\'\""
 
