@@ -31,8 +31,14 @@ CELLS = pa.table(
         "visib": [10.0, 10.0, None],
     }
 )
-REPLAYED = Replayed(departures=6, departed=4, malformed=2, observations=9)
-TRIAGE = {"flights.decoded": 6, "flights.malformed": 2, "weather.decoded": 9, "weather.malformed": 0}
+REPLAYED = Replayed(departures=6, structured=1, departed=4, malformed=2, observations=9)
+TRIAGE = {
+    "flights.decoded": 6,
+    "flights.structured": 1,
+    "flights.malformed": 2,
+    "weather.decoded": 9,
+    "weather.malformed": 0,
+}
 WRITTEN = Written(dead_letters=2, delay_events=3)
 
 
@@ -41,6 +47,7 @@ def test_accounts_that_add_up() -> None:
         "flights.replayed": 6,
         "flights.malformed": 2,
         "flights.decoded": 6,
+        "flights.structured": 1,
         "weather.replayed": 9,
         "weather.malformed": 0,
         "weather.decoded": 9,
@@ -55,6 +62,7 @@ def test_accounts_that_add_up() -> None:
     ("change", "told"),
     [
         ({"replayed": replace(REPLAYED, departures=7)}, "departures decoded and replayed: 6 against 7"),
+        ({"replayed": replace(REPLAYED, structured=2)}, "structured mode, read and replayed: 1 against 2"),
         ({"replayed": replace(REPLAYED, departed=5)}, "flights that left"),
         ({"replayed": replace(REPLAYED, malformed=3)}, "malformed records found and planted: 2 against 3"),
         ({"replayed": replace(REPLAYED, observations=8)}, "observations decoded and replayed: 9 against 8"),
