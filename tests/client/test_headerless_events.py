@@ -37,8 +37,8 @@ def test_it_is_an_event_where_the_format_has_no_headers(release: str, kind: type
     assert records[0].headers == ()
 
 
-def test_rows_out_of_columns_know_as_much() -> None:
-    """Large fetches are decoded by the kernels, a column at a time."""
+def test_rows_of_a_large_set_know_as_much() -> None:
+    """Large fetches, too."""
     rows = [(None, json.dumps(ENVELOPE).encode(), 0)] * 2000
     records, _ = decode_rows(encode_message_set(rows, 1), "t", 0)
     assert len(records) == 2000
