@@ -158,7 +158,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
 
 
 def _members(admin: Admin, name: str, *, has_offsets: bool) -> Sequence[MemberDescription]:
-    """Return the members of a group as far as its broker tells; raise where there is no such group."""
+    """Return the members of a group as far as its broker returns them; raise where there is no such group."""
     try:
         return admin.describe_groups([name])[0].members
     except UnsupportedVersionError:  # before 0.9 they are known to ZooKeeper alone

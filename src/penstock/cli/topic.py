@@ -260,7 +260,7 @@ def describe_topics(
 
 
 def _settings(admin: Admin, name: str) -> Mapping[str, ConfigValue] | None:
-    """The settings of a topic; None at a broker before 0.11, which does not tell them."""
+    """The settings of a topic; None at a broker before 0.11, which cannot return them."""
     try:
         return admin.describe_config(name)
     except UnsupportedVersionError:
@@ -284,7 +284,7 @@ def _print_topic(
     for row in rows:
         put("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
     if settings is None:
-        put("settings unknown: the broker is older than Kafka 0.11 and does not tell them")
+        put("settings unknown: the broker is older than Kafka 0.11 and cannot list them")
     for setting in sorted(settings or ()):
         if settings and not settings[setting].is_default:
             put(f"{setting}={settings[setting].value}")

@@ -326,7 +326,7 @@ def _parsed(fields: str) -> Column:
 
 
 def _is_structured() -> Column:
-    """Whether a record is in structured content mode: by its content type, which alone tells."""
+    """Whether a record is in structured content mode: by its content type, which alone counts."""
     from pyspark.sql import functions as f
 
     return f.exists(

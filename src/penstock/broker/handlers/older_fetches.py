@@ -1,7 +1,7 @@
 """What Fetch answers before version 4: the batches of one partition as messages of magic 0 or 1.
 
 Some batches become nothing: the markers of transactions, and what compaction has emptied. Where that is all
-that was read, the fetch goes on behind it (`next_offset`): a client that old only knows the offset of the
+that was read, the fetch goes on behind it (`next_offset`): a client that old only has the offset of the
 last message it was given, and would ask for the same batches for ever.
 """
 
