@@ -21,7 +21,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context
-from penstock.broker.handlers.older_fetches import WHOLE_BATCHES_SINCE, Conversion
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.fetch_sessions import (
     FINAL_EPOCH,
@@ -53,12 +52,14 @@ from penstock.protocol.messages.fetch_response import (
 )
 
 if TYPE_CHECKING:
+    from penstock.broker.handlers.older_fetches import Conversion
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.fetch_sessions import FetchSessions
     from penstock.broker.requests.release_profiles import Profile
     from penstock.common.failures import LimitedLog
 
 TOPIC_IDS_SINCE = 13
+WHOLE_BATCHES_SINCE = 3
 MAGIC_2_SINCE = 4
 STORAGE_ERROR_SINCE = 6
 ZSTD_SINCE = 10
@@ -288,7 +289,11 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
     while version < MAGIC_2_SINCE and size:
         records = b""
         if not reading.held_bytes or reading.held_bytes + size <= HELD_BYTES_MAX:
-            conversion = Conversion(partition, found.to_bytes(), asked, max_bytes, version)
+            from penstock.broker.handlers.older_fetches import Conversion  # such clients are rare
+
+            conversion = Conversion(
+                partition, found.to_bytes(), asked, max_bytes if is_cut else None, version
+            )
             try:
                 if size > INLINE_BYTES:
                     raise UnpackLimitError

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.fetch_response import PartitionData
     from penstock.records.compression.budget import UnpackBudget
 
-WHOLE_BATCHES_SINCE = 3
 MAGIC_1_SINCE = 2
 
 
@@ -34,9 +33,13 @@ class Conversion:
     __slots__ = ("asked", "data", "error", "magic", "max_bytes", "next_offset", "response")
 
     def __init__(
-        self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int, version: int
+        self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int | None, version: int
     ) -> None:
-        """Raises: KafkaError, UNSUPPORTED_VERSION (35), the topic forbids conversion."""
+        """Take what was read; `max_bytes` is where the answer is cut, None for whole messages.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION (35), the topic forbids conversion.
+        """
         if not partition.config.down_conversion:
             raise error_for(
                 ErrorCode.UNSUPPORTED_VERSION, f"{partition!r} converts nothing for Fetch v{version}"
@@ -44,7 +47,7 @@ class Conversion:
         self.data = data
         self.asked = asked
         self.magic = 1 if version >= MAGIC_1_SINCE else 0
-        self.max_bytes = max_bytes if version < WHOLE_BATCHES_SINCE else None
+        self.max_bytes = max_bytes
         self.response: PartitionData | None = None
         self.error: KafkaError | None = None
         self.next_offset: int | None = None
