@@ -14,6 +14,7 @@ from penstock.demo.accounts import AccountsError, Replayed, Written, draw_up, su
 from penstock.demo.events import delay_events
 from penstock.demo.picture import draw_year
 from penstock.demo.pipeline import LateEventsError, dead_letters, refuse_late_events
+from penstock.demo.screen import WORDS
 
 HOUR = datetime(2013, 1, 1, 10, tzinfo=UTC)
 
@@ -40,6 +41,10 @@ TRIAGE = {
     "weather.malformed": 0,
 }
 WRITTEN = Written(dead_letters=2, delay_events=3)
+
+
+def test_every_account_has_words() -> None:
+    assert WORDS.keys() == draw_up(REPLAYED, TRIAGE, WRITTEN, CELLS).keys()
 
 
 def test_accounts_that_add_up() -> None:
