@@ -27,7 +27,8 @@ from harness import Contestant, Outcome, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.spark import land, session
-from spark_read import EXPERT, PARTITIONS, jvm_connector, plain_rows, tree_cpu
+from process_trees import tree_cpu
+from spark_read import EXPERT, PARTITIONS, jvm_connector, plain_rows
 
 
 def main() -> None:
@@ -87,7 +88,7 @@ def timed(write: Callable[[Path], None], target: Path, rows: int) -> Outcome:
     shutil.rmtree(target, ignore_errors=True)
     before = tree_cpu()
     write(target)
-    return Outcome(units=rows, cpu_seconds=sum(cpu - before.get(who, 0.0) for who, cpu in tree_cpu().items()))
+    return Outcome(units=rows, cpu_seconds=tree_cpu() - before)
 
 
 def show_sizes(contestants: list[Contestant], directory: Path) -> None:

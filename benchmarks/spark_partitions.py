@@ -22,7 +22,8 @@ from harness import arguments
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.spark import session
-from spark_read import jvm_connector, plain_rows, tree_cpu
+from process_trees import tree_cpu
+from spark_read import jvm_connector, plain_rows
 
 PARTITIONS = (1, 16, 256, 4096)
 ROWS = 65_536
@@ -99,7 +100,7 @@ def reader(source: Any, form: str, brokers: str, topic: str) -> Any:
 def batch(spark: Any, form: str, brokers: str, topic: str) -> dict[str, float]:
     before, begun = tree_cpu(), time.perf_counter()
     reader(spark.read, form, brokers, topic).write.format("noop").mode("overwrite").save()
-    return {"batch s": time.perf_counter() - begun, "CPU": cpu_since(before)}
+    return {"batch s": time.perf_counter() - begun, "CPU": tree_cpu() - before}
 
 
 def stream(spark: Any, form: str, brokers: str, topic: str, partitions: int) -> dict[str, float]:
@@ -110,7 +111,7 @@ def stream(spark: Any, form: str, brokers: str, topic: str, partitions: int) -> 
         query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
         try:
             wait_for(query, ROWS)
-            first, first_cpu = time.perf_counter() - begun, cpu_since(before)
+            first, first_cpu = time.perf_counter() - begun, tree_cpu() - before
             rows, batches, last = ROWS, 4, query.lastProgress["batchId"]
             for number in range(batches + 1):
                 if number == 1:
@@ -118,7 +119,7 @@ def stream(spark: Any, form: str, brokers: str, topic: str, partitions: int) -> 
                 write_topic(micro, topic, brokers)
                 rows += MICRO_ROWS
                 wait_for(query, rows)
-            cpu = cpu_since(before) / batches
+            cpu = (tree_cpu() - before) / batches
             seen = [
                 p["durationMs"]["triggerExecution"] / 1000
                 for p in query.recentProgress
@@ -132,10 +133,6 @@ def stream(spark: Any, form: str, brokers: str, topic: str, partitions: int) -> 
         "micro-batch s": statistics.median(seen),
         "CPU  ": cpu,
     }
-
-
-def cpu_since(before: dict[tuple[int, float], float]) -> float:
-    return sum(cpu - before.get(process, 0.0) for process, cpu in tree_cpu().items())
 
 
 def wait_for(query: Any, rows: int) -> None:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 
 import empty_source
@@ -31,6 +30,7 @@ from harness import Contestant, Outcome, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.spark import session
+from process_trees import tree_cpu
 from spark_connector import connector_jars
 
 PARTITIONS = 4
@@ -183,31 +183,7 @@ def event_columns(frame: Any) -> Any:
 def consume(frame: Callable[[], Any], rows: int) -> Outcome:
     before = tree_cpu()
     frame().write.format("noop").mode("overwrite").save()
-    return Outcome(units=rows, cpu_seconds=sum(cpu - before.get(who, 0.0) for who, cpu in tree_cpu().items()))
-
-
-def tree_cpu() -> dict[tuple[int, float], float]:
-    """CPU seconds of the JVM and its Python workers, by process; the broker's process left out.
-
-    A fork server, and what it forks, is no child of the JVM, but has its process id as an argument.
-    """
-    found = {}
-    children = psutil.Process().children(recursive=True)
-    own = {str(child.pid) for child in children}
-    children += [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if "penstock.spark.runtime.fork_server" in (process.info["cmdline"] or ())
-        and process.info["cmdline"][-1] in own
-    ]
-    for child in children:
-        try:
-            if "penstock.broker" not in child.cmdline():
-                times = child.cpu_times()
-                found[child.pid, child.create_time()] = times.user + times.system
-        except psutil.NoSuchProcess:
-            continue
-    return found
+    return Outcome(units=rows, cpu_seconds=tree_cpu() - before)
 
 
 def plain_rows(start: int, count: int, value_bytes: int = 100) -> pa.Table:

@@ -24,7 +24,8 @@ from harness import arguments
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.spark import session
-from spark_read import jvm_connector, plain_rows, tree_cpu
+from process_trees import tree_cpu
+from spark_read import jvm_connector, plain_rows
 
 ROWS = 1_000
 PARTITIONS = 4
@@ -91,7 +92,7 @@ def run(spark: Any, brokers: str, side: Side, batches: int, topic: str, *, count
             for number in range(batches):
                 write_topic(plain_rows(0, ROWS), topic, brokers)
                 wait_for(query, ROWS * (number + 7))
-            cpu = sum(each - before.get(who, 0.0) for who, each in tree_cpu().items())
+            cpu = tree_cpu() - before
             seen = [p for p in query.recentProgress if p["batchId"] > last and p["numInputRows"]]
         finally:
             query.stop()

@@ -56,6 +56,15 @@ class TopicPartition(NamedTuple):
         return printable(f"{self.topic}-{self.partition}")
 
 
+class Headerless(tuple[Header, ...]):
+    """The headers of a record whose format has none: of magic 0 or 1, before Kafka 0.11. An empty tuple."""
+
+    __slots__ = ()
+
+
+HEADERLESS = Headerless()
+
+
 class Record(NamedTuple, Generic[K, V]):
     """One record with its position in a topic. `timestamp` is in milliseconds since 1970, UTC.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,7 +15,15 @@ from penstock.protocol.message import Message
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
+NOT_UTF8_BYTES_MIN = 30_000
+"""So many bytes of 1 stand for as many that are not UTF-8: three times as long once they are read."""
+
 CONTROLS = "\x00\x1b[31m\r\n\u2028\x7f../%s{}\\'\""
+
+
+def malformed(frame: bytes) -> bytes:
+    """The frame with bytes that are no UTF-8 where strings are to have them."""
+    return re.sub(rb"\x01{%d,}" % NOT_UTF8_BYTES_MIN, lambda found: b"\xff" * len(found[0]), frame)
 
 
 class Place(NamedTuple):
@@ -80,7 +89,7 @@ def extremes(wire: WireType) -> list[Any]:
         return _numbers(f"int{wire.bits}")
     if isinstance(wire, Text):
         longest = 32_767 if wire.length is SHORT else 40_000
-        texts: list[Any] = ["", CONTROLS, "x" * longest, "\u20ac" * (longest // 3), "."]
+        texts: list[Any] = ["", CONTROLS, "x" * longest, "\u20ac" * (longest // 3), ".", "\x01" * longest]
         return [*texts, None] if wire.nullable else texts
     if isinstance(wire, RecordSet):
         return [None, memoryview(b""), memoryview(b"\xff" * 100), memoryview(bytes(70))]

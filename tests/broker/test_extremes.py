@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from broker.bench_node import EVERY_API, NOW_MS, batch_of, context_of, produce
-from broker.extreme_requests import at_random, count, filled, places, set_extreme
+from broker.extreme_requests import at_random, count, filled, malformed, places, set_extreme
 from broker.groups.bench_group import Bench
 from broker.handlers.test_every_version import CASES, REQUESTS
 from penstock.broker.config.values import BrokerConfig
@@ -80,7 +80,7 @@ class Asker:
 
     def ask(self, request: Message, version: int) -> None:
         """Ask, and have what waits answered when its time is up."""
-        frame = b"".join(map(bytes, encode_request(request, version, 7, "bench")))[4:]
+        frame = malformed(b"".join(map(bytes, encode_request(request, version, 7, "bench")))[4:])
         context = context_of(self.node, version)
         try:
             outcome = answer(memoryview(bytearray(frame)), context)

@@ -13,12 +13,15 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient
 from penstock import Broker
+from penstock.broker.network.metrics import CLIENT_CHARACTERS_MAX, CLIENT_IDS_MAX, Clients
+from penstock.broker.requests.routes import VersionedRoute
 from penstock.errors import NetworkError
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -68,6 +71,65 @@ def test_metrics_tell_what_has_happened() -> None:
         assert values(page(port))["penstock_connections_refused_total"] == 1
 
 
+def test_each_client_id_is_counted() -> None:
+    odd = 'a "b"\\\n'
+    with (
+        metered() as (broker, port),
+        WireClient(broker.port, client_id="one") as one,
+        WireClient(broker.port, client_id=odd) as other,
+    ):
+        write(one)
+        other.ask(MetadataRequest(topics=[]), 4)
+        found = values(page(port))
+    label = 'client_id="one"'
+    assert found[f"penstock_client_requests_total{{{label}}}"] == 2
+    assert found[f"penstock_client_bytes_in_total{{{label}}}"] > 100
+    assert found[f"penstock_client_bytes_out_total{{{label}}}"] > 50
+    assert found[f"penstock_client_seconds_total{{{label}}}"] > 0
+    assert found['penstock_client_requests_total{client_id="a \\"b\\"\\\\\\n"}'] == 1
+    assert found["penstock_client_ids_given_up_total"] == 0
+
+
+def test_client_ids_have_counters_up_to_a_limit() -> None:
+    clients = Clients()
+    for number in range(CLIENT_IDS_MAX):
+        clients.of(f"client {number}").requests += 1
+    clients.of("client 0").requests += 1
+    clients.of("x" * 10_000)
+    clients.of(None)
+    assert len(clients.counts) == CLIENT_IDS_MAX
+    assert clients.given_up == 2
+    assert clients.counts["client 0"].requests == 2
+    assert "client 1" not in clients.counts
+    assert max(map(len, clients.counts)) == CLIENT_CHARACTERS_MAX
+
+
+def test_the_log_names_the_client_id(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "penstock.broker")
+    client_id = b"my\nclient"
+    with Broker() as broker, WireClient(broker.port) as client:
+        frame = b"\0\3\0\0\0\0\0\7\0\x09" + client_id  # Metadata without a body
+        client.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        assert client.is_closed_by_peer()
+    assert "closing connection from 127.0.0.1, client id 'my\\nclient': a request that" in caplog.text
+
+
+def test_an_error_of_the_broker_names_the_client_id(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(request: Any, context: Any) -> Any:
+        raise RuntimeError("by this test")
+
+    def failing(route: VersionedRoute) -> VersionedRoute:
+        return route._replace(handle=fail)
+
+    with (
+        Broker(interceptors=[failing]) as broker,
+        WireClient(broker.port, client_id="victim") as client,
+    ):
+        client.send(MetadataRequest(topics=[]), 0)
+        assert client.is_closed_by_peer()
+    assert "from 127.0.0.1, client id 'victim'; its connection is closed" in caplog.text
+
+
 def test_a_wait_is_counted_when_it_ends() -> None:
     with metered() as (broker, port), WireClient(broker.port) as client, WireClient(broker.port) as writer:
         write(client)
@@ -98,7 +160,7 @@ def test_what_is_written_follows_prometheus() -> None:
             assert name not in kinds
             kinds[name] = kind
         elif not line.startswith("#"):
-            assert re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+', line), line
+            assert re.fullmatch(r'[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.e+-]+', line), line
             name = re.split(r"[{ ]", line)[0]
             assert name in kinds or re.sub("_(bucket|sum|count)$", "", name) in kinds
     assert all(name.endswith("_total") for name, kind in kinds.items() if kind == "counter")

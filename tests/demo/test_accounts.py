@@ -14,6 +14,7 @@ from penstock.demo.accounts import AccountsError, Replayed, Written, draw_up, su
 from penstock.demo.events import delay_events
 from penstock.demo.picture import draw_year
 from penstock.demo.pipeline import LateEventsError, dead_letters, refuse_late_events
+from penstock.demo.screen import WORDS
 
 HOUR = datetime(2013, 1, 1, 10, tzinfo=UTC)
 
@@ -31,9 +32,19 @@ CELLS = pa.table(
         "visib": [10.0, 10.0, None],
     }
 )
-REPLAYED = Replayed(departures=6, departed=4, malformed=2, observations=9)
-TRIAGE = {"flights.decoded": 6, "flights.malformed": 2, "weather.decoded": 9, "weather.malformed": 0}
+REPLAYED = Replayed(departures=6, structured=1, departed=4, malformed=2, observations=9)
+TRIAGE = {
+    "flights.decoded": 6,
+    "flights.structured": 1,
+    "flights.malformed": 2,
+    "weather.decoded": 9,
+    "weather.malformed": 0,
+}
 WRITTEN = Written(dead_letters=2, delay_events=3)
+
+
+def test_every_account_has_words() -> None:
+    assert WORDS.keys() == draw_up(REPLAYED, TRIAGE, WRITTEN, CELLS).keys()
 
 
 def test_accounts_that_add_up() -> None:
@@ -41,6 +52,7 @@ def test_accounts_that_add_up() -> None:
         "flights.replayed": 6,
         "flights.malformed": 2,
         "flights.decoded": 6,
+        "flights.structured": 1,
         "weather.replayed": 9,
         "weather.malformed": 0,
         "weather.decoded": 9,
@@ -55,6 +67,7 @@ def test_accounts_that_add_up() -> None:
     ("change", "told"),
     [
         ({"replayed": replace(REPLAYED, departures=7)}, "departures decoded and replayed: 6 against 7"),
+        ({"replayed": replace(REPLAYED, structured=2)}, "structured mode, read and replayed: 1 against 2"),
         ({"replayed": replace(REPLAYED, departed=5)}, "flights that left"),
         ({"replayed": replace(REPLAYED, malformed=3)}, "malformed records found and planted: 2 against 3"),
         ({"replayed": replace(REPLAYED, observations=8)}, "observations decoded and replayed: 9 against 8"),

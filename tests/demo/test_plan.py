@@ -12,6 +12,7 @@ import pytest
 
 from penstock.client.produce.partitioner import murmur2
 from penstock.cloudevents import InvalidEvent, NotAnEvent, from_record
+from penstock.cloudevents.read_record import content_mode
 from penstock.demo import malformed, plan
 from penstock.demo.dataset import read_departures, read_observations
 
@@ -61,7 +62,8 @@ def test_departures_go_where_their_carrier_says_in_order_of_time(
         times = [row[3] for row in rows]
         assert times == sorted(times)
         for key, value, _, _ in rows:
-            assert json.loads(value)["carrier"].encode() == key
+            row = json.loads(value)
+            assert row.get("data", row)["carrier"].encode() == key
             assert (murmur2(key) & 0x7FFFFFFF) % 6 == partition
             seen[key] += 1
     assert seen == Counter(carrier.encode() for carrier in departures["carrier"].to_pylist())
@@ -91,6 +93,20 @@ def test_malformed_records_are_of_nine_kinds_and_the_same_every_time(flights: pl
     assert min(kinds.values()) >= 22
     again = plan.flights_plan("flights", read_departures(3))
     assert again.planted == flights.planted
+
+
+def test_every_tenth_departure_is_a_structured_event(
+    departures: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is written already: the sequence is the same."""
+    monkeypatch.setattr(malformed, "MALFORMED_COUNT", 0)
+    good = plan.flights_plan("flights", departures)
+    modes: Counter[str] = Counter()
+    for batch in good.missing([0] * 6):
+        for headers in batch["headers"].to_pylist():
+            modes[content_mode([(each["key"], each["value"]) for each in headers])] += 1
+    structured = plan.structured_departures(departures.num_rows)
+    assert modes == {"structured": structured, "binary": departures.num_rows - structured}
 
 
 def test_observations_are_structured_events() -> None:

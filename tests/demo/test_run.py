@@ -23,6 +23,7 @@ import pytest
 
 from penstock.cli import main
 from penstock.demo.output import Intent, Output
+from penstock.demo.plan import structured_departures
 
 DAYS = 5
 WAIT_SECONDS = 900.0
@@ -91,6 +92,7 @@ def check(output: Path, expected: dict[tuple[str, str, str], Cell]) -> None:
         "flights.replayed": departures,
         "flights.malformed": 200,
         "flights.decoded": departures,
+        "flights.structured": structured_departures(departures),
         "weather.replayed": observations,
         "weather.malformed": 0,
         "weather.decoded": observations,

@@ -5,6 +5,7 @@ It shares nothing with the compiled one but the definition and the message class
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 
@@ -193,10 +194,9 @@ def _decode_one(definition, version, of: FieldType, classes, reader: Reader, com
         if size is None:
             return None
         data = reader.take(size)
-        try:
-            return data.decode() if of.base == "string" else data
-        except UnicodeDecodeError as error:
-            raise Malformed("no UTF-8") from error
+        if of.base != "string":
+            return data
+        return re.sub(rb"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xff", data).decode("utf-8", "replace")
     if of.base == "uuid":
         return reader.take(16)
     if of.encoding == "fixed":

@@ -49,6 +49,11 @@ def test_a_null_client_id_and_tags():
     assert decode_request_header(tagged) == (RequestHeader(3, 9, 1, "x"), len(tagged) - 4)
 
 
+def test_a_client_id_is_any_bytes():
+    header, position = decode_request_header(memoryview(b"\0\3\0\0\0\0\0\1\0\3a\xff\xfe"))
+    assert (header.client_id, position) == ("a\ufffd\ufffd", 13)
+
+
 @pytest.mark.parametrize(("key", "version"), [(3, 99), (18, 77), (999, 0), (-1, 0), (3, -1)])
 def test_an_unknown_key_or_version_says_who_asked(key, version):
     start = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + b"\0\0\0\x2a"
@@ -69,7 +74,7 @@ def test_an_unknown_key_or_version_says_who_asked(key, version):
         b"\0\3\0\0\0\0\0\1\0",
         b"\0\3\0\0\0\0\0\1\0\5abc",
         b"\0\3\0\0\0\0\0\1\xff\xfe",
-        b"\0\3\0\0\0\0\0\1\0\1\xff",
+        b"\0\3\0\0\0\0\0\1\x7f\xff" + b"\xff" * 32_767,
         b"\0\3\0\x09\0\0\0\1\0\1x",
         b"\0\3\0\x09\0\0\0\1\0\1x\1",
         b"\0\3\0\x09\0\0\0\1\0\1x\1\0\x7f",

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from penstock.errors import NetworkError
+from penstock.errors import EncodeError, NetworkError
 from penstock.v07.connection import Connection07
-from penstock.v07.wire import FetchPart
+from penstock.v07.wire import FetchPart, ProducePart
 
 PART = FetchPart("t", 0, 0, 100)
 PATIENCE_S = 20.0
@@ -128,6 +128,13 @@ def test_a_request_that_ends_well_while_it_is_closed_leaves_no_socket(
         thread.join(PATIENCE_S)
         with pytest.raises(NetworkError, match="this client has closed the connection"):
             connection.fetch(PART)
+
+
+def test_topics_that_are_produced_to_are_ascii() -> None:
+    """As the protocol says; 0.7.2 takes others, and its own clients miscount their bytes."""
+    connection = Connection07("127.0.0.1", 1)
+    with pytest.raises(EncodeError, match="ASCII"):
+        connection.produce([ProducePart("gr\u00fcn", 0, b"")])
 
 
 def test_a_connection_that_is_idle_is_closed_at_once() -> None:

@@ -15,12 +15,13 @@ from penstock.cli.options import bootstrap_option, client_settings, property_opt
 from penstock.cli.outcome import counted, put, put_table
 from penstock.cli.partitions import numbered
 from penstock.cli.times import DURATION_HELP, TIME_HELP
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, KafkaError, UnsupportedVersionError
 from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from penstock.client import Admin
-    from penstock.client.admin.groups import GroupDescription
+    from penstock.client.admin.groups import GroupDescription, MemberDescription
     from penstock.client.fetch.offsets import Answers
 
 
@@ -131,9 +132,9 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
     from penstock.client.admin.groups import lags
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        (group,) = admin.describe_groups([name])
         committed = admin.list_group_offsets(name)
-        readers = {tp: member for member in group.members for tp in member.partitions}
+        members = _members(admin, name, has_offsets=bool(committed))
+        readers = {tp: member for member in members for tp in member.partitions}
         tps = sorted(committed.keys() | readers.keys())
         ends = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
     behind = lags(committed, ends)
@@ -154,6 +155,19 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
     put_rows("lag", rows, as_json, ("topic", "partition", "committed", "end", "lag", "member"))
     if not as_json:
         put(f"total lag {sum(filter(None, behind.values()))}")
+
+
+def _members(admin: Admin, name: str, *, has_offsets: bool) -> Sequence[MemberDescription]:
+    """Return the members of a group as far as its broker returns them; raise where there is no such group."""
+    try:
+        return admin.describe_groups([name])[0].members
+    except UnsupportedVersionError:  # before 0.9 they are known to ZooKeeper alone
+        return ()
+    except KafkaError as error:
+        # Before 0.10.1 a group without members is as good as dead.
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND or not has_offsets:
+            raise
+        return ()
 
 
 @command.command("reset")

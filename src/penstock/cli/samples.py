@@ -51,12 +51,14 @@ def take(
     names = list(topics) or admin.list_topics(include_internal=internal)
     described = admin.describe_topics(names) if names else []
     tps = [TopicPartition(topic.name, one.partition) for topic in described for one in topic.partitions]
-    states = {group.group_id: group.state or None for group in admin.list_groups()}
+    states: dict[str, str | None] = {}
+    with contextlib.suppress(UnsupportedVersionError):  # before 0.9 there are only those that are named
+        states = {group.group_id: group.state or None for group in admin.list_groups()}
     committed: dict[str, Offsets] = {}
     for group in groups or states:
         try:
             found = admin.list_group_offsets(group)
-        except KafkaError:  # gone since, or not for these eyes
+        except (KafkaError, UnsupportedVersionError):  # gone since, not for these eyes, or in ZooKeeper
             continue
         committed[group] = {tp: at.offset for tp, at in found.items()}
     beyond = {tp for offsets in committed.values() for tp in offsets} - set(tps)

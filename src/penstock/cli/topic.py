@@ -14,11 +14,11 @@ from penstock.cli.listing import json_option, put_json, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 from penstock.cli.outcome import counted, one_line, put, say
 from penstock.cli.times import TIME_HELP, parse_time
-from penstock.errors import KafkaError
+from penstock.errors import KafkaError, UnsupportedVersionError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.client import OffsetAt
+    from penstock.client import Admin, OffsetAt
     from penstock.client.admin.admin import ConfigValue, TopicDescription
     from penstock.client.cluster.metadata import PartitionInfo
     from penstock.client.fetch.offsets import Answers
@@ -241,7 +241,7 @@ def describe_topics(
         wanted = [TopicPartition(*each) for each in tps]
         first = admin.list_offsets(dict.fromkeys(wanted, EARLIEST)) if wanted else {}
         last = admin.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
-        settings = {} if as_json else {name: admin.describe_config(name) for name in names}
+        settings = {} if as_json else {name: _settings(admin, name) for name in names}
     if as_json:
         rows = [
             _partition_row(tp, one, first[tp], last[tp])
@@ -259,11 +259,19 @@ def describe_topics(
         put("there are no topics")
 
 
+def _settings(admin: Admin, name: str) -> Mapping[str, ConfigValue] | None:
+    """The settings of a topic; None at a broker before 0.11, which cannot return them."""
+    try:
+        return admin.describe_config(name)
+    except UnsupportedVersionError:
+        return None
+
+
 def _print_topic(
     topic: TopicDescription,
     first: Answers,
     last: Answers,
-    settings: Mapping[str, ConfigValue],
+    settings: Mapping[str, ConfigValue] | None,
 ) -> None:
     put(f"topic {topic.name}, id {topic.topic_id or 'none'}")
     rows = [("partition", "leader", "replicas", "in sync", "first offset", "next offset")]
@@ -275,8 +283,10 @@ def _print_topic(
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         put("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
-    for setting in sorted(settings):
-        if not settings[setting].is_default:
+    if settings is None:
+        put("settings unknown: the broker is older than Kafka 0.11 and cannot list them")
+    for setting in sorted(settings or ()):
+        if settings and not settings[setting].is_default:
             put(f"{setting}={settings[setting].value}")
 
 

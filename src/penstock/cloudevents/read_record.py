@@ -49,6 +49,7 @@ from penstock.cloudevents.types import (
 from penstock.cloudevents.uris import check_uri_reference
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError
+from penstock.model import Headerless
 
 Profile = Literal["strict", "lenient"]
 Outcome = Event | NotAnEvent | InvalidEvent
@@ -91,7 +92,9 @@ def from_record(
     extension of the wrong type as it is, and recognises structured JSON sent as plain
     ``application/json`` (D10). Required attributes and their rules are the same in both profiles.
 
-    `assume_structured` reads records without content-type as structured JSON (D9).
+    `assume_structured` reads records without content-type as structured JSON (D9). A record whose format
+    has no headers (`penstock.model.HEADERLESS`, of our consumers) needs no telling: JSON with the four
+    required members is an event there, in the one mode that Kafka before 0.11 allows (K9).
     `partitionkey_from_key` fills an absent `partitionkey` from the record key (D21).
     `extension_types` declares extensions that are not Strings.
     """
@@ -112,7 +115,7 @@ def from_record(
             event = _read_structured(content_type, value, lenient, extension_types)
         elif not REQUIRED_SET.isdisjoint(attributes):
             event = _read_binary(attributes, content_type, value, lenient, extension_types)
-        elif _passes_for_structured(content_type, value, lenient, assume_structured):
+        elif _passes_for_structured(content_type, value, lenient, assume_structured, headers):
             event = _read_structured(b"application/cloudevents+json", value, lenient, extension_types)
         else:
             return NO_CLAIM
@@ -208,11 +211,13 @@ def _judge_conflict(
 
 
 def _passes_for_structured(
-    content_type: bytes | None, value: bytes | None, lenient: bool, assume_structured: bool
+    content_type: bytes | None, value: bytes | None, lenient: bool, assume_structured: bool, headers: Headers
 ) -> bool:
     """Rules D9 and D10: structured JSON under a content type that does not say so."""
     if content_type is None:
-        return assume_structured
+        if assume_structured or headers.__class__ is not Headerless:
+            return assume_structured
+        return value is not None and has_required_members(_as_bytes(value) or b"")
     if not lenient or value is None:
         return False
     return essence(content_type.decode("latin-1")) == JSON_TYPE and has_required_members(

@@ -27,9 +27,13 @@ class AccountsError(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the replay put in, counted in the data. `departed` have a departure delay."""
+    """What the replay put in, counted in the data. `departed` have a departure delay.
+
+    `structured` departures were sent in structured content mode, the others in binary.
+    """
 
     departures: int
+    structured: int
     departed: int
     malformed: int
     observations: int
@@ -53,6 +57,7 @@ def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cel
         "flights.replayed": replayed.departures,
         "flights.malformed": triage["flights.malformed"],
         "flights.decoded": triage["flights.decoded"],
+        "flights.structured": triage["flights.structured"],
         "weather.replayed": replayed.observations,
         "weather.malformed": triage["weather.malformed"],
         "weather.decoded": triage["weather.decoded"],
@@ -76,6 +81,11 @@ def _pairs(
 ) -> Iterator[tuple[str, int, int]]:
     """What must be equal, by name."""
     yield "departures decoded and replayed", accounts["flights.decoded"], replayed.departures
+    yield (
+        "departures in structured mode, read and replayed",
+        accounts["flights.structured"],
+        replayed.structured,
+    )
     yield "malformed records found and planted", accounts["flights.malformed"], replayed.malformed
     yield "observations decoded and replayed", accounts["weather.decoded"], replayed.observations
     yield "malformed observations", accounts["weather.malformed"], 0

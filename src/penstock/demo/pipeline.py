@@ -191,6 +191,8 @@ class Pipeline:
                 ("malformed", f.isnotnull("reason")),
             )
         ]
+        departures = (f.col("topic") == self._job.topics["flights"]) & f.isnull("reason")
+        measures.append(f.count_if(departures & _is_structured()).alias("flights.structured"))
         dead: pa.Table = frame.observe(counts, *measures).where(f.isnotnull("reason")).toArrow()
         self._write_once("triage", "dead-letters", batch_id, dead_letters(dead))
         write_json(self._job.output.triage / f"{batch_id:012d}.json", counts.get)
@@ -321,6 +323,19 @@ def _parsed(fields: str) -> Column:
 
     options = {"columnNameOfCorruptRecord": NOT_JSON}
     return f.from_json("data", f"{fields}, {NOT_JSON} string", options)
+
+
+def _is_structured() -> Column:
+    """Whether a record is in structured content mode: by its content type, which alone counts."""
+    from pyspark.sql import functions as f
+
+    return f.exists(
+        f.col("headers"),
+        lambda header: (
+            (header["key"] == "content-type")
+            & header["value"].cast("string").startswith("application/cloudevents")
+        ),
+    )
 
 
 def _reason(*needed: str) -> Column:

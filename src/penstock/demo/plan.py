@@ -24,6 +24,9 @@ CHUNK_ROWS = 8192
 FLIGHTS_PARTITIONS = 6
 WEATHER_PARTITIONS = 1
 
+STRUCTURED_EVERY = 10
+"""Of so many departures one is sent in structured content mode."""
+
 
 class Plan:
     """The records of one topic in the order of the replay, and the partition of each.
@@ -90,18 +93,21 @@ class Plan:
         if not is_planted.any():
             return events
         spoilt = _records(self.planted[first_planted:last_planted], events.schema)
-        woven = np.empty(len(is_planted), np.int64)
-        woven[~is_planted] = np.arange(events.num_rows)
-        woven[is_planted] = np.arange(events.num_rows, len(is_planted))
-        return pa.concat_batches([events, spoilt]).take(pa.array(woven))
+        return _woven(events, spoilt, is_planted)
 
 
 def flights_plan(topic: str, departures: pa.Table) -> Plan:
-    """Departures in binary content mode, keyed by carrier, with the malformed records among them."""
+    """Departures keyed by carrier, with the malformed records among them.
+
+    Every tenth is in structured content mode, the others in binary: readers do not know before.
+    """
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
-        rows = departures.slice(start, stop - start)
-        return encode_events(departure_events(rows), mode="binary")
+        events = departure_events(departures.slice(start, stop - start))
+        is_structured = np.arange(start, stop) % STRUCTURED_EVERY == 0
+        binary = encode_events(events.filter(pa.array(~is_structured)), mode="binary")
+        structured = encode_events(events.filter(pa.array(is_structured)), mode="structured")
+        return _woven(binary, structured, is_structured)
 
     def good(number: int) -> malformed.Good:
         row = departures.slice(number, 1)
@@ -138,6 +144,19 @@ def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
     chosen = [choose(key.encode(), partitions) for key in encoded.dictionary.to_pylist()]
     picked: IntArray = np.asarray(chosen, np.int32)[encoded.indices.to_numpy()]
     return picked
+
+
+def structured_departures(departures: int) -> int:
+    """How many of so many departures are in structured content mode."""
+    return -(-departures // STRUCTURED_EVERY)
+
+
+def _woven(some: pa.RecordBatch, others: pa.RecordBatch, is_other: IntArray) -> pa.RecordBatch:
+    """The rows of both in one order: those of `others` where `is_other` says so."""
+    woven = np.empty(len(is_other), np.int64)
+    woven[~is_other] = np.arange(some.num_rows)
+    woven[is_other] = np.arange(some.num_rows, len(is_other))
+    return pa.concat_batches([some, others.cast(some.schema)]).take(pa.array(woven))
 
 
 def _records(planted: Sequence[malformed.Planted], schema: pa.Schema) -> pa.RecordBatch:

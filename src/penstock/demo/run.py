@@ -19,7 +19,7 @@ from penstock.demo.embedded import HOST, EmbeddedBroker, leftover
 from penstock.demo.output import Intent, Output, read_json, refuse_other_intent, write_json
 from penstock.demo.picture import draw_year
 from penstock.demo.pipeline import Job, Pipeline
-from penstock.demo.plan import flights_plan, weather_plan
+from penstock.demo.plan import flights_plan, structured_departures, weather_plan
 from penstock.demo.replay import TOPICS, Topics
 from penstock.demo.screen import Screen, program, shown
 from penstock.spark.runtime.java import find_java
@@ -91,6 +91,7 @@ def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> N
         )
         replayed = books.Replayed(
             departures=departures.num_rows,
+            structured=structured_departures(departures.num_rows),
             departed=departures.num_rows - departures["dep_delay"].null_count,
             malformed=len(flights.planted),
             observations=observations.num_rows,

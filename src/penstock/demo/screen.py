@@ -34,6 +34,7 @@ WORDS = {
     "flights.replayed": "departures replayed",
     "flights.malformed": "malformed records mixed in",
     "flights.decoded": "departures decoded",
+    "flights.structured": "of them in structured mode",
     "weather.replayed": "observations replayed",
     "weather.malformed": "malformed observations",
     "weather.decoded": "observations decoded",

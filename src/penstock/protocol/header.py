@@ -9,7 +9,7 @@ import struct
 
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, request_header_version
-from penstock.protocol.compiler.runtime import Data, check_tags, read_uvarint
+from penstock.protocol.compiler.runtime import MALFORMED, Data, check_tags, read_uvarint
 
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")
@@ -87,12 +87,12 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
         client_id = None
         if length >= 0:
             position += length
-            client_id = str(frame[10:position], "utf-8")
+            client_id = str(frame[10:position], "utf-8", MALFORMED)
         elif length != -1:
             raise DecodeError(f"client id of {length} bytes")
         if header_version == 2:
             position = _skip_tags(frame, position)
-    except (struct.error, IndexError, UnicodeDecodeError, DecodeError) as error:
+    except (struct.error, IndexError, DecodeError) as error:
         raise DecodeError(f"request header: {error}") from error
     if position > len(frame):
         raise DecodeError(f"request header: {position} bytes expected, {len(frame)} found")

@@ -92,6 +92,24 @@ def convert_down(
     return bytes(out)
 
 
+def offset_after(buffer: Buffer) -> int:
+    """Return the offset that follows the last of the whole batches and messages in `buffer`.
+
+    Raises:
+        CorruptRecordError: there is none, or its header is wrong.
+    """
+    view = memoryview(buffer)
+    last = None
+    for start, _, magic in split_batches(view):
+        last = start, magic
+    if last is None:
+        raise CorruptRecordError("no whole batch")
+    start, magic = last
+    if magic == 2:
+        return read_header(view, start).next_offset
+    return int.from_bytes(view[start : start + 8], "big", signed=True) + 1
+
+
 def _convert_one(
     view: memoryview,
     start: int,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
-from penstock.model import NO_TIMESTAMP, Record, TimestampType
+from penstock.model import HEADERLESS, NO_TIMESTAMP, Record, TimestampType
 from penstock.records.compression.budget import (
     CHUNK_RECORDS,
     NESTING_MAX,
@@ -279,7 +279,7 @@ def iter_entry(
             message.timestamp_type,
             None if message.key is None else bytes(message.key),
             None if message.value is None else bytes(message.value),
-            (),
+            HEADERLESS,
         )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import DecodeError, KafkaError, NetworkError
+from penstock.errors import DecodeError, EncodeError, KafkaError, NetworkError
 from penstock.v07.wire import (
     Error,
     FetchPart,
@@ -132,8 +132,12 @@ class Connection07:
         """Send message sets, several as one MULTIPRODUCE. Returning means sent, not stored: 0.7 never says.
 
         Raises:
+            EncodeError: a topic is not ASCII. Brokers of 0.7.2 take it, and its own clients cannot read it.
             NetworkError: the broker cannot be reached, or hung up. Whether earlier ones arrived is unknown.
         """
+        for part in parts:
+            if not part.topic.isascii():
+                raise EncodeError(f"topic {part.topic!r}: names of topics are ASCII in Kafka 0.7")
         kind = RequestType.PRODUCE if len(parts) == 1 else RequestType.MULTIPRODUCE
         frame = encode_request(Request(kind, parts))
         with self._used():

@@ -146,7 +146,10 @@ def is_up(cluster: KafkaCluster, node: int) -> bool:
 def listed(cluster: KafkaCluster, node: int, time_ms: int = LATEST, *, version: int = 6, **more: int) -> Any:
     """ListOffsets for partition 0; the answer of the partition."""
     asked = ListOffsetsPartition(
-        partition_index=0, timestamp=time_ms, current_leader_epoch=more.get("epoch", -1)
+        partition_index=0,
+        timestamp=time_ms,
+        max_num_offsets=1 if version else 9,
+        current_leader_epoch=more.get("epoch", -1),
     )
     request = ListOffsetsRequest(
         replica_id=more.get("replica", -1), topics=[ListOffsetsTopic(name=TOPIC, partitions=[asked])]
@@ -213,6 +216,26 @@ def test_a_follower_serves_consumers_that_know_of_it(cluster: KafkaCluster) -> N
     until(lambda: fetched(cluster, 2, 0, version=11).high_watermark == 1)
     assert fetched(cluster, 2, 0, version=11).records
     assert fetched(cluster, 2, 0, version=16).error_code == 0
+
+
+@pytest.mark.parametrize("version", [0, 4, 10])
+def test_any_replica_serves_those_who_debug(cluster: KafkaCluster, version: int) -> None:
+    """Replica id -2, "to issue fetch requests as if it were a replica broker"."""
+    assert produce(cluster, 1).error_code == 0
+    until(lambda: fetched(cluster, 2, 0, version=version, replica=-2).high_watermark == 1)
+    assert fetched(cluster, 2, 0, version=version, replica=-2).records
+    assert fetched(cluster, 2, 0, version=version).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_the_end_of_the_log_is_told_to_those_who_debug(cluster: KafkaCluster) -> None:
+    """And not to consumers, in the offsets of segments neither."""
+    produce(cluster, 1)
+    cluster.shrink_isr(TOPIC, 0, 2)
+    cluster.shrink_isr(TOPIC, 0, 3)
+    assert produce(cluster, 1, acks=1).error_code == 0
+    for replica, end in ((-1, 1), (-2, 2)):
+        assert listed(cluster, 1, replica=replica).offset == end
+        assert listed(cluster, 1, replica=replica, version=0).old_style_offsets[0] == end
 
 
 @pytest.mark.parametrize(("epoch", "code"), [(-1, 0), (0, 0), (1, 75)])

@@ -51,6 +51,25 @@ def test_dead_bootstrap_servers_are_passed_over() -> None:
     played(scenario, "127.0.0.1:1,{0}")
 
 
+def test_a_server_that_accepts_and_says_nothing_holds_nobody_up() -> None:
+    async def scenario() -> None:
+        writers: list[asyncio.StreamWriter] = []
+        silent = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        async with (
+            fake_broker({"t": 2}) as broker,
+            client_of(f"127.0.0.1:{port},{broker.bootstrap_servers}") as client,
+        ):
+            await client.bootstrap()
+            # The silent one is still being waited for, and nothing waits for that.
+            assert [address.port for address in client.addresses_opening()] == [port]
+        silent.close()
+        for writer in writers:
+            writer.close()
+
+    asyncio.run(scenario())
+
+
 def test_unreachable_says_where_and_why_within_moments() -> None:
     async def scenario() -> None:
         async with client_of("127.0.0.1:1") as client:

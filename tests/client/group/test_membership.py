@@ -207,6 +207,7 @@ def test_who_has_been_thrown_out_loses_its_partitions_and_joins_again(code: int,
     bench.stable(0, 1)
     bench.beat(code)
     assert not bench.member.is_member
+    assert bench.member.lost_by == code
     assert bench.taken() == []
     assert bench.poll() == [Change(Kind.LOST, places(0, 1))]
     assert bench.join(5).member_id == member_id

@@ -57,3 +57,21 @@ def test_without_a_new_generation_the_refusal_is_told(generation: int) -> None:
     with pytest.raises(KafkaError, match="gone on"):
         asyncio.run(offsets.commit(OFFSETS, lambda before: ME))
     assert offsets.tried == [3]
+
+
+def test_what_the_coordinator_has_said_is_told_where_the_member_has_left_meanwhile() -> None:
+    """Its 22 makes the membership join anew; with that in the way, the error was 25."""
+    offsets, is_member = Refusing(4), [True]
+
+    async def joined() -> None:
+        is_member.clear()
+
+    def identify(before: Identity | None) -> Identity:
+        if not is_member:
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, "not a member")
+        return ME
+
+    offsets.join_answered = joined
+    with pytest.raises(KafkaError) as caught:
+        asyncio.run(offsets.commit(OFFSETS, identify))
+    assert caught.value.code == ErrorCode.ILLEGAL_GENERATION

@@ -192,6 +192,23 @@ def test_a_row_that_is_no_event_fails_the_query(spark):
             to_cloudevents(frame, mode=mode).toArrow()
 
 
+def test_the_key_fills_an_absent_partitionkey(spark, records):
+    """D21, as in `from_record`."""
+    frame = frame_of(spark, records)
+    read = from_cloudevents(frame, columns=["outcome", "ce_partitionkey"], partitionkey_from_key=True).select(
+        "row", "outcome", "ce_partitionkey"
+    )
+    for row in rows_of(read):
+        key, value, headers = records[row["row"]]
+        outcome = from_record(key, value, headers, partitionkey_from_key=True)
+        expected = outcome.extensions.get("partitionkey") if isinstance(outcome, Event) else None
+        assert row["ce_partitionkey"] == expected
+    with pytest.raises(ConfigError, match="needs a column 'key'"):
+        from_cloudevents(frame.drop("key"), partitionkey_from_key=True)
+    with pytest.raises(ConfigError, match="partitionkey_from_key"):
+        from_cloudevents(frame, modes="binary", partitionkey_from_key=True)
+
+
 def test_options_are_checked(spark):
     frame = spark.createDataFrame([(b"",)], "value binary")
     with pytest.raises(ConfigError, match="needs a column 'headers'"):

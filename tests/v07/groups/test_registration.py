@@ -68,6 +68,28 @@ def test_a_session_that_is_lost_is_told_and_made_up_for(
     assert caplog.text.count("the ZooKeeper session is lost") == 1
 
 
+def test_all_nodes_of_a_registration_have_one_creator(
+    clients: list[OfflineClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seed: what stands at an intermediate node is the id of its creator; the broker has one."""
+    made: list[tuple[str, str]] = []
+    ticks = iter(range(10**18, 2 * 10**18, 10**9))
+    monkeypatch.setattr("time.time_ns", lambda: next(ticks))
+    monkeypatch.setattr(
+        zookeeper, "hold_when_free", lambda _, path, data, *, creator, **__: made.append((path, creator))
+    )
+    one = registration()
+    one.start()
+    one.announce("u")
+    one.stop()
+    assert [path for path, _ in made] == ["/brokers/ids/0", "/brokers/topics/t/0", "/brokers/topics/u/0"]
+    assert len({creator for _, creator in made}) == 1
+    again = registration()
+    again.start()
+    again.stop()
+    assert made[-1][1] != made[0][1]
+
+
 def test_a_registration_that_fails_does_not_warn_either(
     clients: list[OfflineClient], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ The answer waits until `min_bytes` are there or `max_wait_ms` is over; an error 
 the wait. The first batch found comes whole even if it exceeds the limits. Before v3 there is no limit for
 the whole answer, and every partition is given as many bytes as it was asked for, the last message cut if need
 be. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3); what takes too
-long for the event loop is converted in a thread (see `aside`).
+long for the event loop is converted in a thread; where nothing comes of what was read, as of the markers of
+transactions, the request reads on behind it (`older_fetches`).
 """
 
 from __future__ import annotations
@@ -36,15 +37,8 @@ from penstock.broker.requests.side_thread import (
     answer_later,
     full_budget,
     inline_budget,
-    to_be_raised_later,
 )
-from penstock.errors import (
-    DecodeError,
-    KafkaError,
-    StorageError,
-    UnpackLimitError,
-    UnsupportedVersionError,
-)
+from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.log.contract import DamagedLogError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.message import Records
@@ -58,15 +52,14 @@ from penstock.protocol.messages.fetch_response import (
 )
 
 if TYPE_CHECKING:
+    from penstock.broker.handlers.older_fetches import Conversion
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.fetch_sessions import FetchSessions
     from penstock.broker.requests.release_profiles import Profile
     from penstock.common.failures import LimitedLog
-    from penstock.records.compression.budget import UnpackBudget
 
 TOPIC_IDS_SINCE = 13
 WHOLE_BATCHES_SINCE = 3
-MAGIC_1_SINCE = 2
 MAGIC_2_SINCE = 4
 STORAGE_ERROR_SINCE = 6
 ZSTD_SINCE = 10
@@ -79,6 +72,9 @@ INLINE_BYTES = 64 << 10
 CONVERTED_BYTES_MAX = 1 << 20
 """How much of one partition is read to be converted for one request, beside a larger first batch. Clients
 that old ask for no more by default."""
+
+LEFT_OUT_BYTES_MAX = 256 << 10
+"""How much of one partition is read in one turn that becomes nothing for an older client."""
 
 HELD_BYTES_MAX = 8 << 20
 """How much one request holds of what is to be converted in a thread. Partitions beyond it get nothing yet."""
@@ -94,6 +90,7 @@ class _Reading:
         "conversions",
         "failed",
         "found_bytes",
+        "goes_on",
         "held_bytes",
         "keys",
         "left_bytes",
@@ -106,9 +103,11 @@ class _Reading:
         self.left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
         self.found_bytes = 0
         self.held_bytes = 0
-        self.conversions: list[_Conversion] = []
+        self.conversions: list[Conversion] = []
         """What takes too long for the event loop."""
         self.failed = False
+        self.goes_on = False
+        """Whether the next turn is to look behind much that is nothing for so old a client."""
         self.keys: list[Hashable] = []
 
 
@@ -148,6 +147,8 @@ def _read_all(
     """Read from every partition; or wait, if there is too little, and then do what `again` does."""
     reading = _Reading(request, context)
     responses = [_read_topic(topic, reading) for topic in topics]
+    if reading.goes_on:
+        return Wait((), context.now, answer=partial(fetch, request, context))
     missing_bytes = request.min_bytes - reading.found_bytes
     profile = context.node.profile
     failed = reading.failed and (profile is None or profile.failures_end_waits)
@@ -283,19 +284,32 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
     found = partition.read(asked.fetch_offset, max_bytes, at_least_one=first, committed_only=committed_only)
     records: Records = found.pieces
     size = found.size
-    conversion: _Conversion | None = None
-    if version < MAGIC_2_SINCE and size:
+    conversion: Conversion | None = None
+    left_out_bytes = 0
+    while version < MAGIC_2_SINCE and size:
         records = b""
         if not reading.held_bytes or reading.held_bytes + size <= HELD_BYTES_MAX:
-            conversion = _Conversion(partition, found.to_bytes(), asked, max_bytes, version)
+            from penstock.broker.handlers.older_fetches import Conversion  # such clients are rare
+
+            conversion = Conversion(
+                partition, found.to_bytes(), asked, max_bytes if is_cut else None, version
+            )
             try:
                 if size > INLINE_BYTES:
                     raise UnpackLimitError
                 records = conversion.convert(inline_budget(reading.context))
+                if conversion.go_on():
+                    left_out_bytes += size
+                    if left_out_bytes < LEFT_OUT_BYTES_MAX:
+                        found = partition.read(asked.fetch_offset, max_bytes, at_least_one=first)
+                        conversion, size = None, found.size
+                        continue
+                    reading.goes_on = True
                 conversion = None
             except UnpackLimitError:
                 reading.held_bytes += size
         size = len(records) if conversion is None else min(size, max_bytes) if is_cut else size
+        break
     reading.found_bytes += size
     reading.left_bytes -= size
     reading.keys.append(partition)
@@ -357,67 +371,6 @@ def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffse
 # --- older formats ------------------------------------------------------------------------------------------
 
 
-class _Conversion:
-    """Batches of one partition for a consumer without magic 2."""
-
-    __slots__ = ("data", "error", "first_offset", "index", "magic", "max_bytes", "response")
-
-    def __init__(
-        self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int, version: int
-    ) -> None:
-        """Raises: KafkaError, UNSUPPORTED_VERSION (35), the topic forbids conversion."""
-        if not partition.config.down_conversion:
-            raise error_for(
-                ErrorCode.UNSUPPORTED_VERSION, f"{partition!r} converts nothing for Fetch v{version}"
-            )
-        self.data = data
-        self.first_offset = asked.fetch_offset
-        self.index = asked.partition
-        self.magic = 1 if version >= MAGIC_1_SINCE else 0
-        self.max_bytes = max_bytes if version < WHOLE_BATCHES_SINCE else None
-        self.response: PartitionData | None = None
-        self.error: KafkaError | None = None
-
-    def convert(self, budget: UnpackBudget) -> bytes:
-        """Return the records as the fetcher understands them, not many more than it can be given.
-
-        Raises:
-            KafkaError: UNSUPPORTED_COMPRESSION_TYPE (76) for zstd, CORRUPT_MESSAGE (2) for records that
-                cannot be read.
-            UnpackLimitError: the first batch is too much for `budget`.
-        """
-        from penstock.records.convert import convert_down  # such clients are rare
-
-        enough = len(self.data) if self.max_bytes is None else self.max_bytes
-        try:
-            records = convert_down(
-                self.data, self.magic, first_offset=self.first_offset, budget=budget, enough_bytes=enough
-            )
-        except UnsupportedVersionError as error:
-            raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
-        except UnpackLimitError:
-            raise
-        except DecodeError as error:
-            raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-        return records if self.max_bytes is None else records[: self.max_bytes]
-
-    def prepare(self, budget: UnpackBudget) -> None:
-        """Convert in any thread; what comes of it, or what is wrong, goes into the response."""
-        assert self.response is not None
-        is_first = budget.is_untouched
-        try:
-            self.response.records = self.convert(budget)
-        except KafkaError as error:
-            self.error = to_be_raised_later(error)
-        except UnpackLimitError as error:
-            if is_first:
-                self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
-            else:  # others have used it up: the next fetch begins here
-                self.response.records = b""
-        finally:
-            self.data = b""
-
-
 def _convert_later(
     responses: list[FetchableTopicResponse], reading: _Reading
 ) -> list[FetchableTopicResponse] | Wait:
@@ -429,10 +382,13 @@ def _convert_later(
         for each in conversions:
             each.prepare(budget)
 
-    def answer() -> FetchResponse:
+    def answer() -> FetchResponse | Wait:
+        behind = [each for each in conversions if each.go_on()]
+        if behind:
+            return fetch(reading.request, reading.context)
         for each in conversions:
             if each.error is not None and each.response is not None:
-                refused = _refuse(each.index, each.error.code)
+                refused = _refuse(each.asked.partition, each.error.code)
                 for name in refused.__slots__:
                     setattr(each.response, name, getattr(refused, name))
         return FetchResponse(responses=responses)
@@ -441,8 +397,8 @@ def _convert_later(
     thread = reading.context.node.side_thread()
     if thread is None:
         work()
-        answer()
-        return responses
+        done = answer()
+        return done if isinstance(done, Wait) else done.responses
     if not thread.has_room(size):
         for each in conversions:
             assert each.response is not None

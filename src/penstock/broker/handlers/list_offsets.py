@@ -54,6 +54,9 @@ LEADER_EPOCH_SINCE = 4
 
 READ_COMMITTED = 1
 
+CONSUMER = -1
+"""The replica id of clients. Replicas, and the -2 of those who debug, see the log to its end."""
+
 AT_ONCE = 16
 """How many batches a thread looks into before the event loop goes on with the search. They are held."""
 
@@ -70,6 +73,22 @@ class Needs(UsesSideThread, Protocol):
     limited_log: LimitedLog
 
 
+class _View:
+    """How far the one who asks sees: consumers what is replicated, or committed; others the whole log."""
+
+    __slots__ = ("committed_only", "of_consumer")
+
+    def __init__(self, request: ListOffsetsRequest) -> None:
+        self.of_consumer = request.replica_id == CONSUMER
+        self.committed_only = self.of_consumer and request.isolation_level == READ_COMMITTED
+
+    def end(self, partition: Partition) -> int:
+        """Return the offset behind the last record that is seen."""
+        if self.committed_only:
+            return partition.last_stable_offset
+        return partition.high_watermark if self.of_consumer else partition.reader.end_offset
+
+
 def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOffsetsResponse | Wait:
     """Look up the time asked for in every partition."""
     times = Counter(
@@ -79,8 +98,8 @@ def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOf
     which = attrgetter("partition_index", "timestamp") if context.version == 0 else _INDEX
     topics = merged(request.topics, attrgetter("name"), "partitions", which)
     searches: list[_Search] = []
-    committed_only = request.isolation_level == READ_COMMITTED
-    found = [(topic.name, _look_up_all(topic, times, context, searches, committed_only)) for topic in topics]
+    view = _View(request)
+    found = [(topic.name, _look_up_all(topic, times, context, searches, view)) for topic in topics]
     answer = ListOffsetsResponse(
         topics=[ListOffsetsTopicResponse(name=name, partitions=partitions) for name, partitions in found]
     )
@@ -92,14 +111,14 @@ def _look_up_all(
     times: Mapping[tuple[str, int], int],
     context: Context[Needs],
     searches: list[_Search],
-    committed_only: bool,
+    view: _View,
 ) -> list[ListOffsetsPartitionResponse]:
     """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
     `times` is how often the request names each partition; unfinished searches go into `searches`.
     """
     return [
-        _look_up(topic.name, partition, context, searches, committed_only)
+        _look_up(topic.name, partition, context, searches, view)
         if context.version == 0 or times[topic.name, partition.partition_index] == 1
         else ListOffsetsPartitionResponse(
             partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
@@ -113,7 +132,7 @@ def _look_up(
     asked: ListOffsetsPartition,
     context: Context[Needs],
     searches: list[_Search],
-    committed_only: bool,
+    view: _View,
 ) -> ListOffsetsPartitionResponse:
     response = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
@@ -122,9 +141,9 @@ def _look_up(
         partition = context.node.cluster.topic(name).partition(asked.partition_index)
         partition.check_leader_epoch(asked.current_leader_epoch)
         if context.version == 0:
-            response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms)
+            response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms, view)
         else:
-            found = _offset_for(partition, asked.timestamp, context, response, searches, committed_only)
+            found = _offset_for(partition, asked.timestamp, context, response, searches, view)
             if found is not None:
                 _answer(response, partition, found, context, is_end=asked.timestamp == LATEST)
     except KafkaError as error:
@@ -145,14 +164,20 @@ def _check_time(timestamp: int, version: int) -> None:
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {timestamp} in ListOffsets v{version}")
 
 
-def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: int) -> list[int]:
+def _segment_offsets(
+    partition: Partition, asked: ListOffsetsPartition, now_ms: int, view: _View
+) -> list[int]:
     if asked.timestamp < EARLIEST:
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {asked.timestamp} in ListOffsets v0")
     if asked.max_num_offsets <= 0:
         return []
     if asked.timestamp == EARLIEST:
         return [partition.log_start_offset]
-    return partition.reader.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
+    offsets = partition.reader.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
+    end = view.end(partition)
+    if offsets and offsets[0] > end:  # records at the end that are not replicated yet
+        return [end, *(offset for offset in offsets if offset <= end)]
+    return offsets
 
 
 def _answer(
@@ -176,14 +201,14 @@ def _offset_for(
     context: Context[Needs],
     response: ListOffsetsPartitionResponse,
     searches: list[_Search],
-    committed_only: bool,
+    view: _View,
 ) -> OffsetAndTime | None:
     """The offset and time that answer a request from v1 on; None where there is no such record.
 
     None as well where it takes long to find: the search goes into `searches`.
     """
     if timestamp == LATEST:
-        return (partition.last_stable_offset if committed_only else partition.high_watermark), -1
+        return view.end(partition), -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return partition.log_start_offset, -1
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
@@ -194,7 +219,7 @@ def _offset_for(
         timestamp = log.max_timestamp
         if timestamp < 0:
             return None
-    search = _Search(partition, timestamp, wants_latest, response, committed_only)
+    search = _Search(partition, timestamp, wants_latest, response, view.committed_only)
     if not search.go_on(context):
         searches.append(search)
     return search.visible

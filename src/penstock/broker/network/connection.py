@@ -16,7 +16,7 @@ import logging
 from typing import TYPE_CHECKING, cast
 
 from penstock.broker.context import CloseConnection, Context
-from penstock.broker.network.descriptions import described, wrong_protocol
+from penstock.broker.network.descriptions import caller, described, wrong_protocol
 from penstock.broker.network.large_answer import INLINE_BYTES_MAX, LargeAnswer
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import DelayedOperation
@@ -333,7 +333,7 @@ class Connection(asyncio.BufferedProtocol):
 
         Call it inside an ``except`` block; `what` is what was being done.
         """
-        self._server.node.failures.caught("request", f"{what} from {self.peer}; its connection is closed")
+        self._server.node.failures.caught("request", f"{what} from {self._caller}; its connection is closed")
         try:
             self._close("an error of the broker")
         except Exception:
@@ -445,8 +445,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _log_end(self, reason: str) -> None:
         self._server.node.limited_log.write(
-            logging.INFO, "closed connections", "closing connection from %s: %s", self.peer, reason
+            logging.INFO, "closed connections", "closing connection from %s: %s", self._caller, reason
         )
+
+    @property
+    def _caller(self) -> str:
+        """The peer, and the client id of its newest request, for the log."""
+        return caller(self.peer, self._context.session.client_id)
 
     @property
     def owes_answer(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.common.short_repr import short_repr
+
 
 def wrong_protocol(data: bytes) -> str:
     """What the first bytes of a connection are, where they are no size of a frame."""
@@ -18,3 +20,8 @@ def described(frame: memoryview) -> str:
         return "a request"
     key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
     return f"a request with API key {key}, version {version},"
+
+
+def caller(peer: str, client_id: str | None) -> str:
+    """Who has sent requests, for the log."""
+    return peer if client_id is None else f"{peer}, client id {short_repr(client_id)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sized
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -55,11 +56,55 @@ class ApiCounts:
         self.seconds += seconds
 
 
+CLIENT_IDS_MAX = 500
+"""Client ids that have counters. The one that was silent for longest is given up for a new one."""
+
+CLIENT_CHARACTERS_MAX = 100
+"""Longer client ids are counted by their beginning."""
+
+
+class ClientCounts:
+    """Requests of all connections with one client id."""
+
+    __slots__ = ("bytes_in", "bytes_out", "requests", "seconds")
+
+    def __init__(self) -> None:
+        self.requests = self.bytes_in = self.bytes_out = 0
+        self.seconds = 0.0
+
+
+class Clients:
+    """Counters by client id, of `CLIENT_IDS_MAX` at most."""
+
+    def __init__(self) -> None:
+        self.counts: OrderedDict[str, ClientCounts] = OrderedDict()
+        self.given_up = 0
+        """How often the counters of a client id were dropped for those of another."""
+
+    def of(self, client_id: str | None) -> ClientCounts:
+        """Return the counters of a client id; clients without one share those of "", an empty one."""
+        name = (client_id or "")[:CLIENT_CHARACTERS_MAX]
+        found = self.counts.get(name)
+        if found is not None:
+            self.counts.move_to_end(name)
+            return found
+        if len(self.counts) >= CLIENT_IDS_MAX:
+            self.counts.popitem(last=False)
+            self.given_up += 1
+        found = self.counts[name] = ClientCounts()
+        return found
+
+
 class Metrics:
     """The counters of one broker, and the interceptor that counts requests, their bytes and latencies."""
 
     def __init__(self) -> None:
         self.apis: dict[int, ApiCounts] = {}
+        self.clients = Clients()
+        self._client = ClientCounts()
+        """The counters of the client whose request is at work."""
+        self._size = 0
+        """Bytes of the request at work."""
         self.started_s = time.time()
         self._began_s = 0.0
         """When the request at work was decoded. Decoding, handling and encoding follow without a pause."""
@@ -71,12 +116,18 @@ class Metrics:
 
         def handle_and_count(request: Any, context: Context[Any]) -> Answer:
             began_s = self._began_s
+            client = self._client = self.clients.of(context.session.client_id)
+            client.requests += 1
+            client.bytes_in += self._size
 
             def count_unanswered(response: Message | None) -> Message | None:
                 if response is None:
-                    counts.add_latency(time.perf_counter() - began_s)
+                    seconds = time.perf_counter() - began_s
+                    counts.add_latency(seconds)
+                    client.seconds += seconds
                 else:  # encoding comes next, and counts
                     self._began_s = began_s
+                    self._client = client
                 return response
 
             return when_answered(handle(request, context), count_unanswered)
@@ -87,14 +138,18 @@ class Metrics:
             response=_CountingEncoder(route.response, self, counts),
         )
 
-    def begin(self) -> None:
-        """Note that a request is being decoded now."""
+    def begin(self, size: int) -> None:
+        """Note that a request of so many bytes is being decoded now."""
+        self._size = size
         self._began_s = time.perf_counter()
 
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the request at work was decoded."""
-        return time.perf_counter() - self._began_s
+    def end(self, size: int, counts: ApiCounts) -> None:
+        """Note that the answer to the request at work has so many bytes."""
+        seconds = time.perf_counter() - self._began_s
+        counts.bytes_out += size
+        counts.add_latency(seconds)
+        self._client.bytes_out += size
+        self._client.seconds += seconds
 
 
 class _CountingDecoder:
@@ -112,8 +167,9 @@ class _CountingDecoder:
         return self._decoder.layout
 
     def decode(self, data: memoryview, position: int) -> tuple[Any, int]:
-        self._counts.bytes_in += len(data) + SIZE_BYTES
-        self._metrics.begin()
+        size = len(data) + SIZE_BYTES
+        self._counts.bytes_in += size
+        self._metrics.begin(size)
         return self._decoder.decode(data, position)
 
 
@@ -129,17 +185,13 @@ class _CountingEncoder:
 
     def encode(self, message: Any) -> bytes:
         encoded = self._encoder.encode(message)
-        self._count(len(encoded))
+        self._metrics.end(len(encoded) + HEADER_BYTES, self._counts)
         return encoded
 
     def encode_chunks(self, message: Any) -> list[Any]:
         chunks = self._encoder.encode_chunks(message)
-        self._count(sum(map(len, chunks)))
+        self._metrics.end(sum(map(len, chunks)) + HEADER_BYTES, self._counts)
         return chunks
-
-    def _count(self, size: int) -> None:
-        self._counts.bytes_out += size + HEADER_BYTES
-        self._counts.add_latency(self._metrics.elapsed_s)
 
 
 class Observed(Protocol):
@@ -205,6 +257,7 @@ def render(server: Observed, metrics: Metrics) -> str:
     lines = []
     for family in (
         *_requests(metrics),
+        *_clients(metrics.clients),
         *_connections(server),
         *_logs(server),
         *_groups(server),
@@ -237,6 +290,31 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
         name = f"penstock_bytes_{direction}_total"
         values = [(f'{name}{{api="{api}"}}', float(getattr(c, f"bytes_{direction}"))) for api, c in apis]
         yield _Family(name, "counter", text, values)
+
+
+def _clients(clients: Clients) -> Iterator[_Family]:
+    """What each client id has asked for: the aggregates that client ids are there for."""
+    counted = [(_quoted(name), counts) for name, counts in sorted(clients.counts.items())]
+    for what, text in (
+        ("requests", "Requests with a client id."),
+        ("bytes_in", "Bytes of requests with a client id."),
+        ("bytes_out", "Bytes of answers to a client id."),
+        ("seconds", "Time from requests with a client id to their answers, waits included."),
+    ):
+        name = f"penstock_client_{what}_total"
+        values = [(f'{name}{{client_id="{label}"}}', float(getattr(c, what))) for label, c in counted]
+        yield _Family(name, "counter", text, values)
+    yield _single(
+        "penstock_client_ids_given_up_total",
+        "counter",
+        "Client ids whose counters made room for others.",
+        clients.given_up,
+    )
+
+
+def _quoted(value: str) -> str:
+    """A text as the value of a label."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _api_name(key: int) -> str:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
 ALL_REPLICAS = -1
-DEBUGGING_REPLICA = -2
-"""A replica id with which any replica answers ListOffsets. OffsetForLeaderEpoch, where it is the default in
-version 2, asks the leader all the same, as in Kafka 4.3."""
+CONSUMER_REPLICA, DEBUGGING_REPLICA = -1, -2
+"""The replica id of clients, and one with which any replica answers ListOffsets, and Fetch as to Kafka 2.3.
+OffsetForLeaderEpoch, where it is the default in version 2, asks the leader all the same, as in Kafka 4.3."""
 
 FOLLOWERS_SERVE_SINCE = 11
 """The version of Fetch from which on any replica serves consumers (KIP-392)."""
@@ -166,7 +166,7 @@ class Gate:
                 return serve(request, context.version, self._member)
             if self._selects_by_rack and request.rack_id and self._prefers_other(request, context):
                 request.max_wait_ms = 0
-            any_replica = context.version >= FOLLOWERS_SERVE_SINCE
+            any_replica = context.version >= FOLLOWERS_SERVE_SINCE or request.replica_id == DEBUGGING_REPLICA
             outcome = self._with(1, any_replica, lambda: inner(request, context))
             return _then(outcome, lambda response: self._fetched(response, request, context))
 
@@ -262,7 +262,7 @@ class Gate:
                 is_open = time in (LATEST, MAX_TIMESTAMP) or (time >= 0 and answer.offset < 0)
                 partition = found.partitions[answer.partition_index]
                 assert isinstance(partition, ReplicatedPartition)
-                if is_open and not partition.is_settled:
+                if is_open and request.replica_id == CONSUMER_REPLICA and not partition.is_settled:
                     is_new = context.version >= OFFSET_NOT_AVAILABLE_SINCE
                     code = ErrorCode.OFFSET_NOT_AVAILABLE if is_new else ErrorCode.LEADER_NOT_AVAILABLE
                     answer.error_code, answer.offset, answer.timestamp = code, -1, -1

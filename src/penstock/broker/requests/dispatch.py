@@ -91,6 +91,8 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
     """
     try:
         header, position = decode_request_header(frame)
+        context.header = header
+        context.session.client_id = header.client_id
         key = header.api_key, header.api_version
         router = context.node.router
         route = router.ready.get(key) or router.find(*key)
@@ -107,8 +109,6 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
             except UnsupportedVersionError as unsupported:
                 return _answer_unsupported(frame, context, unsupported)
         raise CloseConnection(f"a request that cannot be read: {error}") from None
-    context.header = header
-    context.session.client_id = header.client_id
     context.version = route.version
     response = route.handle(request, context)
     outcome = encode_outcome(response, request, route, header.correlation_id, context)

@@ -14,7 +14,13 @@ from penstock.client.cluster.metadata import Node
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.old_groups import peer_for_groups
-from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -170,12 +176,23 @@ class GroupAdministration:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What a group has committed, for all partitions or some.
 
+        A broker before 0.10.2 is asked about each partition of the cluster.
+
         Raises:
             KafkaError: the group may not be read.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         asked = None if partitions is None else topic_partitions(partitions, "list_group_offsets()")
-        found = await self._offsets(group_id).fetch(asked)
+        offsets = self._offsets(group_id)
+        try:
+            found = await offsets.fetch(asked)
+        except UnsupportedVersionError:
+            if asked is not None:
+                raise
+            client = self._client
+            await client.retrying("listing topics", lambda: client.refresh(all_topics=True))
+            every = [TopicPartition(t.name, n) for t in client.cluster.topics.values() for n in t.partitions]
+            found = await offsets.fetch(every)
         return {tp: at for tp, at in sorted(found.items()) if at is not None}
 
     @checked(group_id=text)

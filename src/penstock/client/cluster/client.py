@@ -302,23 +302,15 @@ class AsyncClient:
             return (idle or live)[0]
         candidates = sorted(known, key=lambda address: (self._pool.failures(address), self.dice()))
         candidates += [address for address in self.config.bootstrap_servers if address not in candidates]
-        reasons: list[str] = []
-        refused: AuthenticationError | None = None
-        for address in candidates:
-            try:
-                return await self._pool.open(address, purpose)
-            except AuthenticationError as error:
-                if not error.is_of_one_broker:
-                    raise
-                refused = error
-                reasons.append(str(error))
-            except PenstockError as error:
-                # This broker is at fault in any case; another one may answer as it should.
-                reasons.append(str(error))
+        peer, failures = await self._pool.open_any(candidates, purpose)
+        if peer is not None:
+            return peer
+        reasons = [str(error) for error in failures]
+        refused = [error for error in failures if isinstance(error, AuthenticationError)]
         where = ", ".join(str(address) for address in self.config.bootstrap_servers)
         why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))
-        if refused is not None:
-            raise refused
+        if refused:
+            raise refused[-1]
         raise NetworkError(
             f"no broker answered at {where}: {why}; is it running? is bootstrap.servers right?"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.addresses import Address
@@ -20,7 +20,7 @@ from penstock.client.config import ClientConfig
 from penstock.client.counters import ClientCounters
 from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import LoginPendingError, NetworkError, PenstockError
+from penstock.errors import AuthenticationError, LoginPendingError, NetworkError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.cluster.secured import SecuredOpener
@@ -32,6 +32,9 @@ log = logger_named("penstock.client")
 ONE_LOSS_S = 1.0
 """Connections to one broker for several purposes are lost together: within this time that is one loss."""
 
+
+SILENCE_S = 0.5
+"""After so long without an answer from one address, the next is tried beside it."""
 
 ONE_THROTTLING_S = 60.0
 """Pauses that a broker asks for within this time of each other are said once."""
@@ -124,6 +127,47 @@ class ConnectionPool:
                 raise NetworkError("the client was closed") from None
             task.add_done_callback(ignore_outcome)
             raise
+
+    async def open_any(
+        self, addresses: Sequence[Address], purpose: str
+    ) -> tuple[Peer | None, list[PenstockError]]:
+        """Return the first connection that opens, or None and why none did, in the order of addresses.
+
+        Another address is tried at once where one fails, and beside it where one says nothing for
+        `SILENCE_S`.
+
+        Raises:
+            AuthenticationError: a broker has refused what all would refuse.
+        """
+        attempts: list[asyncio.Task[Peer]] = []
+        failed: dict[asyncio.Task[Peer], PenstockError] = {}
+        left = iter(addresses)
+        try:
+            while True:
+                address = next(left, None)
+                if address is not None:
+                    attempts.append(asyncio.create_task(self.open(address, purpose)))
+                running = [each for each in attempts if each not in failed]
+                if not running:
+                    return None, [failed[each] for each in attempts]
+                patience_s = None if address is None else SILENCE_S
+                await asyncio.wait(running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                for each in running:
+                    if not each.done():
+                        continue
+                    try:
+                        return each.result(), []
+                    except AuthenticationError as error:
+                        if not error.is_of_one_broker:
+                            raise
+                        failed[each] = error
+                    except PenstockError as error:
+                        # This broker is at fault in any case; another one may answer as it should.
+                        failed[each] = error
+        finally:
+            for each in attempts:  # what they have begun to open goes on, and ends by itself
+                each.add_done_callback(ignore_outcome)
+                each.cancel()
 
     async def _open_now(self, address: Address, purpose: str) -> Peer:
         loop = asyncio.get_running_loop()

@@ -39,8 +39,14 @@ OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST
 FIRST_ASKED_VERSION = 3
 """Known to every broker since 2.4. What newer versions add, a client has no use for."""
 
-PROMPT_S = 1.0
+PROMPT_S = 0.1
 """After so long without an answer, another request shows whether the broker is slow or has no ApiVersions."""
+
+GRACE_S = 0.3
+"""An answer may come so long after that of the other request, or thrice as long as that took."""
+
+ONCE_MORE_S = 1.0
+"""How long the last question may take before a broker is taken for one without ApiVersions."""
 
 SOFTWARE_NAME = "penstock"
 
@@ -200,7 +206,7 @@ async def _ask_once_more(
     """Ask a broker that works after all; None when it does not answer this question."""
     connection = await open_connection()
     try:
-        return connection, await ask_versions(connection, min(timeout_s, PROMPT_S), unstable=unstable)
+        return connection, await ask_versions(connection, min(timeout_s, ONCE_MORE_S), unstable=unstable)
     except (NetworkError, RequestTimeoutError):
         connection.close()
         return None
@@ -222,8 +228,10 @@ async def _ask_patiently(
         if not asking.done():
             probe = await open_connection()
             try:
+                clock = asyncio.get_running_loop().time
+                since = clock()
                 await probe.request(MetadataRequest(topics=[]), 0, timeout_s)
-                await asyncio.wait([asking], timeout=PROMPT_S / 2)
+                await asyncio.wait([asking], timeout=max(GRACE_S, 3 * (clock() - since)))
                 if not asking.done():
                     return None
             except PenstockError:

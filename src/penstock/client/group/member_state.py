@@ -31,6 +31,7 @@ from penstock.errors import (
     PenstockError,
 )
 from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
 
@@ -67,6 +68,8 @@ class MemberState:
         self.error: PenstockError | None = None
         """Why the member cannot go on by itself. The application's next poll takes it."""
         self.rejoin_reason = ""
+        self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
+        """The error of commits while this is no member: what the coordinator has said."""
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._is_cooperative = all(assignor.is_cooperative for assignor in assignors)
         self._in_flight = InFlight()

@@ -345,6 +345,7 @@ class Membership(MemberState):
             self._lose("the coordinator does not have the member any more", keeps_id=False)
         elif code == ErrorCode.ILLEGAL_GENERATION:
             self._lose("the group has gone on without the member", keeps_id=True)
+            self.lost_by = ErrorCode.ILLEGAL_GENERATION
         elif code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._ask_rejoin(self.rejoin_reason or "the group is rebalancing")
         elif code in COORDINATOR_CODES:
@@ -397,6 +398,7 @@ class Membership(MemberState):
         self._rejoin = False
         self._in_flight.forget(HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, CountPartitions)
         self.phase = Phase.UNJOINED
+        self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
 
     def _fail(self, error: PenstockError) -> None:
         """Leave it to the application: its poll raises the error, and the next one tries again."""

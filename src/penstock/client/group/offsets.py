@@ -136,7 +136,11 @@ class GroupOffsets:
                         raise
                     # Joins have a connection of their own: the new generation may come after this refusal.
                     await self.join_answered()
-                    if identity == identify(identity):
+                    try:
+                        present = identify(identity)
+                    except KafkaError:
+                        raise error from None
+                    if identity == present:
                         raise
                     if before is not None and before.generation >= identity.generation:
                         raise

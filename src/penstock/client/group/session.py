@@ -362,7 +362,8 @@ class GroupSession:
             return Identity()
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.is_member:
-            raise explain_commit(ErrorCode.UNKNOWN_MEMBER_ID, self._coordinator.group_id)
+            code = membership.lost_by if membership is not None else ErrorCode.UNKNOWN_MEMBER_ID
+            raise explain_commit(code, self._coordinator.group_id)
         identity = Identity(membership.generation, membership.member_id, self._config.group_instance_id)
         if before is not None and before != identity:
             is_same_member = before.member_id == identity.member_id

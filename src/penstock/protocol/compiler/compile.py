@@ -63,8 +63,6 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
         out.line("except (struct_error, IndexError) as error:")
         short = "cut short: {size} bytes, and what begins at byte {pos} needs more"
         out.line(f'    raise DecodeError({title} f"{short}") from error')
-        out.line("except UnicodeDecodeError as error:")
-        out.line(f'    raise DecodeError({title} f"{{error}} (near byte {{pos}})") from error')
         out.line("finally:")
         out.line("    if paused:")
         out.line("        resume_collector()")

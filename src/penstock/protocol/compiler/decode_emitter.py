@@ -28,8 +28,9 @@ class DecodeEmitter(Emitter):
         return inner
 
     def text(self, start: str, end: str) -> str:
-        """An expression for the string between two positions."""
-        return f'str(data[{start}:{end}], "utf-8")' if self.view else f"data[{start}:{end}].decode()"
+        """An expression for the string between two positions, which any bytes are."""
+        how = f"'utf-8', {runtime.MALFORMED!r}"
+        return f"str(data[{start}:{end}], {how})" if self.view else f"data[{start}:{end}].decode({how})"
 
     def bytes(self, start: str, end: str) -> str:
         """An expression for the bytes between two positions."""

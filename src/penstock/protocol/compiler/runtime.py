@@ -7,9 +7,11 @@ compiled code turns into `DecodeError`.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import gc
 import itertools
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -19,6 +21,34 @@ from penstock.errors import DecodeError, EncodeError
 Data: TypeAlias = "bytes | memoryview"
 HeadReader: TypeAlias = "Callable[[Data, int], tuple[Any, int]]"
 HeadWriter: TypeAlias = "Callable[[Any], bytes]"
+
+MALFORMED = "penstock-malformed"
+"""Name of the handler by which strings that are not UTF-8 are read, for `bytes.decode`."""
+
+MALFORMED_BYTES_MAX = 32_767
+"""How long a string that is not UTF-8 may be with its replacement characters: what each answer can carry."""
+
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
+
+def _replace_malformed(error: UnicodeError) -> tuple[str, int]:
+    """Replace what is not UTF-8 by U+FFFD as Java does, so that strings are what Kafka takes them for.
+
+    A surrogate becomes one such character, where Python makes one of each of its bytes. The rest of the
+    string is read here at once: a call for each byte would take seconds for a string of megabytes.
+
+    Raises:
+        DecodeError: the text, up to three times as long, could not be sent back in an answer.
+    """
+    assert isinstance(error, UnicodeDecodeError)
+    rest = _SURROGATE.sub(b"\xff", error.object[error.start :]).decode("utf-8", "replace")
+    size = error.start + len(rest.encode())
+    if size > MALFORMED_BYTES_MAX:
+        raise DecodeError(f"a string that is not UTF-8, of {size} bytes with replacement characters")
+    return rest, len(error.object)
+
+
+codecs.register_error(MALFORMED, _replace_malformed)
 
 COUNT_CACHED_MAX = 128
 """Arrays up to this length keep a struct of their own; longer ones make one each time."""

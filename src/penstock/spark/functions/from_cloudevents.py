@@ -54,15 +54,17 @@ def from_cloudevents(
     modes: Literal["both", "binary"] = "both",
     profile: Profile = "strict",
     assume_structured: bool = False,
+    partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> DataFrame:
     """`df` with a column for each attribute of the events in its records.
 
     `df` has the columns `value` (binary) and `headers` (array of structs of `key` and `value`), as
-    Kafka sources with headers give them. All its columns stay, but for those that are replaced. The
-    new columns are those of the source option ``cloudevents``; `columns` names fewer, or more:
-    `time_text`, `content_type`, `outcome`, `rule`, and ``ce_<name>`` for the text of one extension. A
-    record that is no valid event has its reason in `error` and null in the others.
+    Kafka sources with headers give them, and `key` for `partitionkey_from_key`. All its columns stay,
+    but for those that are replaced. The new columns are those of the source option ``cloudevents``;
+    `columns` names fewer, or more: `time_text`, `content_type`, `outcome`, `rule`, and ``ce_<name>`` for
+    the text of one extension. A record that is no valid event has its reason in `error` and null in the
+    others.
 
     ``modes="binary"`` needs no Python worker: structured records are then of a format that cannot be
     read (rule K15). The other options are those of `penstock.cloudevents.from_record`.
@@ -70,20 +72,25 @@ def from_cloudevents(
     Raises:
         ConfigError: a column is missing or unknown, or the options are wrong.
     """
-    _check(df, columns, modes, profile)
-    careful = profile != "strict" or assume_structured
+    _check(df, columns, modes, profile, ("key",) if partitionkey_from_key else ())
+    careful = profile != "strict" or assume_structured or partitionkey_from_key
     if modes == "binary":
         if careful:
-            raise ConfigError("modes='binary' reads by the strict profile, without assume_structured")
+            raise ConfigError(
+                "modes='binary' reads by the strict profile, without assume_structured "
+                "and partitionkey_from_key"
+            )
         event = _binary_event(df, dict(extension_types))
     else:
-        event = df.select("*", _decoder(profile, assume_structured, extension_types).alias("_event"))
+        event = df.select(
+            "*", _decoder(profile, assume_structured, partitionkey_from_key, extension_types).alias("_event")
+        )
     kept = [F.col(_quoted(name)) for name in df.columns if name not in columns]
     return event.select(*kept, *(_column(name) for name in columns))
 
 
-def _check(df: DataFrame, columns: Sequence[str], modes: str, profile: str) -> None:
-    for name in ("value", "headers"):
+def _check(df: DataFrame, columns: Sequence[str], modes: str, profile: str, more: Sequence[str] = ()) -> None:
+    for name in ("value", "headers", *more):
         if name not in df.columns:
             hint = (
                 "; ask the source for them with .option('includeHeaders', True)" if name == "headers" else ""
@@ -120,40 +127,56 @@ EVENT_STRUCT = StructType(
 )
 
 
-def _decoder(profile: Profile, assume_structured: bool, types: Mapping[str, AttributeType]) -> Column:
+def _decoder(
+    profile: Profile, assume_structured: bool, with_keys: bool, types: Mapping[str, AttributeType]
+) -> Column:
     """The event of a record, worked out in Python."""
-    event: Column = _udf(profile, assume_structured, dict(types))(F.col("value"), F.col("headers"))
+    names = ("value", "headers", "key") if with_keys else ("value", "headers")
+    event: Column = _udf(profile, assume_structured, names, dict(types))(*map(F.col, names))
     return event
 
 
-def _udf(profile: Profile, assume_structured: bool, types: dict[str, AttributeType]) -> Any:
+def _udf(
+    profile: Profile, assume_structured: bool, names: Sequence[str], types: dict[str, AttributeType]
+) -> Any:
     import pyarrow as pa
 
-    def decode(value: Any, headers: Any) -> Any:
-        return decode_column(
-            value, headers, profile=profile, assume_structured=assume_structured, extension_types=types
-        )
+    options: dict[str, Any] = {
+        "profile": profile,
+        "assume_structured": assume_structured,
+        "partitionkey_from_key": "key" in names,
+        "extension_types": types,
+    }
 
+    def decode(value: Any, headers: Any) -> Any:
+        return decode_column(value, headers, **options)
+
+    def decode_keyed(value: Any, headers: Any, key: Any) -> Any:
+        return decode_column(value, headers, key, **options)
+
+    made = decode_keyed if "key" in names else decode
     # Spark reads from these what kind of function it is.
-    decode.__annotations__ = dict.fromkeys(("value", "headers", "return"), pa.Array)
+    made.__annotations__ = dict.fromkeys((*names, "return"), pa.Array)
     return arrow_udf(
-        decode,
+        made,
         EVENT_STRUCT,
         instead="say modes='binary', or let the source decode events with the option cloudevents='columns'",
     )
 
 
-def decode_column(value: pa.Array, headers: pa.Array, **options: Any) -> pa.Array:
-    """The events of two columns of a batch, as an array of structs."""
+def decode_column(
+    value: pa.Array, headers: pa.Array, key: pa.Array | None = None, **options: Any
+) -> pa.Array:
+    """The events of two columns of a batch, or three with the key, as an array of structs."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import decode_events
     from penstock.records.arrow import HEADERS_TYPE
 
-    batch = pa.RecordBatch.from_arrays(
-        [value.cast(pa.binary()), headers.cast(HEADERS_TYPE)], names=["value", "headers"]
-    )
-    decoded = decode_events(batch, columns=EVENT_STRUCT.names, **options)
+    columns = {"value": value.cast(pa.binary()), "headers": headers.cast(HEADERS_TYPE)}
+    if key is not None:
+        columns["key"] = key.cast(pa.binary())
+    decoded = decode_events(pa.RecordBatch.from_pydict(columns), columns=EVENT_STRUCT.names, **options)
     return pa.StructArray.from_arrays(
         [decoded.column(name) for name in EVENT_STRUCT.names], names=EVENT_STRUCT.names
     )

@@ -12,6 +12,7 @@ Python. Linux only: elsewhere, and where anything is in the way, each stream sta
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import select
@@ -99,7 +100,7 @@ def serve(jvm: int, module: str) -> Request | None:
         listener.bind(address(jvm))
         import_ahead(module)
         listener.listen(16)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a process that has ended
+        signal.signal(signal.SIGCHLD, take_ended)
         poll = select.poll()
         poll.register(jvm_end, select.POLLIN)
         poll.register(listener, select.POLLIN)
@@ -115,6 +116,13 @@ def serve(jvm: int, module: str) -> Request | None:
                 return request
             close(request)
     return None
+
+
+def take_ended(*_: object) -> None:
+    """Wait for the processes that have ended: what is left of them is CPU time, in that of this one."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def fork() -> int:

@@ -35,6 +35,7 @@ def event_columns(
         batch,
         columns=[*dict.fromkeys([*wanted, "error"])],
         profile="lenient" if options.profile == "lenient" else "strict",
+        assume_structured=options.assume_structured,
     )
     errors = decoded.column("error")
     found = {

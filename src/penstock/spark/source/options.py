@@ -58,6 +58,7 @@ READ_NAMES = (
     "cloudevents.strict",
     "cloudevents.invalid",
     "cloudevents.raw",
+    "cloudevents.assumeStructured",
 )
 WRITE_NAMES = ("topic", "exactlyOnce", "transactionalIdPrefix", "sinksTopic", "txnAppId", "txnVersion")
 SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders")
@@ -141,11 +142,13 @@ class CloudEventsOptions:
 
     `invalid`: "keep" rows that are no valid event (with `error` set), "drop" them or "fail" on the first.
     `raw`: value and headers of "invalid" rows only, or of "all".
+    `assume_structured`: read what has no content-type as structured JSON (D9): topics before Kafka 0.11.
     """
 
     profile: str = "strict"
     invalid: str = "keep"
     raw: str = "invalid"
+    assume_structured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,4 +480,5 @@ def _cloudevents(given: Mapping[str, str]) -> CloudEventsOptions | None:
         profile=profile,
         invalid=choice(given, "cloudevents.invalid", ("keep", "drop", "fail")),
         raw=choice(given, "cloudevents.raw", ("invalid", "all")),
+        assume_structured=flag(given, "cloudevents.assumeStructured", False),
     )

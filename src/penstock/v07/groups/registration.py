@@ -58,6 +58,8 @@ class Registration:
         self._client: KazooClient | None = None
         self._worker: threading.Thread | None = None
         self._was_lost = False
+        self._creator = ""
+        """The id in all nodes that this registration creates; a new one after a lost session."""
 
     def start(self) -> None:
         """Register, waiting for a dead session with our number to expire.
@@ -118,12 +120,12 @@ class Registration:
 
     def _register(self) -> None:
         assert self._client is not None
-        creator = self._creator()
+        self._creator = self._new_creator()
         zookeeper.hold_when_free(
             self._client,
             broker_path(self.broker_id),
-            broker_data(creator, self._host, self._port).encode(),
-            creator=creator,
+            broker_data(self._creator, self._host, self._port).encode(),
+            creator=self._creator,
             session_timeout_ms=self._session_timeout_ms,
             what=f"broker id {self.broker_id}",
         )
@@ -137,12 +139,12 @@ class Registration:
             self._client,
             f"{topic_path(topic)}/{self.broker_id}",
             str(self._count(topic)).encode(),
-            creator=self._creator(),
+            creator=self._creator,
             session_timeout_ms=self._session_timeout_ms,
             what=f"topic {topic} of broker id {self.broker_id}",
         )
 
-    def _creator(self) -> str:
+    def _new_creator(self) -> str:
         """Names who created a node. Without colons, which separate it from what follows."""
         return f"{socket.gethostname()}-{time.time_ns() // 1_000_000}".replace(":", "_")
 

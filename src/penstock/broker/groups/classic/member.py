@@ -154,18 +154,15 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
     Every version of the subscription begins with version 0: an int16 version and the names.
     """
-    try:
-        count, position = int.from_bytes(metadata[2:6], "big", signed=True), 6
-        topics = []
-        for _ in range(count):
-            size = int.from_bytes(metadata[position : position + 2], "big", signed=True)
-            name = metadata[position + 2 : position + 2 + size]
-            if size < 0 or len(name) < size or position + 2 > len(metadata):
-                return None
-            topics.append(name.decode())
-            position += 2 + size
-    except UnicodeDecodeError:
-        return None
+    count, position = int.from_bytes(metadata[2:6], "big", signed=True), 6
+    topics = []
+    for _ in range(count):
+        size = int.from_bytes(metadata[position : position + 2], "big", signed=True)
+        name = metadata[position + 2 : position + 2 + size]
+        if size < 0 or len(name) < size or position + 2 > len(metadata):
+            return None
+        topics.append(name.decode("utf-8", "replace"))
+        position += 2 + size
     return topics if len(metadata) >= 6 and count >= 0 else None
 
 
