@@ -183,6 +183,14 @@ class TransactionalIdAuthorizationError(AuthorizationError):
     """A right on a transactional id is missing (Kafka error 53)."""
 
 
+class TopicRecreatedError(KafkaError):
+    """A topic was deleted and created anew under its name: a position in the old one means nothing here.
+
+    Noticed by the topic's id, which brokers have since Kafka 2.8. `code` is that of an offset that is out of
+    range (1), which it is whatever the number.
+    """
+
+
 MESSAGE_CHARACTERS_MAX = 2000
 """Characters of a message in an answer. Names that it quotes may have as many as a request holds."""
 

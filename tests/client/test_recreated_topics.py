@@ -1,0 +1,171 @@
+"""Topics that are deleted and created anew under their name: no position of the old one is used in the new."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.client import OffsetRange
+from penstock.client.background_loop import run
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.ranges import scan_ranges
+from penstock.errors import KafkaError, TopicRecreatedError
+
+OLD, SHORTER, LONGER = 5, 2, 9
+
+NewTopic = Callable[..., str]
+
+
+def write(servers: str, topic: str, prefix: str, count: int) -> list[bytes]:
+    values = [f"{prefix}{n}".encode() for n in range(count)]
+    with Producer(servers) as producer:
+        for value in values:
+            producer.send(topic, value, partition=0)
+    return values
+
+
+def id_of(servers: str, topic: str) -> str:
+    with Admin(servers) as admin:
+        (described,) = admin.describe_topics([topic])
+    assert described.topic_id is not None
+    return described.topic_id
+
+
+def recreate(servers: str, topic: str, count: int) -> list[bytes]:
+    """Delete a topic and create it anew with `count` records, which are returned."""
+    with Admin(servers) as admin:
+        admin.delete_topics([topic])
+        admin.create_topic(topic)
+    return write(servers, topic, "new", count)
+
+
+def polled(consumer: Consumer, count: int) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while len(found) < count:
+        records = consumer.poll(10_000)
+        assert records, f"{found} and nothing more"
+        found += [record.value for record in records]
+    return found
+
+
+@pytest.fixture
+def topic(servers: str, new_topic: NewTopic) -> str:
+    name = new_topic()
+    write(servers, name, "old", OLD)
+    return name
+
+
+@pytest.fixture
+def consumer(servers: str, topic: str) -> Iterator[Consumer]:
+    """Has read the whole topic."""
+    with Consumer(servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(topic, 0)])
+        assert len(polled(consumer, OLD)) == OLD
+        yield consumer
+
+
+@pytest.mark.parametrize("count", [SHORTER, OLD, LONGER])
+def test_a_consumer_begins_anew_and_says_so(
+    servers: str, topic: str, consumer: Consumer, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = id_of(servers, topic)
+    written = recreate(servers, topic, count)
+    with caplog.at_level(logging.WARNING, "penstock.client"):
+        assert polled(consumer, count) == written
+    (said,) = [line for line in caplog.messages if "created anew" in line]
+    assert before in said
+    assert id_of(servers, topic) in said
+    assert "auto.offset.reset=earliest" in said
+
+
+@pytest.mark.parametrize("count", [SHORTER, LONGER])
+def test_a_position_that_was_paused_is_noticed(
+    servers: str, topic: str, consumer: Consumer, count: int
+) -> None:
+    consumer.pause([(topic, 0)])
+    written = recreate(servers, topic, count)
+    # What another call makes known of the topics must not pass for what the position is of.
+    consumer.end_offsets([TopicPartition(topic, 0)])
+    consumer.resume([(topic, 0)])
+    assert polled(consumer, count) == written
+
+
+@pytest.mark.parametrize("count", [SHORTER, LONGER])
+def test_without_a_reset_it_is_an_error_until_the_application_seeks(
+    servers: str, topic: str, count: int
+) -> None:
+    before = id_of(servers, topic)
+    with Consumer(servers, auto_offset_reset="none") as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.seek((topic, 0), 0)
+        polled(consumer, OLD)
+        written = recreate(servers, topic, count)
+        for _ in range(2):
+            with pytest.raises(TopicRecreatedError, match="created anew") as raised:
+                polled(consumer, 1)
+            assert raised.value.code == 1
+            assert before in str(raised.value)
+            assert id_of(servers, topic) in str(raised.value)
+        consumer.seek((topic, 0), 1)
+        assert polled(consumer, count - 1) == written[1:]
+
+
+def test_what_was_sought_is_of_the_topic_that_is_there(servers: str, topic: str, consumer: Consumer) -> None:
+    written = recreate(servers, topic, LONGER)
+    consumer.seek((topic, 0), 3)
+    assert polled(consumer, LONGER - 3) == written[3:]
+
+
+def test_a_member_of_a_group_begins_anew_and_commits_what_is_of_the_new_topic(
+    servers: str, topic: str
+) -> None:
+    tp = TopicPartition(topic, 0)
+    options = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    with Consumer(servers, options) as consumer:
+        consumer.subscribe(topic)
+        polled(consumer, OLD)
+        consumer.commit()
+        written = recreate(servers, topic, LONGER)
+        assert polled(consumer, LONGER) == written
+        consumer.commit()
+        found = consumer.committed([tp])[tp]
+        assert found is not None
+        assert found.offset == LONGER
+
+
+def test_a_range_of_the_old_topic_is_an_error_or_nothing(servers: str, topic: str) -> None:
+    """As Spark's executors read: with the id that was known when the range was planned."""
+
+    async def planned() -> tuple[AsyncClient, bytes]:
+        client = AsyncClient(ConsumerConfig.parse({}, {"bootstrap_servers": servers}))
+        await client.bootstrap()
+        return client, (await client.topic(topic)).topic_id
+
+    client, topic_id = run(planned())
+
+    def values(fail_on_data_loss: bool) -> list[bytes]:
+        wanted = [OffsetRange(topic, 0, 1, OLD)]
+        found = scan_ranges(
+            client,
+            wanted,
+            ["value"],
+            isolation="read_uncommitted",
+            batch_bytes=1 << 20,
+            fail_on_data_loss=fail_on_data_loss,
+            topic_ids={topic: topic_id},
+        )
+        return [value.as_py() for _, batch in found for value in batch["value"]]
+
+    try:
+        assert values(True) == [b"old1", b"old2", b"old3", b"old4"]
+        recreate(servers, topic, LONGER)
+        with pytest.raises(KafkaError, match="created anew"):
+            values(True)
+        assert values(False) == []
+    finally:
+        run(client.close())
+
