@@ -1,4 +1,4 @@
-"""Topics that are deleted and created anew under their name: no position of the old one is used in the new."""
+"""Topics that are deleted and created anew under their name: no position in the old one is one in the new."""
 
 from __future__ import annotations
 
@@ -168,4 +168,3 @@ def test_a_range_of_the_old_topic_is_an_error_or_nothing(servers: str, topic: st
         assert values(False) == []
     finally:
         run(client.close())
-

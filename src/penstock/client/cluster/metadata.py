@@ -1,7 +1,8 @@
 """A client's metadata of the cluster: brokers, topics, leaders. Pure state, fed with answers.
 
 Promises never to go back to an older leader (KIP-320: an answer with a lower leader epoch than the
-known one is out of date, from any broker), nor to the topic that one of the same name has replaced. Does not fetch anything.
+known one is out of date, from any broker), nor to a topic that another one of its name has replaced.
+Does not fetch anything.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class Fetcher:
         return wake_at
 
     def _is_of_another_topic(self, cursor: Cursor) -> bool:
-        """Give a cursor up whose topic was deleted and created anew: its offset means nothing in the new one."""
+        """Give a cursor up whose topic was created anew: its offset means nothing in the new one."""
         topic_id = self._client.cluster.topic_id(cursor.tp.topic)
         if is_recreated(cursor.topic_id, topic_id):
             if not cursor.is_stopped:

@@ -185,6 +185,7 @@ class RangeReader:
             isinstance(cause, KafkaError) and cause.code in _GONE
         )
         if is_gone and not self._fail_on_data_loss:
+            log.warning("%s from offset %d on is left out: %s", cursor.tp, cursor.offset, cause)
             self._finish(cursor)
             return
         is_outside = isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE

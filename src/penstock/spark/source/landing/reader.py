@@ -163,7 +163,14 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
             settings,
         )
         try:
-            for records in fetch(plan.options, plan.projection.fetched, partition.spans, partition.patience):
+            fetched = fetch(
+                plan.options,
+                plan.projection.fetched,
+                partition.spans,
+                partition.patience,
+                partition.topic_ids,
+            )
+            for records in fetched:
                 for rows in plan.projection.batches(records):
                     for file in files.add(rows):
                         yield batch_of([file_row(query, plan.layout, file)])
