@@ -14,6 +14,7 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.ranges import scan_ranges
 from penstock.errors import KafkaError, TopicRecreatedError
+from penstock.protocol.uuid import uuid_from_text
 
 OLD, SHORTER, LONGER = 5, 2, 9
 
@@ -137,34 +138,51 @@ def test_a_member_of_a_group_begins_anew_and_commits_what_is_of_the_new_topic(
         assert found.offset == LONGER
 
 
-def test_a_range_of_the_old_topic_is_an_error_or_nothing(servers: str, topic: str) -> None:
-    """As Spark's executors read: with the id that was known when the range was planned."""
-
-    async def planned() -> tuple[AsyncClient, bytes]:
+@pytest.fixture
+def client(servers: str) -> Iterator[AsyncClient]:
+    async def opened() -> AsyncClient:
         client = AsyncClient(ConsumerConfig.parse({}, {"bootstrap_servers": servers}))
         await client.bootstrap()
-        return client, (await client.topic(topic)).topic_id
+        return client
 
-    client, topic_id = run(planned())
+    client = run(opened())
+    yield client
+    run(client.close())
 
-    def values(fail_on_data_loss: bool) -> list[bytes]:
-        wanted = [OffsetRange(topic, 0, 1, OLD)]
-        found = scan_ranges(
-            client,
-            wanted,
-            ["value"],
-            isolation="read_uncommitted",
-            batch_bytes=1 << 20,
-            fail_on_data_loss=fail_on_data_loss,
-            topic_ids={topic: topic_id},
-        )
-        return [value.as_py() for _, batch in found for value in batch["value"]]
 
-    try:
-        assert values(True) == [b"old1", b"old2", b"old3", b"old4"]
-        recreate(servers, topic, LONGER)
-        with pytest.raises(KafkaError, match="created anew"):
-            values(True)
-        assert values(False) == []
-    finally:
-        run(client.close())
+def values(
+    client: AsyncClient, topic: str, topic_id: bytes, end: int, fail_on_data_loss: bool = True
+) -> list[bytes]:
+    """What Spark's executors read: a range of the topic that had this id when the range was planned."""
+    found = scan_ranges(
+        client,
+        [OffsetRange(topic, 0, 1, end)],
+        ["value"],
+        isolation="read_uncommitted",
+        batch_bytes=1 << 20,
+        fail_on_data_loss=fail_on_data_loss,
+        topic_ids={topic: topic_id},
+    )
+    return [value.as_py() for _, batch in found for value in batch["value"]]
+
+
+def test_a_range_of_the_old_topic_is_an_error_or_nothing(
+    servers: str, topic: str, client: AsyncClient
+) -> None:
+    topic_id = run(client.topic(topic)).topic_id
+    assert values(client, topic, topic_id, OLD) == [b"old1", b"old2", b"old3", b"old4"]
+    recreate(servers, topic, LONGER)
+    with pytest.raises(KafkaError, match="created anew"):
+        values(client, topic, topic_id, OLD)
+    assert values(client, topic, topic_id, OLD, fail_on_data_loss=False) == []
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_client_that_knows_the_old_topic_reads_ranges_of_the_new_one(
+    servers: str, topic: str, client: AsyncClient, fail_on_data_loss: bool
+) -> None:
+    """A worker of Spark has read the topic before, and is told by the driver that it is another one."""
+    run(client.topic(topic))
+    written = recreate(servers, topic, LONGER)
+    topic_id = uuid_from_text(id_of(servers, topic))
+    assert values(client, topic, topic_id, LONGER, fail_on_data_loss) == written[1:]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.arguments import column_names, flag, list_of, one_of, size, topic_name, whole
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.metadata import NO_TOPIC_ID
+from penstock.client.cluster.metadata import NO_TOPIC_ID, is_recreated
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits, FetchSettings
 from penstock.client.fetch.fetcher import Fetcher
@@ -47,6 +47,9 @@ MAX_WAIT_MS = 100
 
 START_AGAIN_AFTER_S = 1.0
 """Seconds between two first contacts, where there is patience for more than one."""
+
+OTHER_ID_PATIENCE_S = 2.0
+"""How long brokers may take to hear of a topic that was created anew, before its ranges count as gone."""
 
 log = logger_named("penstock.client")
 
@@ -119,9 +122,17 @@ class RangeReader:
                 if loop.time() >= deadline:
                     raise
                 await asyncio.sleep(START_AGAIN_AFTER_S)
+        cluster = self._client.cluster
+        deadline = loop.time() + OTHER_ID_PATIENCE_S
+        while any(is_recreated(one.topic_id, cluster.topic_id(one.tp.topic)) for one in self._waiting):
+            # Which topic is the newer one the ids do not say: what this client knows may be old.
+            if loop.time() >= deadline:
+                break
+            await self._client.refresh()
+            await asyncio.sleep(self._client.backoff.seconds(0, self._client.dice))
         for cursor in self._waiting:
             if cursor.topic_id == NO_TOPIC_ID:
-                cursor.topic_id = self._client.cluster.topic_id(cursor.tp.topic)
+                cursor.topic_id = cluster.topic_id(cursor.tp.topic)
         self._start_waiting()
 
     async def _find_topics(self) -> None:
