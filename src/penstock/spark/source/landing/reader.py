@@ -175,7 +175,7 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
                     for file in files.add(rows):
                         yield batch_of([file_row(query, plan.layout, file)])
             rest = [file_row(query, plan.layout, file) for file in files.finish()]
-            yield batch_of([*rest, ranges_row(query, plan.layout, partition.spans)])
+            yield batch_of([*rest, ranges_row(query, plan.layout, partition.spans, partition.topic_ids)])
         finally:
             files.abandon()
             settle()
