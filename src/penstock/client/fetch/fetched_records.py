@@ -79,8 +79,16 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
             self._reading = None
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """Return the positions that are known: the next offset to read of each partition."""
-        return {tp: position for tp, position in self._positions.items() if position >= 0}
+        """Return the positions that are known: the next offset to read of each partition.
+
+        Those in topics that are known to be others by now are left out: they must not be committed.
+        """
+        topic_id, none = self._client.cluster.topic_id, NO_TOPIC_ID
+        return {
+            tp: position
+            for tp, position in self._positions.items()
+            if position >= 0 and not is_recreated(self._topic_ids.get(tp, none), topic_id(tp.topic))
+        }
 
     def progress(self) -> object:
         """Return a value that changes whenever records are handed out."""
