@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -87,10 +87,12 @@ def test_a_misspelt_command_is_told_the_nearest(
 
 @pytest.mark.parametrize("count", [2, 9])
 def test_a_topic_that_is_created_anew_is_printed_from_its_beginning_and_comes_to_an_end(
-    servers: str, new_topic: Callable[..., str], count: int
+    servers: str, count: int
 ) -> None:
-    topic = new_topic()
+    topic = f"anew-{count}"
     tp = TopicPartition(topic, 0)
+    with Admin(servers) as admin:
+        admin.create_topic(topic)
     with Producer(servers) as producer:
         for number in range(5):
             producer.send(topic, b"old%d" % number)
