@@ -77,7 +77,7 @@ def rows(producer: Producer, consumer: Consumer) -> None:
 
 def tables(admin: Admin) -> None:
     admin.create_topic("orders", partitions="6")  # type: ignore  # 44
-    read_topic(["orders"], SERVERS)  # type: ignore  # 45
+    read_topic(b"orders", SERVERS)  # type: ignore  # 45
     read_topic("orders", SERVERS, start=1.5)  # type: ignore  # 46
     scan_topic("orders", SERVERS, limit="5")  # type: ignore  # 47
     write_topic(5, "orders", SERVERS)  # type: ignore  # 48
