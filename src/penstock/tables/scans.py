@@ -30,7 +30,7 @@ class Batches(Protocol):
 
 
 class PlacedBatches(Protocol):
-    """The same for asyncio, each batch with its partition."""
+    """Batches for asyncio, each with its partition, that are read while they are taken, until `aclose`."""
 
     def __aiter__(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]: ...
 

@@ -28,8 +28,8 @@ NO_TOPIC_ID = bytes(16)
 NO_NODE = -1
 
 LATE_ANSWERS_MAX = 5
-"""So many answers in a row may have the id that a topic had before it was created anew: a broker that has not
-heard of it. After that it is believed: the cluster was set back."""
+"""So many answers in a row may have the id that a topic had before it was created anew: their broker's metadata
+are old. A further one counts: the cluster was set back."""
 
 
 class Node(NamedTuple):
@@ -126,7 +126,7 @@ class Cluster:
             self._names[topic_id] = name
 
     def _is_late(self, name: str, topic_id: bytes) -> bool:
-        """Whether an answer is of a broker that has not heard that a topic was created anew."""
+        """Whether an answer is from before a topic was created anew, of a broker whose metadata are old."""
         lineage = self._lineages.get(name)
         if topic_id == NO_TOPIC_ID:
             return False

@@ -49,7 +49,7 @@ START_AGAIN_AFTER_S = 1.0
 """Seconds between two first contacts, where there is patience for more than one."""
 
 OTHER_ID_PATIENCE_S = 2.0
-"""How long brokers may take to hear of a topic that was created anew, before its ranges count as gone."""
+"""How long metadata may be those of a topic before, or after, the one of a range, before that counts as gone."""
 
 log = logger_named("penstock.client")
 
@@ -125,7 +125,7 @@ class RangeReader:
         cluster = self._client.cluster
         deadline = loop.time() + OTHER_ID_PATIENCE_S
         while any(is_recreated(one.topic_id, cluster.topic_id(one.tp.topic)) for one in self._waiting):
-            # Which topic is the newer one the ids do not say: what this client knows may be old.
+            # Ids do not say which topic is the newer one: the metadata of this client may be old.
             if loop.time() >= deadline:
                 break
             await self._client.refresh()
