@@ -186,7 +186,7 @@ class TransactionalIdAuthorizationError(AuthorizationError):
 class TopicRecreatedError(KafkaError):
     """A topic was deleted and created anew under its name: a position in the old one means nothing here.
 
-    Noticed by the topic's id, which brokers have since Kafka 2.8. `code` is that of an offset out of range (1).
+    Noticed by the id of the topic, which brokers have since Kafka 2.8. `code` is 1, of offsets out of range.
     """
 
 

@@ -28,8 +28,8 @@ NO_TOPIC_ID = bytes(16)
 NO_NODE = -1
 
 LATE_ANSWERS_MAX = 5
-"""So many answers in a row may have the id that a topic had before it was created anew: their broker's metadata
-are old. A further one counts: the cluster was set back."""
+"""So many answers in a row may have the id that a topic had before it was created anew: metadata of that
+broker are old. A further one counts: the cluster was set back."""
 
 
 class Node(NamedTuple):

@@ -49,7 +49,7 @@ START_AGAIN_AFTER_S = 1.0
 """Seconds between two first contacts, where there is patience for more than one."""
 
 OTHER_ID_PATIENCE_S = 2.0
-"""How long metadata may be those of a topic before, or after, the one of a range, before that counts as gone."""
+"""How long metadata may be those of another topic of that name, before the one of a range counts as gone."""
 
 log = logger_named("penstock.client")
 
