@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 from penstock.client import OffsetRange
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
@@ -186,3 +186,26 @@ def test_a_client_that_knows_the_old_topic_reads_ranges_of_the_new_one(
     written = recreate(servers, topic, LONGER)
     topic_id = uuid_from_text(id_of(servers, topic))
     assert values(client, topic, topic_id, LONGER, fail_on_data_loss) == written[1:]
+
+
+@pytest.mark.parametrize(
+    ("release", "count", "seen"),
+    [
+        ("2.7", SHORTER, SHORTER),
+        ("2.7", LONGER, LONGER - OLD),
+        ("3.0", SHORTER, SHORTER),
+        ("3.1", LONGER, LONGER),
+    ],
+)
+def test_brokers_of_older_releases(release: str, count: int, seen: int) -> None:
+    """Before 2.8 there are no ids: what is behind the position is read, as any client does there."""
+    with Broker(as_version=release) as broker:
+        servers = broker.bootstrap_servers
+        with Admin(servers) as admin:
+            admin.create_topic("t")
+        write(servers, "t", "old", OLD)
+        with Consumer(servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", 0)])
+            polled(consumer, OLD)
+            written = recreate(servers, "t", count)
+            assert polled(consumer, seen) == written[count - seen :]

@@ -3,7 +3,8 @@
 A *range* is what one query (or one micro-batch) reads of one partition: `start` inclusive, `end`
 exclusive. Offsets travel through Spark's checkpoint as ``{"topic": {"0": 23}}`` with topics and
 partitions in a fixed order, because Spark compares them as text, and because the Kafka connector of
-the JVM writes the same, so that a query can change over with its checkpoint.
+the JVM writes the same, so that a query can change over with its checkpoint. Keys without partitions
+say of which topics they are (`StreamOffsets`).
 """
 
 from __future__ import annotations
