@@ -115,6 +115,17 @@ def test_without_a_reset_it_is_an_error_until_the_application_seeks(
         assert polled(consumer, count - 1) == written[1:]
 
 
+def test_a_position_that_was_looked_up_before_the_first_poll_is_noticed(servers: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    with Consumer(servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([tp])
+        consumer.seek_to_end()
+        assert consumer.position(tp) == OLD
+        written = recreate(servers, topic, LONGER)
+        consumer.end_offsets([tp])
+        assert polled(consumer, LONGER) == written
+
+
 def test_what_was_sought_is_of_the_topic_that_is_there(servers: str, topic: str, consumer: Consumer) -> None:
     written = recreate(servers, topic, LONGER)
     consumer.seek((topic, 0), 3)

@@ -295,8 +295,6 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
     async def _look_up_positions(self) -> None:
         for marker in (COMMITTED, BY_AGE, EARLIEST, LATEST):
             unknown = [tp for tp, position in self._positions.items() if position == marker]
-            # Before the answer: a topic that is created anew meanwhile is seen to be another one then.
-            self._topic_ids.update((tp, self._client.cluster.topic_id(tp.topic)) for tp in unknown)
             found = await self._look_up(marker, unknown) if unknown else {}
             with self._position_lock:
                 for tp, offset in found.items():

@@ -50,8 +50,7 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
         self._fetcher: Fetcher | None = None
         self._positions: dict[TopicPartition, int] = {}
         """The next offset to hand out; a marker of `position_lookup` until that has been looked up."""
-        self._topic_ids: dict[TopicPartition, bytes] = {}
-        """The topic that a position is of. A seek has none: what it means is seen when fetching begins."""
+        self._topic_ids = {}
         self._is_out_of_range = False
         """Whether a position was outside its log: then the topic may be another one than metadata say."""
         self._position_lock = threading.Lock()
