@@ -138,12 +138,16 @@ def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None
 
 
 def test_offsets_in_the_checkpoint_are_those_of_sparks_kafka_source(
-    stream: Stream, new_topic: Callable[..., str]
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
 ) -> None:
+    """Beside them stands the id of the topic, where that source reads a topic without partitions."""
     topic = new_topic(counted(10))
     stream.run(topic)
     lines = (stream.checkpoint / "offsets" / "0").read_text().splitlines()
-    assert json.loads(lines[-1]) == {topic: {"0": 5, "1": 5}}
+    with Admin(bootstrap_servers=brokers) as admin:
+        (described,) = admin.describe_topics([topic])
+    beside = {f"(id of {topic}: {described.topic_id})": {}}
+    assert json.loads(lines[-1]) == {topic: {"0": 5, "1": 5}, **beside}
 
 
 def test_a_batch_run_again_is_in_the_table_once(stream: Stream, new_topic: Callable[..., str]) -> None:
