@@ -194,6 +194,13 @@ class TransactionalIdAuthorizationError(AuthorizationError):
     """A right on a transactional id is missing (Kafka error 53)."""
 
 
+class TopicRecreatedError(KafkaError):
+    """A topic was deleted and created anew under its name: a position in the old one means nothing here.
+
+    Noticed by the id of the topic, which brokers have since Kafka 2.8. `code` is 1, of offsets out of range.
+    """
+
+
 MESSAGE_CHARACTERS_MAX = 2000
 """Characters of a message in an answer. Names that it quotes may have as many as a request holds."""
 

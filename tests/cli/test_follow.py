@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from penstock import Admin, Broker, write_topic
 from penstock.cli import follow, main
 from penstock.model import TopicPartition
+from penstock.protocol.uuid import uuid_to_text
 from penstock.spark.monitoring.reports import write_report
 from penstock.spark.monitoring.view import View
+from penstock.spark.source.planning import StreamOffsets
 from spark.monitoring.test_checkpoint import write_checkpoint
 from spark.monitoring.test_reports import PROGRESS, document
 
@@ -27,8 +31,6 @@ def test_where_a_query_stands_is_one_line(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_brokers_are_asked_for_the_lag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import pyarrow as pa
-
     checkpoint = write_checkpoint(tmp_path / "checkpoint", 10)
     with Broker() as broker:
         servers = broker.bootstrap_servers
@@ -37,6 +39,27 @@ def test_brokers_are_asked_for_the_lag(tmp_path: Path, capsys: pytest.CaptureFix
         write_topic(pa.table({"value": pa.array([b"x"] * 12, pa.binary())}), "orders", servers)
         assert main(["follow", str(checkpoint), "--once", "-b", servers]) == 0
     assert "batch 0, 2 behind" in capsys.readouterr().out
+
+
+def test_a_topic_that_was_created_anew_is_named_and_counts_as_a_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    former = b"the one before.."
+    end = StreamOffsets({TopicPartition("orders", 0): 10}, {"orders": former}).to_json()
+    checkpoint = write_checkpoint(tmp_path / "checkpoint", 10)
+    (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(end)}")
+    with Broker() as broker:
+        servers = broker.bootstrap_servers
+        with Admin(bootstrap_servers=servers) as admin:
+            admin.create_topic("orders", partitions=1)
+            (described,) = admin.describe_topics(["orders"])
+        write_topic(pa.table({"value": pa.array([b"x"] * 12, pa.binary())}), "orders", servers)
+        assert main(["follow", str(checkpoint), "--once", "-b", servers]) == 0
+    said, line = capsys.readouterr().out.splitlines()
+    assert said.startswith("topic orders was deleted and created anew")
+    assert uuid_to_text(former) in said
+    assert str(described.topic_id) in said
+    assert "batch 0, 12 behind" in line
 
 
 def test_it_ends_with_the_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Broker, Producer
+from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 from penstock.cli import main
+from penstock.cli.consume import Reading
+from penstock.cli.positions import parse_span
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +83,28 @@ def test_a_misspelt_command_is_told_the_nearest(
 ) -> None:
     assert main([wrong, "list"]) == 2
     assert f"No such command '{wrong}'. Did you mean '{near}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_topic_that_is_created_anew_is_printed_from_its_beginning_and_comes_to_an_end(
+    servers: str, count: int
+) -> None:
+    topic = f"anew-{count}"
+    tp = TopicPartition(topic, 0)
+    with Admin(servers) as admin:
+        admin.create_topic(topic)
+    with Producer(servers) as producer:
+        for number in range(5):
+            producer.send(topic, b"old%d" % number)
+    with Consumer(servers, auto_offset_reset="earliest") as consumer:
+        reading = Reading(consumer, [tp], parse_span(()), exit_at_end=True, quiet=True)
+        with Admin(servers) as admin:
+            admin.delete_topics([topic])
+            admin.create_topic(topic)
+        with Producer(servers) as producer:
+            for number in range(count):
+                producer.send(topic, b"new%d" % number)
+        output = io.BytesIO()
+        reading.print_to(output, lambda record: (record.value or b"") + b" ", None, unbuffered=False)
+    printed = output.getvalue().split()
+    assert printed == [b"new%d" % number for number in range(min(count, 5))]

@@ -92,7 +92,7 @@ async def read(servers: str) -> int:
     config = ConsumerConfig.parse({"bootstrap.servers": servers}, {})
     async with AsyncClient(config) as client:
         bounds = checked_bounds("earliest", "latest")
-        plan = await plan_reading(client, "t", bounds, None, "read_uncommitted")
+        plan = await plan_reading(client, ["t"], bounds, lambda _, known: sorted(known), "read_uncommitted")
         found = fetch_ranges_async(client, plan.ranges, ["offset"])
         return sum([batch.num_rows async for _, batch in found])
 

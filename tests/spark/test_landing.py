@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.landing.table import LandingTable
 from penstock.spark import follow, land, reason
@@ -45,9 +46,10 @@ def stream(
     path: Path,
     checkpoint: Path,
     columns: str = "key string, value, offset",
+    **options: str,
 ) -> list[int]:
     """Land what is there in batches of 30 rows; the rows that Spark counted in each."""
-    reader = of(spark.readStream, brokers, topic).option("maxOffsetsPerTrigger", 30)
+    reader = of(spark.readStream, brokers, topic).options(maxOffsetsPerTrigger=30, **options)
     landed = land(reader.option("minPartitions", 2), path, partition_by=["key"], columns=columns)
     query = landed.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     counts: list[int] = []
@@ -82,6 +84,28 @@ def test_a_stream_is_landed_once_whatever_spark_repeats(
     with pytest.raises(PenstockError, match=r"column offset: bigint there, none here.*Land into another"):
         stream(spark, brokers, new_topic(counted(5)), path, tmp_path / "other", columns="key string, value")
     assert numbers_in(path) == [*range(50)]
+
+
+def test_a_topic_that_was_created_anew_is_landed_behind_the_old_one_or_not_at_all(
+    spark: Any, brokers: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, path, checkpoint = new_topic(counted(50)), tmp_path / "t", tmp_path / "checkpoint"
+    stream(spark, brokers, topic, path, checkpoint)
+    with Admin(bootstrap_servers=brokers) as admin:
+        admin.delete_topics([topic])
+        admin.create_topic(topic, partitions=2)
+    write_topic(counted(80), topic, bootstrap_servers=brokers)
+    with pytest.raises(PenstockError, match="deleted and created anew: its id was"):
+        stream(spark, brokers, topic, path, checkpoint)
+    assert numbers_in(path) == [*range(50)]
+    stream(spark, brokers, topic, path, checkpoint, failOnDataLoss="false")
+    assert numbers_in(path) == sorted([*range(50), *range(80)])
+    (writer,) = LandingTable(path).writers()
+    manifests = [each for each in LandingTable(path).manifests(writer) if each.ranges]
+    ids = [each.topic_ids[topic] for each in manifests]
+    assert len(set(ids)) == 2
+    begins = [ids.index(each) for each in dict.fromkeys(ids)]
+    assert [min(each.start for each in manifests[at].ranges) for at in begins] == [0, 0]
 
 
 def test_a_job_is_landed_once_for_its_name_and_number(

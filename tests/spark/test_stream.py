@@ -138,12 +138,16 @@ def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None
 
 
 def test_offsets_in_the_checkpoint_are_those_of_sparks_kafka_source(
-    stream: Stream, new_topic: Callable[..., str]
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
 ) -> None:
+    """Beside them stands the id of the topic, where that source reads a topic without partitions."""
     topic = new_topic(counted(10))
     stream.run(topic)
     lines = (stream.checkpoint / "offsets" / "0").read_text().splitlines()
-    assert json.loads(lines[-1]) == {topic: {"0": 5, "1": 5}}
+    with Admin(bootstrap_servers=brokers) as admin:
+        (described,) = admin.describe_topics([topic])
+    beside = {f"(id of {topic}: {described.topic_id})": {}}
+    assert json.loads(lines[-1]) == {topic: {"0": 5, "1": 5}, **beside}
 
 
 def test_a_batch_run_again_is_in_the_table_once(stream: Stream, new_topic: Callable[..., str]) -> None:
@@ -241,23 +245,31 @@ def wait_for(stream: Stream, query: Any, count: int) -> None:
     raise AssertionError(f"{count} rows did not come within two minutes")
 
 
-def test_a_topic_created_anew_fails_the_query_until_it_is_told_to_go_on(
-    stream: Stream, brokers: str, new_topic: Callable[..., str]
-) -> None:
-    topic = new_topic(counted(10))
-    stream.run(topic)
+def recreated(brokers: str, topic: str, rows: int, first: int) -> None:
     with Admin(bootstrap_servers=brokers) as admin:
         admin.delete_topics([topic])
         admin.create_topic(topic, partitions=2)
-    write_topic(counted(2, 10), topic, bootstrap_servers=brokers)
-    with pytest.raises(PenstockError, match=r"went back from offset 5 to 1.*set failOnDataLoss") as caught:
+    write_topic(counted(rows, first), topic, bootstrap_servers=brokers)
+
+
+@pytest.mark.parametrize("rows", [40, 300])
+def test_a_topic_that_was_created_anew_ends_a_query_or_is_read_from_its_beginning(
+    stream: Stream, brokers: str, new_topic: Callable[..., str], rows: int
+) -> None:
+    """Whether it is shorter than the checkpoint, or longer by now."""
+    topic = new_topic(counted(100))
+    stream.run(topic)
+    recreated(brokers, topic, rows, 1000)
+    with pytest.raises(
+        PenstockError, match=r"created anew: its id was [\w-]{22} and is [\w-]{22}.*failOnDa"
+    ) as caught:
         stream.run(topic)
     assert "\n" not in str(caught.value)
     stream.run(topic, failOnDataLoss="false")
-    write_topic(counted(4, 12), topic, bootstrap_servers=brokers)
+    assert stream.values() == [*range(100), *range(1000, 1000 + rows)]
+    write_topic(counted(10, 5000), topic, bootstrap_servers=brokers)
     stream.run(topic)
-    # What was written before the query noticed is skipped: it cannot tell it from what it has read.
-    assert stream.values() == [*range(10), 12, 13, 14, 15]
+    assert stream.values()[-10:] == [*range(5000, 5010)]
 
 
 def test_a_topic_no_longer_subscribed_is_noticed(stream: Stream, new_topic: Callable[..., str]) -> None:

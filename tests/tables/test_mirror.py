@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic
-from penstock.errors import ConfigError, NetworkError
+from penstock.errors import ConfigError, NetworkError, TopicRecreatedError
 from penstock.records.compression.codecs import Codec
 from penstock.tables import mirror as mirror_module
 from penstock.tables.mirror import OFFSET_HEADER, PLACE_HEADER, Mirror
@@ -102,6 +102,25 @@ def test_following_copies_what_comes(old: Broker07, new: Broker) -> None:
         list(mirror.run(follow=True, wait=wait))
     table = read_topic("followed", new.bootstrap_servers, partitions=[0])
     assert table["value"].to_pylist() == expected(6, 0)
+
+
+def test_a_target_that_is_created_anew_ends_a_copy(old: Broker07, new: Broker) -> None:
+    fill(old, 2)
+
+    def recreate(_: float) -> None:
+        with Admin(new.bootstrap_servers) as admin:
+            admin.delete_topics(["anew"])
+            admin.create_topic("anew", partitions=2)
+
+    with (
+        Mirror("t", source(old), new.bootstrap_servers, target_topic="anew") as mirror,
+        pytest.raises(TopicRecreatedError, match="start the copy again"),
+    ):
+        list(mirror.run(follow=True, wait=recreate))
+    with Mirror("t", source(old), new.bootstrap_servers, target_topic="anew") as mirror:
+        list(mirror.run())
+    table = read_topic("anew", new.bootstrap_servers, partitions=[0])
+    assert table["value"].to_pylist() == expected(2, 0)
 
 
 def test_records_say_where_they_came_from(old: Broker07, new: Broker) -> None:

@@ -109,6 +109,8 @@ def tables() -> int:
     pa.table(scan)
     write_topic(scan, "copy", SERVERS, compression="lz4")  # 46
     write_topic([TABLE, TABLE], "copy", SERVERS, config={"linger.ms": 5})  # 47
+    read_topic(["orders", "returns"], SERVERS, key=b"k", partitioner="murmur2_random")
+    scan_topic(re.compile("orders-.*"), SERVERS, follow=True, limit=5, start="latest").close()
     read_log("data", "orders", last=100, partitions=0)  # 48
     return write_topic(scan_log("data"), "copy", SERVERS).rows
 

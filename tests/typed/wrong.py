@@ -77,9 +77,11 @@ def rows(producer: Producer, consumer: Consumer) -> None:
 
 def tables(admin: Admin) -> None:
     admin.create_topic("orders", partitions="6")  # type: ignore  # 44
-    read_topic(["orders"], SERVERS)  # type: ignore  # 45
+    read_topic(b"orders", SERVERS)  # type: ignore  # 45
     read_topic("orders", SERVERS, start=1.5)  # type: ignore  # 46
     scan_topic("orders", SERVERS, limit="5")  # type: ignore  # 47
+    scan_topic("orders", SERVERS, follow=True, end=5)  # type: ignore  # a scan that follows has no end
+    read_topic("orders", SERVERS, key="k")  # type: ignore  # keys are bytes
     write_topic(5, "orders", SERVERS)  # type: ignore  # 48
     read_log(b"data", "orders")  # type: ignore  # 49
     for batch in scan_topic_async("orders", SERVERS):  # type: ignore  # 50

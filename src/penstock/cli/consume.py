@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from penstock.cli.partitions import partitions_of
 from penstock.cli.positions import Span, parse_span, resolve
 from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, NetworkError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.records.native import has_kernels
 
@@ -214,6 +214,8 @@ def command(
     if len(topics) > 1:
         raise ConfigError("several topics need a group: say which with -G")
     (topic,) = topics
+    # What is removed meanwhile, or created anew, is gone on with at its beginning.
+    config = {"auto.offset.reset": "earliest", **config}
     partitions = partitions_of(bootstrap, topic, chosen, config)
     with (
         errors_only(quiet),
@@ -349,7 +351,7 @@ class Reading:
                     output.flush()
                 left -= 1
             output.flush()
-            self._note_ends()
+            self._note_ends(is_idle=not records)
             if is_much and json_settings is not None and has_kernels():
                 self._print_columns(output, left, json_settings)
                 return
@@ -382,12 +384,19 @@ class Reading:
                     if is_over or left == 0:
                         break
             output.flush()
-            self._note_ends()
+            self._note_ends(is_idle=part is None)
 
-    def _note_ends(self) -> None:
-        """Cross out the partitions whose end has been reached. Control records move positions, too."""
+    def _note_ends(self, *, is_idle: bool = False) -> None:
+        """Cross out the partitions whose end has been reached. Control records move positions, too.
+
+        Where nothing comes, the end may lie before the one that was seen: the topic was created anew.
+        """
         if not self._exit_at_end:
             return
+        if is_idle:
+            with suppress(NetworkError, RequestTimeoutError):
+                ends = self._consumer.end_offsets(list(self._unfinished))
+                self._ends |= {tp: min(end, self._ends[tp]) for tp, end in ends.items()}
         for tp in sorted(self._unfinished):
             if self._consumer.position(tp) >= self._ends[tp]:
                 self._finish(tp)

@@ -20,6 +20,7 @@ from penstock.cli.times import parse_duration
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import LATEST, TopicPartition
 from penstock.printable import printable
+from penstock.protocol.uuid import uuid_from_text
 
 if TYPE_CHECKING:
     from penstock.client import Admin
@@ -88,7 +89,8 @@ def command(
 
             settings = client_settings(properties)
             admin = stack.enter_context(BlockingAdmin(bootstrap_servers=bootstrap, config=settings))
-        watch = Watch(query, directory, None if admin is None else partial(ends_of, admin))
+        asks = (None, None) if admin is None else (partial(ends_of, admin), partial(topic_ids_of, admin))
+        watch = Watch(query, directory, *asks)
         screen = Screen() if sys.stdout.isatty() and not once else Lines()
         while True:
             view = watch.look()
@@ -106,14 +108,25 @@ def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition,
     return {tp: None if at is None else at.offset for tp, at in found.items()}
 
 
+def topic_ids_of(admin: Admin, topics: Iterable[str]) -> dict[str, bytes]:
+    """The ids of topics that have one."""
+    found = admin.describe_topics(list(topics))
+    return {each.name: uuid_from_text(each.topic_id) for each in found if each.topic_id is not None}
+
+
 class Lines:
     """One line whenever something has changed."""
 
     def __init__(self) -> None:
         self._shown: tuple[object, ...] | None = None
+        self._said: set[str] = set()
 
     def show(self, view: View) -> None:
         state = view.batch_id, view.planned_id, view.lag, view.is_active
+        for said in view.recreated:
+            if said not in self._said:
+                self._said.add(said)
+                put(said)
         if state != self._shown:
             self._shown = state
             put(f"{moment(view.done_at)}  {summary(view)}  {view.name}")
@@ -128,7 +141,8 @@ class Screen:
 
     def show(self, view: View) -> None:
         columns, lines = terminal_size()
-        block = [view.name, f"{moment(view.done_at)}  {summary(view)}", *table(view, max(lines - 5, 1))]
+        said = [view.name, f"{moment(view.done_at)}  {summary(view)}", *view.recreated]
+        block = [*said, *table(view, max(lines - len(said) - 3, 1))]
         text = "".join(f"{printable(line)[: columns - 1]}\n" for line in block)
         up = f"\x1b[{self._height}A" if self._height else ""
         waiting.step_aside()

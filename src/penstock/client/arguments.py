@@ -346,9 +346,9 @@ def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def topics_or_pattern(
-    topics: str | re.Pattern[str] | Iterable[str],
+    topics: str | re.Pattern[str] | Iterable[str], call: str = "subscribe()"
 ) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Names, or one pattern: compiled, or text that begins with ``^`` as librdkafka has it.
+    """Names, or one pattern: compiled, or text that begins with ``^`` as librdkafka has it; given to `call`.
 
     Raises:
         ConfigError: neither.
@@ -357,11 +357,11 @@ def topics_or_pattern(
         return (), topics
     names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(f"subscribe() takes the names of topics, or a pattern for them, not {topics!r}")
+        raise ConfigError(f"{call} takes the names of topics, or a pattern for them, not {topics!r}")
     if not names[0].startswith("^"):
         return names, None
     if len(names) > 1:
-        raise ConfigError("subscribe() takes names, or one pattern; join patterns with |")
+        raise ConfigError(f"{call} takes names, or one pattern; join patterns with |")
     try:
         return (), re.compile(names[0])
     except re.error as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import ConfigError, DecodeError
@@ -41,12 +41,16 @@ class LandedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Batch number `batch` of `writer`: its files, and the ranges of offsets that were read for it."""
+    """Batch number `batch` of `writer`: its files, and the ranges of offsets that were read for it.
+
+    `topic_ids` are those of the topics of these offsets, as Kafka prints them and as far as they are known.
+    """
 
     writer: str
     batch: int
     files: tuple[LandedFile, ...]
     ranges: tuple[OffsetRange, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_object(self) -> dict[str, object]:
         """What stands for the batch in JSON."""
@@ -55,6 +59,7 @@ class Manifest:
             "writer": self.writer,
             "batch": self.batch,
             "ranges": [list(each) for each in self.ranges],
+            "topicIds": dict(sorted(self.topic_ids.items())),
             "files": [each.to_object() for each in self.files],
         }
 
@@ -70,6 +75,7 @@ class Manifest:
             found["batch"],
             tuple(LandedFile.from_object(each) for each in found["files"]),
             tuple(OffsetRange(*each) for each in found["ranges"]),
+            dict(found.get("topicIds", {})),
         )
 
 

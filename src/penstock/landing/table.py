@@ -17,9 +17,10 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from penstock.errors import ConfigError, StorageError
 from penstock.landing.atomic_files import make_directory, storage_error, sync, write_whole
@@ -144,6 +145,7 @@ class LandingTable:
         files: Sequence[LandedFile],
         ranges: Sequence[OffsetRange] = (),
         register: Register | None = None,
+        topic_ids: Mapping[str, str] = MappingProxyType({}),
     ) -> Manifest:
         """Make `files` the content of a batch, unless it has one; return what it consists of.
 
@@ -168,7 +170,7 @@ class LandingTable:
         if newest is None or newest.batch < batch:
             refuse_overlaps(ranges)
             self._refuse_missing(files)
-            mine = Manifest(writer, batch, tuple(files), tuple(sorted(ranges)))
+            mine = Manifest(writer, batch, tuple(files), tuple(sorted(ranges)), topic_ids)
             _create(self._single(writer, batch), mine.to_json())
         decided = self._manifest(writer, batch)
         self._complete(decided, register)

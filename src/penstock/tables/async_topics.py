@@ -5,29 +5,38 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from penstock.client.arguments import topic_name
+from penstock.client.arguments import size, topic_name
 from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
 from penstock.common.hints import hinted
 from penstock.errors import EncodeError
-from penstock.tables.reading import KAFKA, Reading
+from penstock.tables.reading import Reading
 from penstock.tables.scans import AsyncArrowScan
 from penstock.tables.sources import Tabular, tables_in
+from penstock.tables.spec import ReadSpec, ScanOptions, Topics, topic_given
 from penstock.tables.topics import READ_BATCH_BYTES, compressing, older
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.client.options import CompressionType, ConsumerOptions, ProducerOptions
+    from penstock.client.config import Partitioner
+    from penstock.client.options import (
+        CompressionType,
+        ConsumerOptions,
+        PartitionerName,
+        ProducerOptions,
+    )
     from penstock.client.produce.columns import WriteSummary
+    from penstock.model import TopicPartition
     from penstock.tables.bounds import Bound, Last
+    from penstock.tables.scans import PlacedBatches
 
 
 @hinted("read_topic")
 async def read_topic_async(
-    topic: str,
+    topic: Topics,
     bootstrap_servers: str | Sequence[str],
     *,
     start: Bound = "earliest",
@@ -36,40 +45,69 @@ async def read_topic_async(
     limit: int | None = None,
     columns: Sequence[str] | None = None,
     partitions: int | Collection[int] | None = None,
+    key: bytes | None = None,
+    partitioner: PartitionerName | Partitioner | None = None,
     isolation: str = "read_uncommitted",
     config: ConsumerOptions | Mapping[str, object] | None = None,
 ) -> pa.Table:
-    """Return the records of a topic between two bounds as a table, by partition and offset.
+    """Return the records of topics between two bounds as a table, by topic, partition and offset.
 
     Fetches on the running loop, decodes in another thread. Arguments and errors are those of
     `penstock.read_topic`; Kafka 0.7 is not read this way.
     """
-    scan = scan_topic_async(
-        topic,
-        bootstrap_servers,
+    need_arrow("read_topic_async")
+    import pyarrow as pa
+
+    from penstock.records.arrow import schema_for
+
+    spec = ReadSpec.checked(
+        topic_given(topic),
         start=start,
         end=end,
         last=last,
         limit=limit,
         columns=columns,
         partitions=partitions,
+        key=key,
+        partitioner=partitioner,
         isolation=isolation,
-        batch_bytes=READ_BATCH_BYTES,
-        config=config,
     )
-    import pyarrow as pa
+    by_partition: dict[TopicPartition, list[pa.RecordBatch]] = {}
+    async with aclosing(
+        Reading.checked(spec, bootstrap_servers, config).scan_async(READ_BATCH_BYTES)
+    ) as found:
+        async for tp, batch in found:
+            by_partition.setdefault(tp, []).append(batch)
+    topics = {name: place for place, name in enumerate(spec.names)}
+    ordered = sorted(by_partition, key=lambda tp: (topics.get(tp.topic, 0), tp))
+    batches = [batch for tp in ordered for batch in by_partition[tp]]
+    return pa.Table.from_batches(batches, schema_for(spec.columns))
 
-    by_partition: dict[int, list[pa.RecordBatch]] = {}
-    async with aclosing(scan):
-        async for tp, batch in scan.placed():
-            by_partition.setdefault(tp.partition, []).append(batch)
-    ordered = [batch for _, batches in sorted(by_partition.items()) for batch in batches]
-    return pa.Table.from_batches(ordered, scan.schema)
+
+@overload
+def scan_topic_async(
+    topic: Topics,
+    bootstrap_servers: str | Sequence[str],
+    *,
+    end: Bound = "latest",
+    follow: Literal[False] = False,
+    **options: Unpack[ScanOptions],
+) -> AsyncArrowScan: ...
+
+
+@overload
+def scan_topic_async(
+    topic: Topics,
+    bootstrap_servers: str | Sequence[str],
+    *,
+    follow: bool,
+    **options: Unpack[ScanOptions],
+) -> AsyncArrowScan: ...
 
 
 @hinted("read_topic")
 def scan_topic_async(
-    topic: str,
+    topic: Topics,
     bootstrap_servers: str | Sequence[str],
     *,
     start: Bound = "earliest",
@@ -78,26 +116,46 @@ def scan_topic_async(
     limit: int | None = None,
     columns: Sequence[str] | None = None,
     partitions: int | Collection[int] | None = None,
+    key: bytes | None = None,
+    partitioner: PartitionerName | Partitioner | None = None,
     isolation: str = "read_uncommitted",
+    follow: bool = False,
     batch_bytes: int = BATCH_BYTES,
     config: ConsumerOptions | Mapping[str, object] | None = None,
 ) -> AsyncArrowScan:
     """The records between two bounds, in bounded memory: ``async for batch in scan_topic_async(...)``.
 
     Yields `pyarrow.RecordBatch` es of about `batch_bytes`; each belongs to one partition, and those of one
-    partition come in offset order. Left early, it is closed by ``await scan.aclose()``, or with the loop.
+    partition come in offset order. Left early, it is closed by ``await scan.aclose()``, or with the loop. Of
+    one that follows that ends the iteration in another task that waits for the next batch, too.
 
     Arguments and errors are those of `penstock.scan_topic`; Kafka 0.7 is not read this way.
     """
     need_arrow("scan_topic_async")
     from penstock.records.arrow import schema_for
 
-    reading = Reading.checked(
-        topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, KAFKA
+    batch_bytes = size(batch_bytes, "batch_bytes")
+    spec = ReadSpec.checked(
+        topic_given(topic),
+        start=start,
+        end=end,
+        last=last,
+        limit=limit,
+        columns=columns,
+        partitions=partitions,
+        key=key,
+        partitioner=partitioner,
+        isolation=isolation,
+        follow=follow,
     )
-    return AsyncArrowScan(
-        schema_for(reading.columns), reading.scan_async(batch_bytes), f"topic {reading.topic}"
-    )
+    reading = Reading.checked(spec, bootstrap_servers, config)
+    if spec.is_following:
+        from penstock.tables.following import AsyncFollowedBatches
+
+        batches: PlacedBatches = AsyncFollowedBatches(reading, batch_bytes)
+    else:
+        batches = reading.scan_async(batch_bytes)
+    return AsyncArrowScan(schema_for(spec.columns), batches, spec.title)
 
 
 @hinted("write_topic")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from operator import index
 from typing import NamedTuple
 
-from penstock.client.arguments import partition_numbers, whole
+from penstock.client.arguments import whole
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The offsets to read.
+    """The offsets to read, of topics with these ids. `starts` has every partition, also where nothing is.
 
     Retention may remove the first records of a partition meanwhile. Where its start was not a named offset,
     reading goes on with those that are left: `may_begin_later` has these partitions.
@@ -52,6 +52,8 @@ class Plan(NamedTuple):
 
     ranges: list[OffsetRange]
     may_begin_later: frozenset[TopicPartition]
+    topic_ids: Mapping[str, bytes]
+    starts: Mapping[TopicPartition, int]
 
     @property
     def offsets(self) -> int:
@@ -146,24 +148,32 @@ def _at(point: str | date | timedelta, which: str, now_ms: int) -> datetime:
 
 
 async def plan_reading(
-    client: AsyncClient, topic: str, bounds: Bounds, partitions: Collection[int] | None, isolation: str
+    client: AsyncClient,
+    topics: Sequence[str],
+    bounds: Bounds,
+    numbers_of: Callable[[str, Collection[int]], list[int]],
+    isolation: str,
 ) -> Plan:
-    """The offsets between two bounds that a topic holds now.
+    """The offsets between two bounds that topics hold now, in the partitions that `numbers_of` chooses.
 
     Raises:
-        ConfigError: a partition that the topic does not have.
-        KafkaError: the topic does not exist.
+        ConfigError: a partition that a topic does not have.
+        KafkaError: a topic does not exist.
         NetworkError, RequestTimeoutError: no broker answers.
         ProtocolViolationError: a log that ends before it begins.
     """
-    info = await client.retrying(f"getting to know topic {topic!r}", lambda: client.topic(topic))
-    chosen = sorted(info.partitions) if partitions is None else sorted(set(partition_numbers(partitions)))
-    tps = [TopicPartition(topic, partition) for partition in chosen]
-    for tp in tps:
-        if tp.partition not in info.partitions:
-            raise no_such_partition(tp, len(info.partitions))
-    for which, bound in (("start", bounds.start), ("end", bounds.end)):
-        check_partitions(which, bound, chosen)
+    what = f"getting to know topic {', '.join(map(repr, topics))}"
+    infos = await client.retrying(what, lambda: client.topics_of(topics))
+    tps: list[TopicPartition] = []
+    for topic in topics:
+        known = infos[topic].partitions
+        chosen = numbers_of(topic, known)
+        for number in chosen:
+            if number not in known:
+                raise no_such_partition(TopicPartition(topic, number), len(known))
+        for which, bound in (("start", bounds.start), ("end", bounds.end)):
+            check_partitions(which, bound, chosen)
+        tps += [TopicPartition(topic, number) for number in chosen]
     first = await fetch_known_offsets(client, tps, EARLIEST)
     last = await fetch_known_offsets(client, tps, LATEST, isolation=isolation)
     for tp in tps:
@@ -180,6 +190,8 @@ async def plan_reading(
     return Plan(
         [OffsetRange(*tp, starts[tp], ends[tp]) for tp in tps if starts[tp] < ends[tp]],
         frozenset(tp for tp in tps if not isinstance(point_of(bounds.start, tp.partition, "earliest"), int)),
+        {topic: infos[topic].topic_id for topic in topics},
+        starts,
     )
 
 

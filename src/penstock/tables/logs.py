@@ -8,19 +8,21 @@ starts.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import column_names, partition_numbers, whole
+from penstock.client.arguments import whole
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError
 from penstock.log.disk import scan
+from penstock.log.disk.data_directory import find_partitions
 from penstock.log.disk.scan import BATCH_BYTES
-from penstock.model import COLUMN_NAMES
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
-from penstock.tables.bounds import Bound, Bounds, KnownBound, Last, checked_bounds
-from penstock.tables.scans import ArrowScan, limited
+from penstock.tables.bounds import Bound, Bounds, KnownBound, Last
+from penstock.tables.scans import ArrowScan, chosen
+from penstock.tables.spec import ReadSpec, Topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 def read_log(
     directory: str | os.PathLike[str],
-    topic: str | None = None,
+    topic: Topics | None = None,
     *,
     partitions: int | Iterable[int] | None = None,
     start: Bound = "earliest",
@@ -38,11 +40,12 @@ def read_log(
     last: Last | None = None,
     limit: int | None = None,
     columns: Sequence[str] | None = None,
+    key: bytes | None = None,
     isolation: str = "read_uncommitted",
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
     unpack_max_records: int = DEFAULT_LIMITS.max_records,
 ) -> pa.Table:
-    """Return records of a topic in a data directory as one table, partition after partition.
+    """Return records of topics in a data directory as one table, partition after partition.
 
     Arguments and errors are those of `scan_log`.
     """
@@ -55,6 +58,7 @@ def read_log(
         last=last,
         limit=limit,
         columns=columns,
+        key=key,
         isolation=isolation,
         unpack_max_bytes=unpack_max_bytes,
         unpack_max_records=unpack_max_records,
@@ -64,7 +68,7 @@ def read_log(
 
 def scan_log(
     directory: str | os.PathLike[str],
-    topic: str | None = None,
+    topic: Topics | None = None,
     *,
     partitions: int | Iterable[int] | None = None,
     start: Bound = "earliest",
@@ -72,12 +76,13 @@ def scan_log(
     last: Last | None = None,
     limit: int | None = None,
     columns: Sequence[str] | None = None,
+    key: bytes | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
     unpack_max_records: int = DEFAULT_LIMITS.max_records,
 ) -> ArrowScan:
-    """Records of a topic in a data directory in bounded memory: batches to iterate over, and an Arrow stream.
+    """Records of topics in a data directory in bounded memory: batches to iterate over, and an Arrow stream.
 
     The stream is Arrow's PyCapsule interface, which DuckDB, Polars, pandas and pyarrow read; each such use
     reads the directory anew.
@@ -85,7 +90,7 @@ def scan_log(
     Args:
         directory: a broker's data directory (`log.dirs`, with Kafka 0.7 `log.dir`), or one partition's
             directory in it.
-        topic: may be left out where there is only one.
+        topic: may be left out where there is only one. Several names, or a pattern, as in `read_topic`.
         partitions: their numbers; all by default.
         start: where to begin: "earliest", "latest", an offset, a time ("2026-01-31T12:00:00Z", a `datetime`
             with a zone, a `date`), a duration before now ("1h", a `timedelta`), or one of these by partition
@@ -94,8 +99,10 @@ def scan_log(
             which a message must begin, and there are no times.
         end: where to stop, exclusive, in the forms of `start`; partitions not named end at the latest.
         last: in place of `start`: so many offsets before the end of each partition, or a duration before now.
-        limit: how many records at most: the first by partition and offset.
+        limit: how many records at most: the first by topic, partition and offset.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
+        key: only the records with this key. All are looked at: a directory does not say how many partitions
+            a topic has, and so not in which of them a key is.
         isolation: "read_committed" leaves out aborted transactions, and stops at the first that is
             still open. It takes a walk over all headers of the partition.
         batch_bytes: size of a batch's columns, roughly; one batch of the log, however large it is
@@ -113,45 +120,77 @@ def scan_log(
     """
     if not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"{directory!r} is no directory: a path is needed")
-    if topic is not None and not isinstance(topic, str):
-        raise ConfigError(f"{topic!r} is no name of a topic: it must be text")
     need_arrow("reading into Arrow")
     from penstock.records.arrow import schema_for
 
     path = os.fspath(directory)
-    names = COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES)
-    bounds = checked_bounds(start, end, last, limit, needs_zones=True)
-    numbers = None if partitions is None else partition_numbers(partitions)
+    spec = ReadSpec.checked(
+        topic,
+        start=start,
+        end=end,
+        last=last,
+        limit=limit,
+        columns=columns,
+        partitions=partitions,
+        key=key,
+        isolation=isolation,
+        needs_zones=True,
+    )
     limits = UnpackLimits(
         whole(unpack_max_bytes, "unpack_max_bytes"), whole(unpack_max_records, "unpack_max_records")
     )
+    batch_bytes = whole(batch_bytes, "batch_bytes")
     old = _directories_07(path)
     if old:
-        chosen = _chosen(path, old, topic, numbers)
-        _check_07(bounds)
+        _check_07(spec.bounds)
+        names: Sequence[str | None] = _names_in({name for name, _ in old}, spec)
+        parts = [_chosen(path, old, name, spec.partitions) for name in names]
+    else:
+        names = _names_in({tp.topic for tp in find_partitions(path)} if spec.pattern else (), spec)
 
-    def begin() -> Batches:
+    def begin_each() -> list[Batches]:
         if old:
-            return _scan_07(chosen, names, bounds, limits)
-        return scan.scan_log(
-            path,
-            topic,
-            partitions=numbers,
-            start=bounds.start,
-            end=bounds.end,
-            columns=names,
-            isolation=isolation,
-            batch_bytes=whole(batch_bytes, "batch_bytes"),
-            unpack_max_bytes=limits.max_bytes,
-            unpack_max_records=limits.max_records,
-            last=bounds.last,
-        )
+            return [_scan_07(part, spec.decoded, spec.bounds, limits) for part in parts]
+        return [
+            scan.scan_log(
+                path,
+                name,
+                partitions=spec.partitions,
+                start=spec.bounds.start,
+                end=spec.bounds.end,
+                columns=spec.decoded,
+                isolation=spec.isolation,
+                batch_bytes=batch_bytes,
+                unpack_max_bytes=limits.max_bytes,
+                unpack_max_records=limits.max_records,
+                last=spec.bounds.last,
+            )
+            for name in names
+        ]
 
-    def begin_limited(_: bool) -> Batches:
-        return begin() if bounds.limit is None else limited(begin(), bounds.limit)
+    def begin(_: bool) -> Batches:
+        return chosen(one_after_the_other(begin_each()), spec)
 
-    begin().close()  # its arguments are checked now
-    return ArrowScan(schema_for(names), begin_limited, f"{topic or 'the log'} in {path}")
+    begin_each()  # their arguments are checked now
+    title = spec.title if spec.names or spec.pattern else "the log"
+    return ArrowScan(schema_for(spec.columns), begin, f"{title.removeprefix('topic ')} in {path}")
+
+
+def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
+    """The topics to read; None for the only one that there is."""
+    if spec.pattern is not None:
+        fits = spec.pattern.fullmatch
+        return sorted(name for name in found if fits(name) and not name.startswith("__"))
+    return spec.names or [None]
+
+
+def one_after_the_other(parts: Sequence[Batches]) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the batches of several scans in turn."""
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(closing(part))
+        for part in parts:
+            yield from part
 
 
 def _scan_07(

@@ -21,9 +21,11 @@ from penstock.client.admin.admin import NewTopic
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.client.blocking.producer import Producer
+from penstock.client.cluster.metadata import recreated
 from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
 from penstock.model import Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.uuid import uuid_from_text
 from penstock.tables.topics07 import Range07, Topics07
 from penstock.v07.message_set import Message, iter_messages
 
@@ -68,6 +70,7 @@ class Mirror:
 
     Raises:
         ConfigError: the target has fewer partitions than the source, or records that are no copies.
+        TopicRecreatedError: the target was deleted and created anew while it was copied into.
         NetworkError, KafkaError: source or target cannot be reached, or refuse.
     """
 
@@ -90,6 +93,7 @@ class Mirror:
         )
         self._copied: dict[int, int] = {}
         self._positions: dict[int, Position07 | None] = {}
+        self._target_id: str | None = None
 
     def __enter__(self) -> Mirror:
         self._producer.__enter__()
@@ -117,9 +121,11 @@ class Mirror:
             self._prepare_target(admin, len(partitions))
             if not follow:
                 yield from self._copy_all(partitions)
+                self._check_target(admin)
                 return
             while True:
                 has_come = False
+                self._check_target(admin)
                 with self._source_may_be_away():
                     for progress in self._copy_all(partitions):
                         has_come = True
@@ -149,6 +155,14 @@ class Mirror:
         for number, partition in enumerate(partitions):
             yield from self._copy(partition, number)
 
+    def _check_target(self, admin: Admin) -> None:
+        """Raise TopicRecreatedError where the target is not the topic that was looked at in the beginning."""
+        with contextlib.suppress(NetworkError, RequestTimeoutError):
+            (described,) = admin.describe_topics([self.target_topic])
+            if None not in (self._target_id, described.topic_id) and described.topic_id != self._target_id:
+                before, now = (uuid_from_text(each or "") for each in (self._target_id, described.topic_id))
+                raise recreated(self.target_topic, before, now, "start the copy again to fill the new one")
+
     def _prepare_target(self, admin: Admin, count: int) -> None:
         try:
             admin.create_topics([NewTopic(self.target_topic, count)])
@@ -156,6 +170,7 @@ class Mirror:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
         (described,) = admin.describe_topics([self.target_topic])
+        self._target_id = described.topic_id
         if len(described.partitions) < count:
             raise ConfigError(
                 f"topic {self.target_topic} has {len(described.partitions)} partitions, the source {count}: "

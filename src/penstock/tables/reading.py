@@ -1,22 +1,21 @@
-"""Topics read between two bounds: what `read_topic`, `scan_topic` and their asyncio twins have in common."""
+"""Topics read as a `ReadSpec` says: what `read_topic`, `scan_topic` and the calls for asyncio share."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import column_names, one_of, partition_numbers, topic_name
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.fetch.ranges import FETCH_BYTES, fetch_ranges_async, scan_ranges
 from penstock.errors import ConfigError
-from penstock.model import COLUMN_NAMES, TopicPartition
-from penstock.tables.bounds import Bound, Bounds, Last, Plan, checked_bounds, plan_reading
+from penstock.model import OffsetRange, TopicPartition
+from penstock.tables.bounds import Plan, plan_reading
 from penstock.tables.progress import Progress
+from penstock.tables.spec import ReadSpec, RowLimit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,125 +28,106 @@ SMALL_FETCH_BYTES = 64 << 10
 LIKELY_RECORD_BYTES = 1 << 10
 """With a limit, no more is fetched at a time than so many records of this size are likely to take."""
 
+Place = tuple[int, int, int]
+"""Which topic of those read, which partition, and which of its batches: what tables are sorted by."""
+
 
 @dataclass(frozen=True)
 class Reading:
     """A checked call: what is to be read, and from where."""
 
-    topic: str
+    spec: ReadSpec
     servers: str | Sequence[str]
-    columns: tuple[str, ...]
-    bounds: Bounds
-    partitions: list[int] | None
-    isolation: str
     config: ConsumerConfig
     protocol: str
 
     @classmethod
     def checked(
         cls,
-        topic: str,
+        spec: ReadSpec,
         bootstrap_servers: str | Sequence[str],
-        start: Bound,
-        end: Bound,
-        last: Last | None,
-        limit: int | None,
-        columns: Sequence[str] | None,
-        partitions: int | Collection[int] | None,
-        isolation: str,
         config: Mapping[str, object] | None,
-        protocol: str,
+        protocol: str = KAFKA,
     ) -> Reading:
-        """Check the arguments of a call.
+        """Check where `spec` is to be read.
 
         Raises:
-            ConfigError: one of them is wrong; the message names it.
+            ConfigError: an argument is wrong; the message names it.
         """
         if protocol not in PROTOCOLS:
             raise ConfigError(f"protocol is {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
-        one_of(*ISOLATION_LEVELS)(isolation, "isolation")
         if not isinstance(bootstrap_servers, (str, list, tuple)):
             raise ConfigError(
                 f"bootstrap_servers is {bootstrap_servers!r}: host:port is needed, or a list of it"
             )
+        if protocol != KAFKA:
+            _check_07(spec)
         # Of a client's settings few mean anything to 0.7; where its brokers are is said otherwise.
         servers = bootstrap_servers if protocol == KAFKA else "localhost:9092"
-        bounds = checked_bounds(start, end, last, limit)
-        if protocol != KAFKA and bounds.last is not None:
-            raise ConfigError("last is a number of records, which Kafka 0.7 does not count: give start")
-        return cls(
-            topic_name(topic),
-            bootstrap_servers,
-            COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES),
-            bounds,
-            None if partitions is None else partition_numbers(partitions),
-            isolation,
-            ConsumerConfig.parse(config, {"bootstrap_servers": servers}),
-            protocol,
-        )
+        parsed = ConsumerConfig.parse(config, {"bootstrap_servers": servers})
+        return cls(spec, bootstrap_servers, parsed, protocol)
 
     def scan(
         self, batch_bytes: int, wants_progress: bool | None
-    ) -> Generator[tuple[tuple[int, int], pa.RecordBatch], None, None]:
-        """Yield batches, each with its partition and its place among those of the partition.
+    ) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
+        """Yield batches, each with its place among all of them.
 
         Raises: as `penstock.read_topic`.
         """
         client = AsyncClient(self.config)
-        places: dict[int, int] = {}
-        left = self.bounds.limit
+        places: dict[TopicPartition, int] = {}
+        spec, limit = self.spec, RowLimit(self.spec.bounds.limit)
         try:
-            plan = run(self._plan(client))
-            with Progress(self.topic, "records", self._expected(plan), wants_progress) as progress:
-                # Partitions in turn where there is a limit: the first records are the same each time.
-                for ranges in [plan.ranges] if left is None else [[one] for one in plan.ranges]:
-                    for tp, batch in scan_ranges(
+            plan = run(self.plan(client))
+            topics = {topic: index for index, topic in enumerate(plan.topic_ids)}
+            with Progress(
+                spec.title.partition(" ")[2], "records", self._expected(plan), wants_progress
+            ) as progress:
+                for ranges in self._rounds(plan):
+                    for tp, decoded in scan_ranges(
                         client,
                         ranges,
-                        self.columns,
-                        isolation=self.isolation,
+                        spec.decoded,
+                        isolation=spec.isolation,
                         batch_bytes=batch_bytes,
                         fetch_bytes=self._fetch_bytes,
                         check_crcs=self.config.check_crcs,
                         unpack=self.config.unpack_limits,
                         may_begin_later=plan.may_begin_later,
+                        topic_ids=plan.topic_ids,
                     ):
                         if progress.is_wanted:
-                            progress.add(batch.num_rows, batch.nbytes)
-                        place = places.get(tp.partition, 0)
-                        places[tp.partition] = place + 1
-                        if left is not None:
-                            batch = batch if batch.num_rows <= left else batch.slice(0, left)
-                            left -= batch.num_rows
-                        yield (tp.partition, place), batch
-                        if left == 0:
+                            progress.add(decoded.num_rows, decoded.nbytes)
+                        batch = limit.cut(spec.chosen(decoded))
+                        if batch.num_rows:
+                            place = places.get(tp, 0)
+                            places[tp] = place + 1
+                            yield (topics[tp.topic], tp.partition, place), batch
+                        if limit.is_reached():
                             return
         finally:
             run(client.close())
 
-    def scan07(self) -> Generator[tuple[tuple[int, int], pa.RecordBatch], None, None]:
+    def scan07(self) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
         """Yield the messages of a topic of Kafka 0.7, as `scan` does."""
         from penstock.tables.topics07 import scan_topic07
 
-        left = self.bounds.limit
-        if left == 0:
+        spec, limit = self.spec, RowLimit(self.spec.bounds.limit)
+        if limit.is_reached():
             return
         found = scan_topic07(
-            self.topic,
+            spec.names[0],
             self.servers,
-            start=self.bounds.start,
-            end=self.bounds.end,
-            columns=self.columns,
-            partitions=self.partitions,
+            start=spec.bounds.start,
+            end=spec.bounds.end,
+            columns=spec.columns,
+            partitions=spec.partitions,
             check_crcs=self.config.check_crcs,
             unpack=self.config.unpack_limits,
         )
         for place, (partition, batch) in enumerate(found):
-            if left is not None:
-                batch = batch if batch.num_rows <= left else batch.slice(0, left)
-                left -= batch.num_rows
-            yield (partition, place), batch
-            if left == 0:
+            yield (0, partition, place), limit.cut(batch)
+            if limit.is_reached():
                 return
 
     def batches(self, batch_bytes: int, wants_progress: bool | None) -> Generator[pa.RecordBatch, None, None]:
@@ -158,7 +138,7 @@ class Reading:
 
     def placed_batches(
         self, batch_bytes: int, wants_progress: bool | None
-    ) -> Generator[tuple[tuple[int, int], pa.RecordBatch], None, None]:
+    ) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
         return self.scan(batch_bytes, wants_progress) if self.protocol == KAFKA else self.scan07()
 
     async def scan_async(
@@ -169,43 +149,80 @@ class Reading:
         Raises: as `penstock.read_topic`.
         """
         client = AsyncClient(self.config)
-        left = self.bounds.limit
+        spec, limit = self.spec, RowLimit(self.spec.bounds.limit)
         try:
-            plan = await self._plan(client)
-            for ranges in [plan.ranges] if left is None else [[one] for one in plan.ranges]:
+            plan = await self.plan(client)
+            for ranges in self._rounds(plan):
                 batches = fetch_ranges_async(
                     client,
                     ranges,
-                    self.columns,
-                    isolation=self.isolation,
+                    spec.decoded,
+                    isolation=spec.isolation,
                     batch_bytes=batch_bytes,
                     fetch_bytes=self._fetch_bytes,
                     check_crcs=self.config.check_crcs,
                     unpack=self.config.unpack_limits,
                     may_begin_later=plan.may_begin_later,
+                    topic_ids=plan.topic_ids,
                 )
                 async with aclosing(batches):
-                    async for tp, batch in batches:
-                        if left is not None:
-                            batch = batch if batch.num_rows <= left else batch.slice(0, left)
-                            left -= batch.num_rows
-                        yield tp, batch
-                        if left == 0:
+                    async for tp, decoded in batches:
+                        batch = limit.cut(spec.chosen(decoded))
+                        if batch.num_rows:
+                            yield tp, batch
+                        if limit.is_reached():
                             return
         finally:
             await client.close()
 
-    async def _plan(self, client: AsyncClient) -> Plan:
-        if self.bounds.limit == 0:
-            return Plan([], frozenset())
-        return await plan_reading(client, self.topic, self.bounds, self.partitions, self.isolation)
+    async def plan(self, client: AsyncClient) -> Plan:
+        """Where to read, as topics are now. Raises as `plan_reading`."""
+        spec = self.spec
+        if spec.bounds.limit == 0:
+            return Plan([], frozenset(), {}, {})
+        topics = await topics_of(client, spec)
+        return await plan_reading(client, topics, spec.bounds, spec.numbers_of, spec.isolation)
+
+    def _rounds(self, plan: Plan) -> list[list[OffsetRange]]:
+        """What is read at the same time: partitions in turn where there is a limit, so that the first records
+        are the same each time.
+        """
+        return [plan.ranges] if self.spec.bounds.limit is None else [[one] for one in plan.ranges]
 
     def _expected(self, plan: Plan) -> int:
-        limit = self.bounds.limit
-        return plan.offsets if limit is None else min(plan.offsets, limit)
+        limit = self.spec.bounds.limit
+        return min(plan.offsets, limit) if limit is not None and self.spec.may_be_small else plan.offsets
 
     @property
     def _fetch_bytes(self) -> int:
-        if self.bounds.limit is None:
+        limit = self.spec.bounds.limit
+        if limit is None or not self.spec.may_be_small:
             return FETCH_BYTES
-        return min(FETCH_BYTES, max(SMALL_FETCH_BYTES, self.bounds.limit * LIKELY_RECORD_BYTES))
+        return min(FETCH_BYTES, max(SMALL_FETCH_BYTES, limit * LIKELY_RECORD_BYTES))
+
+
+async def topics_of(client: AsyncClient, spec: ReadSpec) -> list[str]:
+    """The topics to read: those that are named, or those that the pattern fits now, in order.
+
+    Raises:
+        NetworkError, RequestTimeoutError: no broker answers.
+    """
+    if spec.pattern is None:
+        return list(spec.names)
+    await client.bootstrap()
+    await client.retrying("listing topics", lambda: client.refresh(all_topics=True))
+    topics = client.cluster.topics.values()
+    return sorted(
+        t.name for t in topics if t.partitions and not t.is_internal and spec.pattern.fullmatch(t.name)
+    )
+
+
+def _check_07(spec: ReadSpec) -> None:
+    if spec.bounds.last is not None:
+        raise ConfigError("last is a number of records, which Kafka 0.7 does not count: give start")
+    if len(spec.names) != 1:
+        raise ConfigError("of Kafka 0.7 one topic is read at a time: give its name")
+    if spec.key is not None:
+        raise ConfigError("key has no meaning with Kafka 0.7: its messages have no keys")
+    if spec.is_following:
+        raise ConfigError("follow is for brokers since Kafka 0.8: penstock mirror follows one of 0.7")

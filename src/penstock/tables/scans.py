@@ -6,17 +6,37 @@ batch without a copy.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.tables.spec import RowLimit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.model import TopicPartition
+    from penstock.tables.spec import ReadSpec
 
-    Batches = Generator[pa.RecordBatch, None, None]
-    PlacedBatches = AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]
+
+class Batches(Protocol):
+    """Batches that are read while they are taken, until `close`."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+    def __next__(self) -> pa.RecordBatch: ...
+
+    def close(self) -> None: ...
+
+
+class PlacedBatches(Protocol):
+    """Batches for asyncio, each with its partition, that are read while they are taken, until `aclose`."""
+
+    def __aiter__(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]: ...
+
+    async def __anext__(self) -> tuple[TopicPartition, pa.RecordBatch]: ...
+
+    async def aclose(self) -> None: ...
 
 
 class ArrowScan(Iterator["pa.RecordBatch"]):
@@ -93,11 +113,11 @@ class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
         return self._schema
 
     async def __anext__(self) -> pa.RecordBatch:
-        return (await anext(self._placed))[1]
+        return (await self._placed.__anext__())[1]
 
     def placed(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]:
         """The batches with their partitions."""
-        return self._placed
+        return aiter(self._placed)
 
     async def aclose(self) -> None:
         """End the iteration, and with it the connections that it uses."""
@@ -107,11 +127,11 @@ class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
         return f"<{type(self).__name__} of {self._name}: {', '.join(self._schema.names)}>"
 
 
-def limited(batches: Batches, limit: int) -> Batches:
-    """The first `limit` rows of some batches."""
-    left = limit
+def chosen(batches: Batches, spec: ReadSpec) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of decoded batches that a spec asks for."""
+    limit = RowLimit(spec.bounds.limit)
     with closing(batches):
-        while left and (batch := next(batches, None)) is not None:
-            taken = batch if batch.num_rows <= left else batch.slice(0, left)
-            left -= taken.num_rows
-            yield taken
+        while not limit.is_reached() and (decoded := next(batches, None)) is not None:
+            batch = limit.cut(spec.chosen(decoded))
+            if batch.num_rows:
+                yield batch

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -20,13 +21,24 @@ from penstock.client.admin.admin import NewTopic
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.client.blocking.producer import Producer
+from penstock.client.cluster.metadata import NO_TOPIC_ID, recreated
 from penstock.client.config import SECURITY_NAMES, ClientConfig, ConsumerConfig, known_names
+from penstock.client.group.offsets import OffsetAndMetadata
 from penstock.client.produce.encoded import TableDelivery
 from penstock.clock import SystemClock
 from penstock.common.logs import logger_named
-from penstock.errors import ConfigError, KafkaError, PenstockError, TransactionError, UnsupportedVersionError
+from penstock.errors import (
+    ConfigError,
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+    TransactionError,
+    UnsupportedVersionError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 from penstock.records.compression.codecs import Codec
 from penstock.tables.batch_copies import BatchCopy, batch_copies
 
@@ -40,6 +52,9 @@ STEP_S_MAX = 5.0
 
 ANOTHER_MS = 100.0
 """How long a transaction waits for more, where the source has more."""
+
+CHECK_EVERY_S = 1.0
+"""How often a copy that has nothing to do asks whether its topics are still the same."""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """What is fetched at a time unless the settings of the source say otherwise."""
@@ -63,6 +78,33 @@ class CopyProgress(NamedTuple):
     end: int
 
 
+class TopicIds(NamedTuple):
+    """Which topics a copy is of and into; None where the brokers have no ids, which Kafka 2.8 brought."""
+
+    source: str | None
+    target: str | None
+
+    def to_json(self) -> str:
+        """The note beside a position in the target."""
+        return json.dumps({"source": self.source, "target": self.target}) if any(self) else ""
+
+    @classmethod
+    def from_json(cls, note: str) -> TopicIds:
+        """The inverse of `to_json`; without ids where another program has written it, or an older release."""
+        try:
+            found = json.loads(note)
+            ids = found["source"], found["target"]
+            for each in ids:
+                _bytes(each)
+        except (ValueError, KeyError, TypeError):
+            return cls(None, None)
+        return cls(*ids)
+
+
+def _bytes(topic_id: str | None) -> bytes:
+    return NO_TOPIC_ID if topic_id is None else uuid_from_text(topic_id)
+
+
 class TopicMirror:
     """Copies one topic of the cluster `source` into the cluster `target`.
 
@@ -76,7 +118,8 @@ class TopicMirror:
     ...         mirror.step()
 
     Raises:
-        ConfigError: the target has fewer partitions, or positions of another topic of that name.
+        ConfigError: the target has fewer partitions, or positions that the source does not have.
+        TopicRecreatedError: one of the two topics was deleted and created anew since the copy began.
         KafkaError: the topic does not exist, or the target refuses records.
         NetworkError, RequestTimeoutError: source or target cannot be reached.
     """
@@ -104,6 +147,8 @@ class TopicMirror:
         self._codec = None if compression is None else Codec.from_name(compression)
         self._unpack = ConsumerConfig.parse(self._source_config, {"bootstrap_servers": source}).unpack_limits
         self._clock = SystemClock()
+        self._ids = TopicIds(None, None)
+        self._checked_at = float("-inf")
         self._copied: dict[int, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
@@ -140,9 +185,10 @@ class TopicMirror:
         """Find out anew where the source ends. Partitions that it has got meanwhile are copied from now on.
 
         Raises:
-            KafkaError: the topic is gone, or the target cannot have as many partitions.
+            KafkaError: the topic is gone or another one, or the target cannot have as many partitions.
         """
         (described,) = self._source_admin.describe_topics([self.topic])
+        self._refuse_others(described.topic_id, self._id_of_target())
         found = {TopicPartition(self.topic, one.partition) for one in described.partitions}
         if new := sorted(found - self._ends.keys()):
             self._grow_target(len(found))
@@ -168,6 +214,8 @@ class TopicMirror:
         """
         first = self._next_copy(timeout_ms)
         if first is None:
+            if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
+                self._check_topics()
             return 0
         positions: dict[TopicPartition, int] = {}
         counts: dict[int, int] = {}
@@ -187,6 +235,9 @@ class TopicMirror:
         else:
             self._send(copies, positions, counts).result()
             self._admin.alter_group_offsets(self.name, self._of_target(positions))
+        # Behind the commit: where the target is another one by now, the position says what it was in.
+        with contextlib.suppress(NetworkError, RequestTimeoutError):
+            self._refuse_others(self._ids.source, self._id_of_target())
         self._positions |= positions
         for partition, count in counts.items():
             self._copied[partition] = self._copied.get(partition, 0) + count
@@ -211,6 +262,8 @@ class TopicMirror:
             part = self._consumer.poll_part(timeout_ms)
             if part is None:
                 return None
+            if part.cursor.topic_id != NO_TOPIC_ID:
+                self._refuse_others(uuid_to_text(part.cursor.topic_id), self._ids.target)
             expected = self._fetched.get(part.tp, part.start)
             if expected < part.start:
                 self._say_gone(part.tp, expected, part.start)
@@ -245,8 +298,35 @@ class TopicMirror:
                 break
         return delivery
 
-    def _of_target(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        return {TopicPartition(self.target_topic, tp.partition): at for tp, at in positions.items()}
+    def _of_target(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        note = self._ids.to_json()
+        return {
+            TopicPartition(self.target_topic, tp.partition): OffsetAndMetadata(at, note)
+            for tp, at in positions.items()
+        }
+
+    def _check_topics(self) -> None:
+        """See that both topics are those that the copy began with, as far as they can be asked now."""
+        with contextlib.suppress(NetworkError, RequestTimeoutError):
+            (described,) = self._source_admin.describe_topics([self.topic])
+            self._refuse_others(described.topic_id, self._id_of_target())
+            self._checked_at = time.monotonic()
+
+    def _id_of_target(self) -> str | None:
+        (described,) = self._admin.describe_topics([self.target_topic])
+        return described.topic_id
+
+    def _refuse_others(self, source_id: str | None, target_id: str | None) -> None:
+        """Raise TopicRecreatedError where a topic is not the one that the copy is of, or into."""
+        begun = self._ids
+        if None not in (begun.source, source_id) and source_id != begun.source:
+            why = f"what was copied is of the old one: penstock group delete {self.name} starts afresh"
+            raise recreated(self.topic, _bytes(begun.source), _bytes(source_id), f"in the source, {why}")
+        if None not in (begun.target, target_id) and target_id != begun.target:
+            why = f"what was copied is gone with the old one: penstock group delete {self.name} starts afresh"
+            raise recreated(
+                self.target_topic, _bytes(begun.target), _bytes(target_id), f"in the target, {why}"
+            )
 
     def _prepare(self) -> list[int]:
         """Make the target topic, or check the one that is there; return the partitions of the source."""
@@ -274,6 +354,7 @@ class TopicMirror:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
         (target,) = admin.describe_topics([self.target_topic])
+        self._ids = TopicIds(described.topic_id, target.topic_id)
         if len(target.partitions) < len(partitions):
             raise ConfigError(
                 f"topic {self.target_topic} has {len(target.partitions)} partitions, the source "
@@ -313,6 +394,10 @@ class TopicMirror:
         for tp in partitions:
             at = committed.get(TopicPartition(self.target_topic, tp.partition))
             position = first[tp] if at is None else at.offset
+            if at is not None:
+                now, self._ids = self._ids, TopicIds.from_json(at.metadata)
+                self._refuse_others(*now)
+                self._ids = now
             if position > self._ends[tp]:
                 raise ConfigError(
                     f"the copy of {tp} is at offset {position}, and the source ends at {self._ends[tp]}: it "

@@ -7,8 +7,8 @@ an end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from penstock.client.arguments import flag, optional, size, topic_name
 from penstock.client.fetch.ranges import BATCH_BYTES
@@ -19,13 +19,21 @@ from penstock.tables.progress import Progress
 from penstock.tables.reading import KAFKA, Reading
 from penstock.tables.scans import ArrowScan
 from penstock.tables.sources import Tabular, row_count, tables_in
+from penstock.tables.spec import ReadSpec, ScanOptions, Topics, topic_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.client.options import CompressionType, ConsumerOptions, ProducerOptions
+    from penstock.client.config import Partitioner
+    from penstock.client.options import (
+        CompressionType,
+        ConsumerOptions,
+        PartitionerName,
+        ProducerOptions,
+    )
     from penstock.client.produce.columns import WriteSummary
     from penstock.tables.bounds import Bound, Last
+    from penstock.tables.scans import Batches
 
 READ_BATCH_BYTES = 4 << 20
 COMPRESSION_NAMES = {"compression.type", "compression.codec", "compression_type", "compression_codec"}
@@ -33,7 +41,7 @@ COMPRESSION_NAMES = {"compression.type", "compression.codec", "compression_type"
 
 @hinted("read_topic")
 def read_topic(
-    topic: str,
+    topic: Topics,
     bootstrap_servers: str | Sequence[str],
     *,
     start: Bound = "earliest",
@@ -42,15 +50,19 @@ def read_topic(
     limit: int | None = None,
     columns: Sequence[str] | None = None,
     partitions: int | Collection[int] | None = None,
+    key: bytes | None = None,
+    partitioner: PartitionerName | Partitioner | None = None,
     isolation: str = "read_uncommitted",
     config: ConsumerOptions | Mapping[str, object] | None = None,
     protocol: str = "kafka",
     progress: bool | None = None,
 ) -> pa.Table:
-    """Return the records of a topic between two bounds as a table, by partition and offset.
+    """Return the records of topics between two bounds as a table, by topic, partition and offset.
 
     Args:
-        topic: its name.
+        topic: its name; or several names, whose topics come in this order; or a pattern that must fit whole
+            names, compiled or as text that begins with ``^``: all topics that it fits now, by name, but
+            those that Kafka keeps for itself.
         bootstrap_servers: ``host:port``, or several.
         start: where to begin: ``"earliest"``, ``"latest"``, an offset, a time (``"2026-01-31T12:00:00Z"``, a
             `datetime` or `date`), a duration before now (``"1h"``, ``"7d"``, a `timedelta`), or one of these
@@ -61,23 +73,31 @@ def read_topic(
             latest.
         last: in place of `start`: so many records of each partition (as offsets count, which compaction and
             transactions leave gaps in), or a duration before now.
-        limit: how many records at most: the first by partition and offset.
+        limit: how many records at most: the first by topic, partition and offset.
         columns: names of `penstock.model.COLUMN_NAMES`; fewer are faster. All by default.
-        partitions: their numbers, or one; all by default.
+        partitions: their numbers, or one; all by default. Of several topics, those of each.
+        key: return the records with this key alone. All partitions are read for them, unless `partitioner`
+            or `partitions` says where they are.
+        partitioner: how those who wrote the topic chose partitions by keys, by a name that producers take
+            (``"murmur2_random"`` is the default of Java's and of this package's, ``"consistent_random"`` that
+            of librdkafka), or a function of the key and the number of partitions. Only the partition of `key`
+            is read then: records that were written otherwise, or before partitions were added, are not found.
         isolation: ``"read_committed"`` leaves out what aborted transactions wrote, and what open ones have.
         config: further options of a consumer, by their dotted names.
         protocol: ``"0.7"`` for brokers of Kafka 0.7: ``host:port``, ``id:host:port,id:host:port`` or
             ``zookeeper://host:port/chroot``. Offsets are bytes then, a time means the segment written at that
             time, and with several brokers a partition's number is the broker's id times 65,536 plus its own.
+            One topic is read at a time, and there are no keys.
         progress: whether to show how far it is on stderr; by default where that is a terminal or a notebook,
             after a second (see docs/how-to/tables.md).
 
     Records that retention removes between the start of the call and their turn are left out, with a warning;
-    where `start` is an offset that is an error.
+    where `start` is an offset that is an error. So it is where a topic is deleted and created anew meanwhile.
 
     Raises:
         ConfigError: an argument of a wrong type, an unknown column, option or partition.
         KafkaError: the topic does not exist, or records from a named offset on vanished while it was read.
+        TopicRecreatedError: the topic became another one of its name while it was read.
         NetworkError: no broker answers.
         RequestTimeoutError: nothing comes any more for ``default.api.timeout.ms``; the message has the last
             obstacle.
@@ -89,18 +109,51 @@ def read_topic(
     from penstock.records.arrow import schema_for
 
     progress = optional(flag)(progress, "progress")
-    reading = Reading.checked(
-        topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, protocol
+    spec = ReadSpec.checked(
+        topic_given(topic),
+        start=start,
+        end=end,
+        last=last,
+        limit=limit,
+        columns=columns,
+        partitions=partitions,
+        key=key,
+        partitioner=partitioner,
+        isolation=isolation,
     )
+    reading = Reading.checked(spec, bootstrap_servers, config, protocol)
     found = list(reading.placed_batches(READ_BATCH_BYTES, progress))
     if protocol == KAFKA:
         found.sort(key=lambda placed: placed[0])
-    return pa.Table.from_batches([batch for _, batch in found], schema_for(reading.columns))
+    return pa.Table.from_batches([batch for _, batch in found], schema_for(spec.columns))
+
+
+@overload
+def scan_topic(
+    topic: Topics,
+    bootstrap_servers: str | Sequence[str],
+    *,
+    end: Bound = "latest",
+    follow: Literal[False] = False,
+    protocol: str = "kafka",
+    progress: bool | None = None,
+    **options: Unpack[ScanOptions],
+) -> ArrowScan: ...
+
+
+@overload
+def scan_topic(
+    topic: Topics,
+    bootstrap_servers: str | Sequence[str],
+    *,
+    follow: bool,
+    **options: Unpack[ScanOptions],
+) -> ArrowScan: ...
 
 
 @hinted("read_topic")
 def scan_topic(
-    topic: str,
+    topic: Topics,
     bootstrap_servers: str | Sequence[str],
     *,
     start: Bound = "earliest",
@@ -109,7 +162,10 @@ def scan_topic(
     limit: int | None = None,
     columns: Sequence[str] | None = None,
     partitions: int | Collection[int] | None = None,
+    key: bytes | None = None,
+    partitioner: PartitionerName | Partitioner | None = None,
     isolation: str = "read_uncommitted",
+    follow: bool = False,
     batch_bytes: int = BATCH_BYTES,
     config: ConsumerOptions | Mapping[str, object] | None = None,
     protocol: str = "kafka",
@@ -122,6 +178,11 @@ def scan_topic(
     Polars, pandas and pyarrow read by Arrow's PyCapsule interface, as in
     ``duckdb.sql("SELECT count(*) FROM scan")``; each such use reads the topic anew.
 
+    With `follow` it goes on with what comes, for ever: it ends by ``break``, by `close` (from another thread,
+    too), or with `limit` records. Partitions that topics get, and topics that come to fit a pattern, are read
+    from their first record. A topic that is deleted and created anew is gone on with at its beginning, with a
+    warning. Brokers that are away are waited for. There is no `end`.
+
     The other arguments and the errors are those of `read_topic`; arguments are checked at once, the rest is
     raised when batches are taken. A library that takes them gets errors as its own (`pyarrow.ArrowException`,
     `duckdb.Error`), with the text. `progress` is shown by default only for a library, since a loop may print.
@@ -131,14 +192,29 @@ def scan_topic(
 
     batch_bytes = size(batch_bytes, "batch_bytes")
     progress = optional(flag)(progress, "progress")
-    reading = Reading.checked(
-        topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, protocol
+    spec = ReadSpec.checked(
+        topic_given(topic),
+        start=start,
+        end=end,
+        last=last,
+        limit=limit,
+        columns=columns,
+        partitions=partitions,
+        key=key,
+        partitioner=partitioner,
+        isolation=isolation,
+        follow=follow,
     )
+    reading = Reading.checked(spec, bootstrap_servers, config, protocol)
 
-    def begin(is_library: bool) -> Generator[pa.RecordBatch, None, None]:
+    def begin(is_library: bool) -> Batches:
+        if spec.is_following:
+            from penstock.tables.following import FollowedBatches
+
+            return FollowedBatches(reading, batch_bytes)
         return reading.batches(batch_bytes, progress if is_library else bool(progress))
 
-    return ArrowScan(schema_for(reading.columns), begin, f"topic {topic}")
+    return ArrowScan(schema_for(spec.columns), begin, spec.title)
 
 
 @hinted("write_topic")

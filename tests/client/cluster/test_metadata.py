@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.client.cluster.metadata import NO_TOPIC_ID, Cluster
+from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, Cluster
 from penstock.model import TopicPartition
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -62,6 +62,27 @@ def test_epochs_of_a_topic_created_anew_begin_again() -> None:
     assert cluster.leader(TopicPartition("t", 0)) == 2
     assert cluster.name_of(ID) is None
     assert cluster.name_of(b"2" * 16) == "t"
+
+
+def test_a_broker_that_has_not_heard_of_a_new_topic_is_not_believed() -> None:
+    first, second, third = (bytes([n]) * 16 for n in (1, 2, 3))
+    cluster = Cluster()
+
+    def told(topic_id: bytes, **more: int) -> bytes:
+        cluster.update(answer("t", *(() if more else [partition(0, 1)]), topic_id=topic_id, **more), ["t"])
+        return cluster.topic_id("t")
+
+    assert told(first) == first
+    assert told(NO_TOPIC_ID, error=3) == NO_TOPIC_ID
+    assert told(second) == second
+    assert [told(first) for _ in range(LATE_ANSWERS_MAX - 1)] == [second] * (LATE_ANSWERS_MAX - 1)
+    assert told(second) == second
+    assert told(third) == third
+    assert [told(second) for _ in range(LATE_ANSWERS_MAX)] == [third] * LATE_ANSWERS_MAX
+    # By now nothing else is told: somebody has set the cluster back.
+    assert told(second) == second
+    assert cluster.name_of(second) == "t"
+    assert cluster.name_of(third) is None
 
 
 def test_brokers_without_epochs_are_believed() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from penstock import Admin
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import LandingTable
@@ -65,6 +66,9 @@ def test_rows_go_from_the_brokers_into_files(
     assert found["key"].null_count == 1500
     (manifest,) = LandingTable(tmp_path / "t").manifests(LandingTable(tmp_path / "t").writers()[0])
     assert [tuple(each) for each in manifest.ranges] == [(topic, 0, 0, 1500), (topic, 1, 0, 1500)]
+    with Admin(brokers) as admin:
+        (described,) = admin.describe_topics([topic])
+    assert manifest.topic_ids == {topic: described.topic_id}
 
 
 def test_all_columns_where_none_is_named(brokers: str, new_topic: Callable[..., str], tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ class Log:
     def partition_counts(self, selection: object) -> dict[str, int]:
         return {"t": len(self.last)} if self.last else {}
 
+    def topic_ids(self, topics: object) -> dict[str, bytes]:
+        return {}
+
     def lookup(self, questions: dict[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         ends = {-2: self.first, -1: self.last}
         return {where: ends[question].get(where) for where, question in questions.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import TopicPartition
+from penstock.protocol.uuid import uuid_to_text
 from penstock.spark.runtime.releases import ReadMaxRows
 from penstock.spark.source.planning import BEGINS_HERE, DataLossError
 from penstock.spark.source.schema import schema_for
@@ -24,11 +27,27 @@ OPTIONS = {
 
 
 class Cluster:
-    """Stands in for the brokers: for each topic its partitions, each with a first offset and an end."""
+    """Stands in for the brokers: for each topic its partitions, each with a first offset and an end.
 
-    def __init__(self) -> None:
+    Topics have ids where `has_ids`. One that is created anew has another.
+    """
+
+    def __init__(self, *, has_ids: bool = False) -> None:
         self.topics: dict[str, list[list[int]]] = {"t0": [[0, 0]]}
+        self.lives: dict[str, int] = {}
+        """How often each topic was deleted."""
+        self.has_ids = has_ids
         self.gone = False
+
+    def id_of(self, topic: str) -> bytes:
+        return f"{topic} {self.lives.get(topic, 0)}".encode().ljust(16, b".")
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        return {topic: self.id_of(topic) for topic in topics if topic in self.topics} if self.has_ids else {}
+
+    def delete(self, topic: str) -> None:
+        del self.topics[topic]
+        self.lives[topic] = self.lives.get(topic, 0) + 1
 
     def partition_counts(self, selection: object) -> dict[str, int]:
         if self.gone:
@@ -54,6 +73,8 @@ class Query:
     def __init__(self, cluster: Cluster, kind: type[StreamPlanner], **options: str) -> None:
         self.cluster, self.kind, self.options = cluster, kind, {**OPTIONS, **options}
         self.read: list[tuple[TopicPartition, int]] = []
+        self.read_of: list[tuple[bytes, int, int]] = []
+        """The same by the ids of topics."""
         self.start: Any = None
         self.logged: Any = None
         """The end of a batch that is in the log of offsets, but not through."""
@@ -81,6 +102,9 @@ class Query:
         for task in tasks:
             for span in task.spans:
                 tp = TopicPartition(span.topic, span.partition)
+                topic_id = self.cluster.id_of(span.topic)
+                assert task.topic_ids.get(span.topic, topic_id) == topic_id
+                self.read_of += [(topic_id, tp.partition, n) for n in range(span.start, span.end)]
                 self.read += [(tp, offset) for offset in range(span.start, span.end)]
         self.start, self.logged = self.logged, None
 
@@ -108,6 +132,7 @@ LOSSES = st.one_of(
     st.tuples(st.just("retain"), st.integers(0, 5), st.integers(1, 40)),
     st.tuples(st.just("delete"), st.integers(0, 2), st.just(0)),
 )
+LIVES = st.one_of(LOSSES, st.tuples(st.just("recreate"), st.integers(0, 2), st.integers(0, 60)))
 KINDS = st.sampled_from([StreamReader, UnlimitedStreamReader])
 LIMITS = st.sampled_from([{}, {"maxOffsetsPerTrigger": "7"}, {"maxOffsetsPerTrigger": "1"}])
 
@@ -122,7 +147,11 @@ def change(cluster: Cluster, what: str, which: int, count: int) -> None:
     elif what == "partition":
         cluster.topics[names[which % len(names)]].append([0, 0])
     elif what == "delete":
-        del cluster.topics[names[which % len(names)]]
+        cluster.delete(names[which % len(names)])
+    elif what == "recreate":
+        name = names[which % len(names)]
+        cluster.delete(name)
+        cluster.topics[name] = [[0, count]]
     else:
         name, i = every[which % len(every)]
         bounds = cluster.topics[name][i]
@@ -211,6 +240,103 @@ def test_a_query_that_must_not_lose_data_reads_everything_or_says_what_is_gone(
         return
     assert written <= set(query.read)
     assert len(set(query.read)) == len(query.read)
+
+
+def of_cluster(cluster: Cluster) -> set[tuple[bytes, int, int]]:
+    """The records that are there: topic id, partition, offset."""
+    return {
+        (cluster.id_of(name), i, offset)
+        for name, partitions in cluster.topics.items()
+        for i, (first, end) in enumerate(partitions)
+        for offset in range(first, end)
+    }
+
+
+@given(st.lists(LIVES, max_size=30), KINDS, LIMITS)
+def test_nothing_of_a_topic_that_is_created_anew_is_skipped_or_read_twice(
+    steps: list[tuple[str, int, int]], kind: type[StreamPlanner], limits: dict[str, str]
+) -> None:
+    query = Query(Cluster(has_ids=True), kind, failOnDataLoss="false", **limits)
+    apply(query, steps)
+    drain(query)
+    assert len(set(query.read_of)) == len(query.read_of)
+    assert of_cluster(query.cluster) <= set(query.read_of)
+
+
+@given(st.lists(LIVES, max_size=30), KINDS, LIMITS)
+def test_a_query_that_must_not_lose_data_ends_where_a_topic_was_created_anew(
+    steps: list[tuple[str, int, int]], kind: type[StreamPlanner], limits: dict[str, str]
+) -> None:
+    query = Query(Cluster(has_ids=True), kind, **limits)
+    written: set[tuple[bytes, int, int]] = set()
+    try:
+        for step in steps:
+            apply(query, [step])
+            # What is gone before the query begins is not the query's.
+            written = written | of_cluster(query.cluster) if query.start is not None else set()
+        drain(query)
+    except DataLossError:
+        return
+    written |= of_cluster(query.cluster)
+    assert written <= set(query.read_of)
+    assert len(set(query.read_of)) == len(query.read_of)
+
+
+@pytest.mark.parametrize("kind", [StreamReader, UnlimitedStreamReader])
+@pytest.mark.parametrize("length", [3, 10, 40])
+def test_the_reason_has_both_ids_and_what_to_do(kind: type[StreamPlanner], length: int) -> None:
+    query = Query(Cluster(has_ids=True), kind)
+    query.cluster.topics["t0"][0][1] = 10
+    query.batch()
+    change(query.cluster, "recreate", 0, length)
+    with pytest.raises(DataLossError) as raised:
+        query.batch()
+    ids = [uuid_to_text(f"t0 {n}".encode().ljust(16, b".")) for n in (0, 1)]
+    said = str(raised.value)
+    assert "topic t0 was deleted and created anew" in said
+    assert all(each in said for each in ids)
+    assert "set failOnDataLoss to 'false'" in said
+
+
+@pytest.mark.parametrize("length", [3, 10, 40])
+def test_a_query_that_may_lose_data_says_once_that_a_topic_was_created_anew(
+    length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = Query(Cluster(has_ids=True), StreamReader, failOnDataLoss="false", maxOffsetsPerTrigger="2")
+    query.cluster.topics["t0"][0][1] = 10
+    drain(query)
+    change(query.cluster, "recreate", 0, length)
+    with caplog.at_level(logging.WARNING, "penstock.spark"):
+        drain(query)
+    assert [offset for _, offset in query.read[10:]] == [*range(length)]
+    assert len([line for line in caplog.messages if "created anew" in line]) == 1
+
+
+@pytest.mark.parametrize("kind", [StreamReader, UnlimitedStreamReader])
+def test_a_checkpoint_without_ids_is_taken_as_it_is_and_gets_them(kind: type[StreamPlanner]) -> None:
+    query = Query(Cluster(has_ids=True), kind)
+    query.cluster.topics["t0"][0][1] = 10
+    query.start = {"t0": {"0": 4}}  # of an older release, or of the connector of the JVM
+    query.restart()
+    query.batch()
+    assert [offset for _, offset in query.read] == [*range(4, 10)]
+    assert query.start == {"t0": {"0": 10}, f"(id of t0: {uuid_to_text(query.cluster.id_of('t0'))})": {}}
+    change(query.cluster, "recreate", 0, 20)
+    with pytest.raises(DataLossError, match="created anew"):
+        query.batch()
+
+
+def test_an_id_that_a_broker_does_not_say_any_more_is_kept() -> None:
+    query = Query(Cluster(has_ids=True), StreamReader)
+    query.cluster.topics["t0"][0][1] = 10
+    query.batch()
+    start = query.start
+    query.cluster.has_ids = False
+    query.batch()
+    assert query.start == start
+    query.cluster.topics["t0"][0][1] = 11
+    query.batch()
+    assert set(query.start) == set(start)
 
 
 def test_a_stream_waits_for_brokers_that_have_answered_before(monkeypatch: Any) -> None:

@@ -1,7 +1,8 @@
 """A client's metadata of the cluster: brokers, topics, leaders. Pure state, fed with answers.
 
 Promises never to go back to an older leader (KIP-320: an answer with a lower leader epoch than the
-known one is out of date, from any broker). Does not fetch anything.
+known one is out of date, from any broker), nor to a topic that another one of its name has replaced.
+Does not fetch anything.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.addresses import Address
 from penstock.common.suggestions import did_you_mean
-from penstock.errors import ConfigError, KafkaError
+from penstock.errors import ConfigError, KafkaError, TopicRecreatedError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.uuid import uuid_to_text
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.metadata_response import (
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 NO_TOPIC_ID = bytes(16)
 NO_NODE = -1
+
+LATE_ANSWERS_MAX = 5
+"""So many answers in a row may have the id that a topic had before it was created anew: metadata of that
+broker are old. A further one counts: the cluster was set back."""
 
 
 class Node(NamedTuple):
@@ -61,6 +67,14 @@ class TopicInfo(NamedTuple):
     error_code: int = 0
 
 
+class Lineage(NamedTuple):
+    """The newest id of a topic, the one before, and how many answers in a row have come late with that."""
+
+    topic_id: bytes
+    former_id: bytes
+    late_answers: int = 0
+
+
 class Cluster:
     """The latest known state of the cluster, merged from Metadata answers."""
 
@@ -72,6 +86,7 @@ class Cluster:
         self.is_complete = False
         """Whether the topics are all that the cluster has (an answer to "all topics" came)."""
         self._names: dict[bytes, str] = {}
+        self._lineages: dict[str, Lineage] = {}
 
     def update(self, answer: MetadataResponse, asked: Iterable[str] | None) -> None:
         """Merge one answer; `asked` are the topics asked for, None for all.
@@ -93,6 +108,8 @@ class Cluster:
     def _update_topic(self, name: str, told: MetadataResponseTopic) -> None:
         known = self.topics.get(name)
         topic_id = bytes(told.topic_id)
+        if self._is_late(name, topic_id):
+            return
         if known is not None and known.topic_id != topic_id:
             self._names.pop(known.topic_id, None)
             known = None
@@ -108,7 +125,20 @@ class Cluster:
         if topic_id != NO_TOPIC_ID:
             self._names[topic_id] = name
 
+    def _is_late(self, name: str, topic_id: bytes) -> bool:
+        """Whether an answer is from before a topic was created anew, of a broker whose metadata are old."""
+        lineage = self._lineages.get(name)
+        if topic_id == NO_TOPIC_ID:
+            return False
+        if lineage is None or topic_id not in lineage[:2] or lineage.late_answers >= LATE_ANSWERS_MAX:
+            self._lineages[name] = Lineage(topic_id, NO_TOPIC_ID if lineage is None else lineage.topic_id)
+            return False
+        is_late = topic_id == lineage.former_id
+        self._lineages[name] = lineage._replace(late_answers=lineage.late_answers + 1 if is_late else 0)
+        return is_late
+
     def _forget(self, name: str) -> None:
+        self._lineages.pop(name, None)
         self._names.pop(self.topics.pop(name).topic_id, None)
 
     def partition(self, where: TopicPartition) -> PartitionInfo | None:
@@ -172,3 +202,18 @@ def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:
         f"topic {partition.topic!r} has {count} partitions, 0 to {count - 1}: "
         f"there is no partition {partition.partition}"
     )
+
+
+def is_recreated(known_id: bytes, topic_id: bytes) -> bool:
+    """Whether `topic_id` is another topic's than `known_id`; of one that has no id that is not known."""
+    return topic_id != known_id and NO_TOPIC_ID not in (known_id, topic_id)
+
+
+def recreated(name: str, known_id: bytes, topic_id: bytes, why: str) -> TopicRecreatedError:
+    """Return the error for a topic whose id was `known_id` and is `topic_id`; `why` says what follows."""
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+    what = (
+        f"topic {name!r} was deleted and created anew: its id was {uuid_to_text(known_id)} and is "
+        f"{uuid_to_text(topic_id)}"
+    )
+    return TopicRecreatedError(code, code.name, f"{what}; {why}", detail=what)

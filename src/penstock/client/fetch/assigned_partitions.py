@@ -44,6 +44,7 @@ class AssignedPartitions(FetchedRecords[K, V]):
         with self._position_lock:
             self._forget([tp])
             self._positions[tp] = offset
+        self._topic_ids.pop(tp, None)
         self._before.pop(tp, None)
         if self._group is not None:
             self._group.sought(tp)

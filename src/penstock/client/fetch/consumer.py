@@ -26,6 +26,7 @@ from penstock.client.arguments import (
 )
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
+from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.assigned_partitions import AssignedPartitions
 from penstock.client.fetch.cursors import Cursor, FetchSettings
@@ -475,13 +476,18 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
         missing = self._missing_cursors()
         if not missing or self._fetcher is None:
             return
+        if self._is_out_of_range:
+            await self._client.refresh()
+            self._is_out_of_range = False
         await self._client.topics_with(missing)
+        self._leave_former_topics(missing)
         await self._look_up_positions()
         with self._position_lock:
             for tp in missing:
                 position = self._positions.get(tp, NO_POSITION)
                 if position >= 0 and tp not in self._paused:
-                    self._fetcher.start(Cursor(tp, position, None, self.config.max_partition_fetch_bytes))
+                    size_max, topic_id = self.config.max_partition_fetch_bytes, self._topic_ids.get(tp, b"")
+                    self._fetcher.start(Cursor(tp, position, None, size_max, topic_id or NO_TOPIC_ID))
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
         """Every record, for ever. The position follows record by record."""

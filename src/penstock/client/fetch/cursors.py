@@ -55,13 +55,23 @@ class Cursor:
         "replica",
         "replica_until",
         "size_max",
+        "topic_id",
         "tp",
         "tries",
         "violated_since",
     )
 
-    def __init__(self, tp: TopicPartition, offset: int, end: int | None, size_max: int) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        offset: int,
+        end: int | None,
+        size_max: int,
+        topic_id: bytes = NO_TOPIC_ID,
+    ) -> None:
         self.tp = tp
+        self.topic_id = topic_id
+        """The topic that `offset` is of; all zero until it is known, and where the broker has none."""
         self.offset = offset
         self.end = end
         """Exclusive; None to go on for ever."""

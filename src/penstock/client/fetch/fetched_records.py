@@ -11,11 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.client.arguments import size
+from penstock.client.cluster.metadata import NO_TOPIC_ID, is_recreated, recreated
 from penstock.client.counters import PartitionCounters
 from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.record import Record, Records
-from penstock.errors import DecodeError, DeserializationError, KafkaError, PenstockError
+from penstock.common.logs import logger_named
+from penstock.errors import (
+    DecodeError,
+    DeserializationError,
+    KafkaError,
+    PenstockError,
+    TopicRecreatedError,
+)
 from penstock.model import K, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode
 
@@ -27,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.client.fetch.fetcher import Fetcher
     from penstock.client.serializers import Deserializers
     from penstock.clock import Clock
+
+log = logger_named("penstock.client")
 
 
 class FetchedRecords(OffsetCalls, Generic[K, V]):
@@ -40,6 +50,9 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
         self._fetcher: Fetcher | None = None
         self._positions: dict[TopicPartition, int] = {}
         """The next offset to hand out; a marker of `position_lookup` until that has been looked up."""
+        self._topic_ids = {}
+        self._is_out_of_range = False
+        """Whether a position was outside its log: then the topic may be another one than metadata say."""
         self._position_lock = threading.Lock()
         """Held while a position is read and acted upon: `seek` may come from another thread."""
         self._before: dict[TopicPartition, int] = {}
@@ -65,8 +78,16 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
             self._reading = None
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """Return the positions that are known: the next offset to read of each partition."""
-        return {tp: position for tp, position in self._positions.items() if position >= 0}
+        """Return the positions that are known: the next offset to read of each partition.
+
+        Those in topics that are known to be others by now are left out: they must not be committed.
+        """
+        topic_id, none = self._client.cluster.topic_id, NO_TOPIC_ID
+        return {
+            tp: position
+            for tp, position in self._positions.items()
+            if position >= 0 and not is_recreated(self._topic_ids.get(tp, none), topic_id(tp.topic))
+        }
 
     def progress(self) -> object:
         """Return a value that changes whenever records are handed out."""
@@ -266,17 +287,38 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
     def _handle(self, tp: TopicPartition, error: PenstockError) -> None:
         """Apply ``auto.offset.reset`` when the position is outside the log; raise other errors."""
         self._forget([tp])
-        reset = self._reset_marker
-        if isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if reset != NO_POSITION:
-                self._positions[tp] = reset
-                return
-            raise KafkaError(
-                error.code,
-                error.name,
-                f"offset {self._positions[tp]} of {tp} is outside the log: seek(), or set auto.offset.reset",
-            )
-        raise error
+        if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise error
+        self._is_out_of_range = True
+        self._reset(tp, error)
+
+    def _reset(self, tp: TopicPartition, error: KafkaError) -> None:
+        """Apply ``auto.offset.reset`` where a position means nothing, as `error` says."""
+        what = str(error)
+        if not isinstance(error, TopicRecreatedError):
+            what = f"offset {self._positions[tp]} of {tp} is outside the log"
+        if self._reset_marker == NO_POSITION:
+            raise type(error)(error.code, error.name, f"{what}: seek(), or set auto.offset.reset")
+        if isinstance(error, TopicRecreatedError):
+            log.warning("%s; auto.offset.reset=%s says where to go on", what, self.config.auto_offset_reset)
+        self._positions[tp] = self._reset_marker
+        self._before.pop(tp, None)
+
+    def _leave_former_topics(self, partitions: Iterable[TopicPartition]) -> None:
+        """Apply ``auto.offset.reset`` to positions in topics that were deleted and created anew.
+
+        Positions that are not known to be of any topic are of the present one from now on.
+        """
+        for tp in partitions:
+            known_id, topic_id = self._topic_ids.get(tp, NO_TOPIC_ID), self._client.cluster.topic_id(tp.topic)
+            position = self._positions.get(tp, NO_POSITION)
+            if position < 0:
+                continue
+            if is_recreated(known_id, topic_id):
+                why = f"offset {position} of partition {tp.partition} was of the old one"
+                self._reset(tp, recreated(tp.topic, known_id, topic_id, why))
+            elif known_id == NO_TOPIC_ID:
+                self._topic_ids[tp] = topic_id
 
     @property
     def _has_rows(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import FETCH, AsyncClient
 from penstock.client.cluster.connection import AbandonedError
-from penstock.client.cluster.metadata import NO_NODE
+from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, is_recreated, recreated
 from penstock.client.cluster.retry import Verdict, judge, timed_out
 from penstock.client.cluster.topic_settings import is_compacted
 from penstock.client.fetch.cursors import (
@@ -185,7 +185,7 @@ class Fetcher:
         by_node: dict[int, list[Cursor]] = {}
         leaderless = False
         for cursor in self._cursors():
-            if cursor.is_stopped or cursor.is_finished:
+            if cursor.is_stopped or cursor.is_finished or self._is_of_another_topic(cursor):
                 continue
             if cursor.not_before > now:
                 wake_at = min(wake_at, cursor.not_before)
@@ -200,6 +200,18 @@ class Fetcher:
         if leaderless or (self._client.metadata_is_old and self.cursors):
             self._tasks.start("metadata", self._fetch_metadata())
         return wake_at
+
+    def _is_of_another_topic(self, cursor: Cursor) -> bool:
+        """Give a cursor up whose topic was created anew: its offset means nothing in the new one."""
+        topic_id = self._client.cluster.topic_id(cursor.tp.topic)
+        if is_recreated(cursor.topic_id, topic_id):
+            if not cursor.is_stopped:
+                why = f"offset {cursor.offset} of partition {cursor.tp.partition} was of the old one"
+                self._give_up(cursor, recreated(cursor.tp.topic, cursor.topic_id, topic_id, why))
+            return True
+        if cursor.topic_id == NO_TOPIC_ID:
+            cursor.topic_id = topic_id
+        return False
 
     def _arm(self, when: float) -> None:
         if self._timer is not None:
@@ -260,7 +272,7 @@ class Fetcher:
         throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
         not_before = self._loop.time() + throttle_s if throttle_s else 0.0
         for index, (cursor, offset) in enumerate(asked):
-            if self.cursors.get(cursor.tp) is not cursor:
+            if self.cursors.get(cursor.tp) is not cursor or self._is_of_another_topic(cursor):
                 continue
             data = answers.get(cursor.tp)
             if data is None:

@@ -32,6 +32,8 @@ class OffsetCalls(CommitCalls):
     config: ConsumerConfig
     _client: AsyncClient
     _clock: Clock
+    _topic_ids: dict[TopicPartition, bytes]
+    """The topic that a position is of. A seek has none: what it means is seen when fetching begins."""
 
     async def partitions_for_topic(self, topic: str) -> set[int]:
         """The numbers of a topic's partitions.
@@ -96,7 +98,14 @@ class OffsetCalls(CommitCalls):
         return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
 
     async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """What stands behind a marker: offsets, or other markers."""
+        """What stands behind a marker: offsets, or other markers. Notes of which topics they are."""
+        client = self._client
+        if marker != COMMITTED:
+            topics = {tp.topic for tp in unknown}
+            await client.bootstrap()
+            await client.retrying("looking up offsets", lambda: client.topics_of(topics))
+        # Before the answer: a topic that is created anew meanwhile is seen to be another one then.
+        self._topic_ids.update((tp, client.cluster.topic_id(tp.topic)) for tp in unknown)
         if marker == LATEST:
             return await self.end_offsets(unknown)
         if marker == EARLIEST:

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.arguments import column_names, flag, list_of, one_of, size, topic_name, whole
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import NO_TOPIC_ID, is_recreated
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits, FetchSettings
 from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.offsets import fetch_known_offsets
 from penstock.common.extras import need_arrow
 from penstock.common.logs import logger_named
-from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
+from penstock.errors import (
+    ConfigError,
+    KafkaError,
+    NetworkError,
+    RequestTimeoutError,
+    TopicRecreatedError,
+)
 from penstock.model import COLUMN_NAMES, EARLIEST, OffsetRange, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
@@ -39,6 +47,9 @@ MAX_WAIT_MS = 100
 
 START_AGAIN_AFTER_S = 1.0
 """Seconds between two first contacts, where there is patience for more than one."""
+
+OTHER_ID_PATIENCE_S = 2.0
+"""How long metadata may be those of another topic of that name, before the one of a range counts as gone."""
 
 log = logger_named("penstock.client")
 
@@ -60,10 +71,12 @@ class RangeReader:
         patience_s: float | None = None,
         start_patience_s: float = 0.0,
         may_begin_later: Collection[TopicPartition] = (),
+        topic_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         """`patience_s` is how long a partition may make no progress (default ``default.api.timeout.ms``),
         `start_patience_s` how long the first contact may fail. In partitions of `may_begin_later`, records
-        that retention removes before they are read are not missed: a warning says how many.
+        that retention removes before they are read are not missed: a warning says how many. `topic_ids` are
+        those of the topics that the ranges are of, as far as they are known; others are of what is there now.
         """
         self._client = client
         self._start_patience_s = start_patience_s
@@ -87,7 +100,8 @@ class RangeReader:
             if start < 0 or end < start:
                 raise ConfigError(f"offsets {start} to {end} of {topic}-{partition} are no range")
             if start < end:
-                self._waiting.append(Cursor(TopicPartition(topic, partition), start, end, fetch_bytes))
+                tp, topic_id = TopicPartition(topic, partition), topic_ids.get(topic, NO_TOPIC_ID)
+                self._waiting.append(Cursor(tp, start, end, fetch_bytes, topic_id))
 
     async def start(self) -> None:
         """Begin to fetch.
@@ -108,6 +122,17 @@ class RangeReader:
                 if loop.time() >= deadline:
                     raise
                 await asyncio.sleep(START_AGAIN_AFTER_S)
+        cluster = self._client.cluster
+        deadline = loop.time() + OTHER_ID_PATIENCE_S
+        while any(is_recreated(one.topic_id, cluster.topic_id(one.tp.topic)) for one in self._waiting):
+            # Ids do not say which topic is the newer one: the metadata of this client may be old.
+            if loop.time() >= deadline:
+                break
+            await self._client.refresh()
+            await asyncio.sleep(self._client.backoff.seconds(0, self._client.dice))
+        for cursor in self._waiting:
+            if cursor.topic_id == NO_TOPIC_ID:
+                cursor.topic_id = cluster.topic_id(cursor.tp.topic)
         self._start_waiting()
 
     async def _find_topics(self) -> None:
@@ -167,10 +192,15 @@ class RangeReader:
     async def _handle(self, cursor: Cursor, error: Exception) -> None:
         """Skip what is no longer there, when that is allowed; raise everything else."""
         cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
-        if not self._fail_on_data_loss and isinstance(cause, KafkaError) and cause.code in _GONE:
+        is_gone = isinstance(cause, TopicRecreatedError) or (
+            isinstance(cause, KafkaError) and cause.code in _GONE
+        )
+        if is_gone and not self._fail_on_data_loss:
+            log.warning("%s from offset %d on is left out: %s", cursor.tp, cursor.offset, cause)
             self._finish(cursor)
             return
-        if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+        is_outside = isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE
+        if is_gone or not isinstance(error, KafkaError) or not is_outside:
             raise error
         tp, end = cursor.tp, cursor.end or 0
         first = (await fetch_known_offsets(self._client, [tp], EARLIEST))[tp]
@@ -192,7 +222,7 @@ class RangeReader:
                 "topic was created anew",
             )
         if cursor.offset < first < end:
-            rest = Cursor(tp, first, end, cursor.size_max)
+            rest = Cursor(tp, first, end, cursor.size_max, cursor.topic_id)
             self._unfinished[tp] = rest
             self._fetcher.start(rest)
         else:
@@ -306,6 +336,7 @@ def scan_ranges(
     patience_s: float | None = None,
     start_patience_s: float = 0.0,
     may_begin_later: Collection[TopicPartition] = (),
+    topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Generator[tuple[TopicPartition, pa.RecordBatch], None, None]:
     """Fetch ranges with a client of the background loop, which stays open; yield batches with their
     partitions. The options are those of `fetch_ranges` and `RangeReader`.
@@ -321,6 +352,7 @@ def scan_ranges(
             patience_s=patience_s,
             start_patience_s=start_patience_s,
             may_begin_later=may_begin_later,
+            topic_ids=topic_ids,
         )
         await reader.start()
         return reader
@@ -353,6 +385,7 @@ async def fetch_ranges_async(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
     may_begin_later: Collection[TopicPartition] = (),
+    topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
     """Fetch ranges on the running loop, with a client that stays open; decode in another thread.
 
@@ -365,6 +398,7 @@ async def fetch_ranges_async(
         fetch_bytes=fetch_bytes,
         fail_on_data_loss=fail_on_data_loss,
         may_begin_later=may_begin_later,
+        topic_ids=topic_ids,
     )
     try:
         await reader.start()

@@ -7,14 +7,15 @@ the same name in ``commits`` (written when it is through). Only Spark writes the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import ConfigError, StorageError
 from penstock.model import TopicPartition
-from penstock.spark.source.planning import Offsets, offsets_from_json
+from penstock.spark.source.planning import StreamOffsets
 
 FILE_BYTES_MAX = 16 * 1024 * 1024
 """The largest file of a checkpoint that is read: offsets of some 500,000 topic partitions."""
@@ -34,6 +35,8 @@ class Standing:
     planned_id: int | None
     offsets: Mapping[TopicPartition, int]
     done_at: float | None
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    """The topics that the offsets are of, as far as the checkpoint says."""
 
     @property
     def position(self) -> int:
@@ -65,15 +68,15 @@ def standing_of(directory: Path) -> Standing:
             f"{directory / 'metadata'} holds no id of a query: another program's file?"
         ) from None
     done, planned = _last(directory / "commits"), _last(directory / "offsets")
-    offsets: Offsets = {}
+    at = StreamOffsets({})
     done_at = None
     if done is not None:
-        offsets = _offsets(directory / "offsets" / str(done))
+        at = _offsets(directory / "offsets" / str(done))
         try:
             done_at = (directory / "commits" / str(done)).stat().st_mtime
         except FileNotFoundError:
             done_at = None
-    return Standing(query_id, done, planned, offsets, done_at)
+    return Standing(query_id, done, planned, at.offsets, done_at, at.topic_ids)
 
 
 def _last(directory: Path) -> int | None:
@@ -83,28 +86,28 @@ def _last(directory: Path) -> int | None:
     return max((int(path.name) for path in directory.iterdir() if path.name.isdecimal()), default=None)
 
 
-def _offsets(path: Path) -> Offsets:
+def _offsets(path: Path) -> StreamOffsets:
     """The offsets of every source that reads topics. Spark removes old files: a missing one has none."""
     try:
         lines = _text(path).splitlines()
     except FileNotFoundError:
-        return {}
+        return StreamOffsets({})
     if not lines or lines[0] != "v1":
         known = lines[0] if lines else ""
         raise ConfigError(f"{path} has version {known[:20]!r}, and only 'v1' is known: a newer Spark?")
-    offsets: Offsets = {}
-    for line in lines[2:]:
-        offsets |= topic_offsets(line)
-    return offsets
+    return topic_offsets(lines[2:])
 
 
-def topic_offsets(document: Any) -> Offsets:
-    """Offsets of a source, as JSON text or as its object; empty where it does not read topics."""
-    try:
-        value = json.loads(document) if isinstance(document, str) else document
-        return offsets_from_json(value) if isinstance(value, dict) else {}
-    except (ValueError, ConfigError):
-        return {}
+def topic_offsets(documents: Iterable[Any]) -> StreamOffsets:
+    """Offsets of sources, each as JSON text or as its object; those that do not read topics have none."""
+    found = StreamOffsets({})
+    for document in documents:
+        with suppress(ValueError, ConfigError):
+            value = json.loads(document) if isinstance(document, str) else document
+            if isinstance(value, dict):
+                at = StreamOffsets.from_json(value)
+                found = StreamOffsets({**found.offsets, **at.offsets}, {**found.topic_ids, **at.topic_ids})
+    return found
 
 
 def _text(path: Path) -> str:

@@ -11,11 +11,13 @@ from penstock.model import TopicPartition
 from penstock.spark.monitoring.checkpoint import is_checkpoint, standing_of, topic_offsets
 from penstock.spark.monitoring.names import FORMAT, shortened
 from penstock.spark.monitoring.reports import Report, find_report, reports_directory
-from penstock.spark.source.planning import Offsets, backlog_rows
+from penstock.spark.source.planning import Offsets, StreamOffsets, backlog_rows, recreated_topics
 
 Ends = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int | None]]
 """Asks brokers for the end of partitions."""
 
+TopicIds = Callable[[Iterable[str]], Mapping[str, bytes]]
+"""Asks brokers for the ids of topics; those that have none are left out."""
 
 STALE_AFTER_S = 10.0
 """A report so much older than the last micro-batch is of a run before this one, which has no listener."""
@@ -26,7 +28,8 @@ class View:
     """Where a query stands; what is not known is None or empty.
 
     `lag` is how many offsets are not yet read, `done_at` when the last micro-batch was through (seconds since
-    1970), `error` why the query ended.
+    1970), `error` why the query ended. `recreated` has a sentence for each topic that was deleted and created
+    anew since: all of it counts as not yet read.
     """
 
     name: str
@@ -39,19 +42,27 @@ class View:
     lag: int | None = None
     done_at: float | None = None
     error: str | None = None
+    recreated: tuple[str, ...] = ()
 
 
 class Watch:
     """Looks at one query again and again.
 
     `query` is the directory of its checkpoint, or its name or id, under which `reports` has something.
-    `ends` asks the brokers.
+    `ends` and `topic_ids` ask the brokers.
     """
 
-    def __init__(self, query: str, reports: Path | None = None, ends: Ends | None = None) -> None:
+    def __init__(
+        self,
+        query: str,
+        reports: Path | None = None,
+        ends: Ends | None = None,
+        topic_ids: TopicIds | None = None,
+    ) -> None:
         self._query = query
         self._reports = reports_directory() if reports is None else reports
         self._ends = ends
+        self._topic_ids = topic_ids
         self._checkpoint = Path(query) if is_checkpoint(Path(query)) else None
         self._before: tuple[int, int, float] | None = None
         """Batch, position and time of the micro-batch before the last."""
@@ -74,11 +85,8 @@ class Watch:
                 f"report in {self._reports}: give its checkpointLocation, or add the listener "
                 "penstock.spark.QueryReports to its session"
             )
-        offsets: Offsets = {}
-        for each in report.offsets:
-            offsets |= topic_offsets(each)
         batch_id = report.progress.batch_id if report.progress else None
-        return self._view(report, batch_id, None, offsets, None)
+        return self._view(report, batch_id, None, topic_offsets(report.offsets), None)
 
     def _by_checkpoint(self, checkpoint: Path) -> View:
         standing = standing_of(checkpoint)
@@ -92,22 +100,30 @@ class Watch:
                 self._rate = max(0, batch[1] - before[1]) / (batch[2] - before[2])
             if before is None or before[0] != batch[0]:
                 self._before = batch
-        return self._view(report, standing.batch_id, standing.planned_id, standing.offsets, standing.done_at)
+        at = StreamOffsets(dict(standing.offsets), standing.topic_ids)
+        return self._view(report, standing.batch_id, standing.planned_id, at, standing.done_at)
 
     def _view(
         self,
         report: Report | None,
         batch_id: int | None,
         planned_id: int | None,
-        offsets: Mapping[TopicPartition, int],
+        at: StreamOffsets,
         done_at: float | None,
     ) -> View:
+        offsets = at.offsets
+        recreated: dict[str, str] = {}
         progress = report.progress if report else None
         ends: Offsets = {}
         lag = progress.lag if progress else None
         if self._ends is not None and offsets:
             found = self._ends(offsets)
             ends = {tp: end for tp, end in found.items() if end is not None}
+            if self._topic_ids is not None:
+                recreated = recreated_topics(
+                    at.topic_ids, self._topic_ids(sorted({tp.topic for tp in offsets}))
+                )
+            offsets = {tp: 0 if tp.topic in recreated else offset for tp, offset in offsets.items()}
             lag = backlog_rows(offsets, ends)
         topics = shortened(sorted({tp.topic for tp in offsets}))
         name = f"{FORMAT}[{topics}]" if topics else self._query
@@ -122,4 +138,5 @@ class Watch:
             lag=lag,
             done_at=done_at,
             error=report.error if report else None,
+            recreated=tuple(recreated.values()),
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ClientConfig, ConsumerConfig
 from penstock.client.fetch.offsets import fetch_offsets
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
@@ -76,6 +77,12 @@ class Brokers:
             known = now, run(self._partition_counts(selection))
             self._counts[selection] = known
         return known[1]
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """The ids of topics whose partitions have been counted; those that have none are left out."""
+        cluster = self._opened().cluster
+        found = {topic: cluster.topic_id(topic) for topic in topics}
+        return {topic: topic_id for topic, topic_id in found.items() if topic_id != NO_TOPIC_ID}
 
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """ListOffsets: EARLIEST, LATEST or milliseconds since 1970 to the offset; None where none is so late.

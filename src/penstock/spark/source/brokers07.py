@@ -6,7 +6,8 @@ Offsets are bytes there, so a range can only end where a message does: at the en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, KafkaError
@@ -44,6 +45,10 @@ class Brokers07:
         names = {*selection.topics, *(tp.topic for tp in selection.partitions)}
         return {topic: len(self._topics.partitions(topic)) for topic in sorted(names)}
 
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """No topic of 0.7 has an id."""
+        return {}
+
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """EARLIEST, LATEST or milliseconds since 1970 to a byte offset: of the segment written then.
 
@@ -64,6 +69,7 @@ def fetch07(
     columns: Sequence[str],
     spans: Sequence[OffsetRange],
     patience: Patience | None = None,
+    topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
     """The messages of `spans`, each in order, as batches with `columns`. A broker that is gone is an error.
 

@@ -6,7 +6,8 @@ the metadata known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.client.cluster.client import AsyncClient
@@ -37,8 +38,9 @@ def fetch(
     columns: Sequence[str],
     spans: Sequence[OffsetRange],
     patience: Patience | None = None,
+    topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `spans`, each in offset order, as batches with `columns`.
+    """The records of `spans` in the topics with these ids, each in offset order, as batches with `columns`.
 
     Raises:
         DataLossError: records of a span are no longer in the log, and that is to fail the query.
@@ -59,6 +61,7 @@ def fetch(
         unpack=config.unpack_limits,
         patience_s=patience.outage_s if patience else None,
         start_patience_s=patience.outage_s if patience and patience.is_proven else 0.0,
+        topic_ids=topic_ids,
     )
     try:
         for _, batch in batches:

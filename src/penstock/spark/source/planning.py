@@ -3,17 +3,21 @@
 A *range* is what one query (or one micro-batch) reads of one partition: `start` inclusive, `end`
 exclusive. Offsets travel through Spark's checkpoint as ``{"topic": {"0": 23}}`` with topics and
 partitions in a fixed order, because Spark compares them as text, and because the Kafka connector of
-the JVM writes the same, so that a query can change over with its checkpoint.
+the JVM writes the same, so that a query can change over with its checkpoint. Keys without partitions
+say of which topics they are (`StreamOffsets`).
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
+from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 from penstock.spark.source.options import Bound, Selection
 
 Offsets = dict[TopicPartition, int]
@@ -30,6 +34,11 @@ BEGINS_HERE = "(begins here)"
 Spark's log has where micro-batches end, not where the first of them began. No topic has such a name, and the
 Kafka connector of the JVM reads a topic without partitions.
 """
+
+
+_TOPIC_ID = re.compile(r"\(id of ([\w.-]+): ([\w-]{22})\)", re.ASCII)
+"""A key beside the topics that says which topic of a name the offsets are of; like `BEGINS_HERE`, it is no
+name of a topic, and nothing to the Kafka connector of the JVM."""
 
 
 class DataLossError(PenstockError):
@@ -58,6 +67,57 @@ def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
         }
     except (AttributeError, TypeError, ValueError):
         raise ConfigError(f"no offsets per topic and partition: {document!r}; another source's?") from None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffsets:
+    """Where a micro-batch begins or ends: offsets, and the ids of their topics as far as they are known.
+
+    Brokers before Kafka 2.8 have no ids, and checkpoints of other sources and of older releases have none.
+    """
+
+    offsets: Offsets
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> StreamOffsets:
+        """The inverse of `to_json`. Raises ConfigError as `offsets_from_json`."""
+        offsets = offsets_from_json(document)
+        return cls(
+            offsets,
+            {found[1]: uuid_from_text(found[2]) for found in map(_TOPIC_ID.fullmatch, document) if found},
+        )
+
+    def to_json(self) -> OffsetsJson:
+        """What Spark's checkpoint keeps: the offsets of `offsets_to_json`, and a key for each id."""
+        document = offsets_to_json(self.offsets)
+        known = {topic: self.topic_ids[topic] for topic in document if topic in self.topic_ids}
+        for topic, topic_id in known.items():
+            document[f"(id of {topic}: {uuid_to_text(topic_id)})"] = {}
+        return document
+
+    def knowing(self, earlier: StreamOffsets) -> StreamOffsets:
+        """Return these offsets with the ids of their topics; what is not known of them is as in `earlier`."""
+        topics = {tp.topic for tp in self.offsets}
+        known = {**earlier.topic_ids, **self.topic_ids}
+        return StreamOffsets(self.offsets, {name: each for name, each in known.items() if name in topics})
+
+    def without(self, topics: Iterable[str]) -> StreamOffsets:
+        """Return what is left where some topics are taken out."""
+        gone = set(topics)
+        return StreamOffsets(
+            {tp: offset for tp, offset in self.offsets.items() if tp.topic not in gone}, self.topic_ids
+        )
+
+
+def recreated_topics(earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the topics that were deleted and created anew, each with the sentence that says so."""
+    return {
+        topic: f"topic {topic} was deleted and created anew: its id was {uuid_to_text(earlier[topic])} and "
+        f"is {uuid_to_text(topic_id)}, and what was not yet read of the old one is gone"
+        for topic, topic_id in sorted(later.items())
+        if topic_id != earlier.get(topic, topic_id)
+    }
 
 
 def select_partitions(selection: Selection, partition_counts: Mapping[str, int]) -> list[TopicPartition]:

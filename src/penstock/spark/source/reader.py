@@ -8,8 +8,9 @@ records however often a task is repeated, which is what Spark's guarantees rest 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -41,10 +42,18 @@ PACKED_ROWS_MAX = 1_000
 class RangePartition(InputPartition):
     """The work of one task: a range of one partition, or several small ones."""
 
-    def __init__(self, spans: tuple[OffsetRange, ...], patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        spans: tuple[OffsetRange, ...],
+        patience: Patience | None = None,
+        topic_ids: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
         super().__init__(spans)
         self.spans = spans
         self.patience = patience
+        topics = {span.topic for span in spans}
+        self.topic_ids = {topic: each for topic, each in topic_ids.items() if topic in topics}
+        """The topics that the offsets are of, as far as their ids are known."""
 
     def __repr__(self) -> str:
         return printable(
@@ -62,14 +71,17 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with plain_errors(), closing(open_brokers(options)) as brokers:
-            selected = select_partitions(options.selection, brokers.partition_counts(options.selection))
+            counts = brokers.partition_counts(options.selection)
+            # Before the offsets: a topic that is created anew meanwhile is seen to be another one then.
+            topic_ids = brokers.topic_ids(counts)
+            selected = select_partitions(options.selection, counts)
             ranges = batch_ranges(
                 resolve(options.start, selected, brokers.lookup),
                 resolve(options.end, selected, brokers.lookup),
                 brokers.lookup,
                 fail_on_data_loss=options.fail_on_data_loss,
             )
-            return tasks(options, ranges)
+            return tasks(options, ranges, topic_ids=topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._projection, partition)
@@ -106,7 +118,9 @@ def read_range(
 
     try:
         with plain_errors():
-            for batch in fetch(options, projection.fetched, partition.spans, partition.patience):
+            for batch in fetch(
+                options, projection.fetched, partition.spans, partition.patience, partition.topic_ids
+            ):
                 yield from projection.batches(batch)
     finally:
         settle()
@@ -129,7 +143,10 @@ def settle() -> None:
 
 
 def tasks(
-    options: ReadOptions, ranges: list[OffsetRange], patience: Patience | None = None
+    options: ReadOptions,
+    ranges: list[OffsetRange],
+    patience: Patience | None = None,
+    topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[InputPartition]:
     """What each task reads, cut and packed as the options say."""
     pieces = split_ranges(
@@ -137,4 +154,4 @@ def tasks(
     )
     limit = min(PACKED_ROWS_MAX, options.max_records_per_partition or PACKED_ROWS_MAX)
     rows_max = limit if options.min_partitions is None else 0
-    return [RangePartition(task, patience) for task in pack_ranges(pieces, rows_max)]
+    return [RangePartition(task, patience, topic_ids) for task in pack_ranges(pieces, rows_max)]

@@ -9,13 +9,14 @@ get copies of it that only read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.spark.runtime.releases import (
@@ -32,12 +33,12 @@ from penstock.spark.source.planning import (
     BEGINS_HERE,
     Offsets,
     OffsetsJson,
+    StreamOffsets,
     backlog_rows,
     discontinuities,
     known_offsets,
     limit_rows,
-    offsets_from_json,
-    offsets_to_json,
+    recreated_topics,
     refuse_losses,
     resolve,
     select_partitions,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from penstock.spark.source.group_offsets import GroupCommits
 
 T = TypeVar("T")
+
+log = logger_named("penstock.spark")
 
 LOST_START = (
     "the first micro-batch of this query was planned and not finished, and where it began is not in the log: "
@@ -78,11 +81,13 @@ class StreamPlanner(DataSourceStreamReader):
         self._outage: Outage | None = None
         self._commits: GroupCommits | None = None
         self._initial: OffsetsJson | None = None
-        self._latest: Offsets | None = None
+        self._latest: StreamOffsets | None = None
         self._has_planned = False
         """Whether a micro-batch has been planned here, rather than found in the log of offsets."""
         self._done: Offsets | None = None
         """Up to where micro-batches are known to be through."""
+        self._told: set[str] = set()
+        """What has been logged of topics that were created anew."""
         self._is_proven = False
         """Whether a micro-batch has come through: executors can reach the brokers."""
 
@@ -103,8 +108,13 @@ class StreamPlanner(DataSourceStreamReader):
         with plain_errors():
             if self._initial is None:
                 brokers, selection = self._connected(), self._options.selection
-                selected = select_partitions(selection, brokers.partition_counts(selection))
-                self._initial = offsets_to_json(resolve(self._options.start, selected, self._lookup_start))
+                counts = brokers.partition_counts(selection)
+                # Before the offsets: a topic that is created anew meanwhile is seen to be another one then.
+                topic_ids = brokers.topic_ids(counts)
+                offsets = resolve(
+                    self._options.start, select_partitions(selection, counts), self._lookup_start
+                )
+                self._initial = StreamOffsets(offsets, topic_ids).to_json()
                 self._reached()
             return self._initial
 
@@ -112,12 +122,12 @@ class StreamPlanner(DataSourceStreamReader):
         answers: dict[TopicPartition, int | None] = dict(self._connected().lookup(questions))
         # Some releases and triggers ask where a micro-batch ends before they ask where it starts: not later.
         for tp, question in questions.items():
-            if question == LATEST and self._first_end is not None and tp in self._first_end:
-                answers[tp] = self._first_end[tp]
+            if question == LATEST and self._first_end is not None and tp in self._first_end.offsets:
+                answers[tp] = self._first_end.offsets[tp]
         return answers
 
     @property
-    def _first_end(self) -> Offsets | None:
+    def _first_end(self) -> StreamOffsets | None:
         """Where the first micro-batch ends, if that was asked for before its start."""
         return self._latest
 
@@ -127,19 +137,39 @@ class StreamPlanner(DataSourceStreamReader):
                 return []
             if start == self._initial and self._options.start.moves and not self._has_planned:
                 refuse_losses([LOST_START], fail_on_data_loss=self._options.fail_on_data_loss)
-            return self._patiently(lambda: self._partitions(offsets_from_json(start), offsets_from_json(end)))
+            begin, until = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
+            return self._patiently(lambda: self._partitions(begin, until))
 
-    def _partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
+    def _partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[InputPartition]:
         if start == end:
             return []
         options, brokers = self._options, self._connected()
         counts = brokers.partition_counts(options.selection)
-        existing = [tp for tp in end if tp.partition < counts.get(tp.topic, 0)]
+        # What was planned of a topic that is another one by now is nowhere to be read.
+        gone = self._recreated(end.topic_ids, brokers.topic_ids(counts))
+        start = start.without([*gone, *self._recreated(start.topic_ids, end.topic_ids)])
+        end = end.without(gone)
+        existing = [tp for tp in end.offsets if tp.partition < counts.get(tp.topic, 0)]
         earliest = brokers.lookup(dict.fromkeys(existing, EARLIEST))
         ranges = stream_ranges(
-            start, end, known_offsets(earliest), fail_on_data_loss=options.fail_on_data_loss
+            start.offsets, end.offsets, known_offsets(earliest), fail_on_data_loss=options.fail_on_data_loss
         )
-        return tasks(options, ranges, Patience(options.max_broker_outage_ms / 1000, self._is_proven))
+        patience = Patience(options.max_broker_outage_ms / 1000, self._is_proven)
+        return tasks(options, ranges, patience, end.topic_ids)
+
+    def _recreated(self, earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -> Collection[str]:
+        """Return the topics that were created anew, of which nothing is left that was to be read.
+
+        Raises:
+            DataLossError: there is one, and that is to end the query. Otherwise it is logged once.
+        """
+        found = recreated_topics(earlier, later)
+        refuse_losses(list(found.values()), fail_on_data_loss=self._options.fail_on_data_loss)
+        for said in found.values():
+            if said not in self._told:
+                self._told.add(said)
+                log.warning("%s; the new one is read from its beginning", said)
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with plain_errors():
@@ -149,7 +179,7 @@ class StreamPlanner(DataSourceStreamReader):
     def commit(self, end: OffsetsJson) -> None:
         """A micro-batch is through. Its offsets are in the checkpoint; a group gets them if configured."""
         with plain_errors():
-            self._is_through(offsets_from_json(end))
+            self._is_through(StreamOffsets.from_json(end).offsets)
 
     def stop(self) -> None:
         if self._brokers is not None:
@@ -170,29 +200,47 @@ class StreamPlanner(DataSourceStreamReader):
                 self._commits = brokers.group_commits(group_id)
             self._commits.submit(offsets, wait=is_last)
 
-    def _end_of_batch(self, begin: Offsets, latest: Offsets, rows_max: int | None) -> Offsets | None:
+    def _continued(self, begin: StreamOffsets, latest: StreamOffsets) -> Offsets:
+        """Return where what is in `latest` is to be gone on with, as far as `begin` says.
+
+        Raises:
+            DataLossError: a topic was created anew, went back or is gone, and that is to end the query.
+        """
+        begin = begin.without(self._recreated(begin.topic_ids, latest.topic_ids))
+        refuse_losses(
+            discontinuities(begin.offsets, latest.offsets), fail_on_data_loss=self._options.fail_on_data_loss
+        )
+        return begin.offsets
+
+    def _end_of_batch(
+        self, begin: StreamOffsets, latest: StreamOffsets, rows_max: int | None
+    ) -> StreamOffsets | None:
         """Where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
-        refuse_losses(discontinuities(begin, latest), fail_on_data_loss=self._options.fail_on_data_loss)
-        new = dict.fromkeys(set(latest) - set(begin), EARLIEST)
+        known = self._continued(begin, latest)
+        new = dict.fromkeys(set(latest.offsets) - set(known), EARLIEST)
         if new:
-            begin = {**begin, **known_offsets(self._connected().lookup(new))}
-        if self._pacing.waits_for_more(self._options.limits, backlog_rows(begin, latest), time.monotonic()):
+            known = {**known, **known_offsets(self._connected().lookup(new))}
+        backlog = backlog_rows(known, latest.offsets)
+        if self._pacing.waits_for_more(self._options.limits, backlog, time.monotonic()):
             return None
-        return latest if rows_max is None else limit_rows(begin, latest, rows_max)
+        if rows_max is None:
+            return latest
+        return StreamOffsets(limit_rows(known, latest.offsets, rows_max), latest.topic_ids)
 
     def _connected(self) -> Brokers | Brokers07:
         if self._brokers is None:
             self._brokers = open_brokers(self._options)
         return self._brokers
 
-    def _latest_now(self) -> Offsets:
+    def _latest_now(self) -> StreamOffsets:
         """The end of every partition that is selected and exists; a missing topic shows in the offsets."""
         brokers, selection = self._connected(), self._options.selection
         counts = brokers.partition_counts(selection)
+        topic_ids = brokers.topic_ids(counts)  # before the offsets, as in `initialOffset`
         existing = select_partitions(selection.among(counts), counts)
         latest = known_offsets(brokers.lookup(dict.fromkeys(existing, LATEST)))
         self._reached()
-        return latest
+        return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """What `ask` returns, as soon as brokers answer that have answered before."""
@@ -227,7 +275,7 @@ def _prepare_for_more() -> None:
 class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
     """Reads a topic in micro-batches. One object lives on the driver as long as its query."""
 
-    _target: Offsets | None = None
+    _target: StreamOffsets | None = None
     """Where a query with trigger AvailableNow ends."""
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -247,21 +295,19 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
         """Where the next micro-batch ends; `start` itself where there is nothing to do now."""
         with plain_errors():
-            begin = offsets_from_json(start)
+            begin = StreamOffsets.from_json(start)
             is_first = start == self._initial and not self._has_planned
             self._has_planned = True
             if is_first and self._options.start.moves:
                 # The log keeps ends alone. After an empty micro-batch it has where the query began.
                 return {**start, BEGINS_HERE: {}}
-            self._is_through(begin, is_last=self._target is not None)
+            self._is_through(begin.offsets, is_last=self._target is not None)
             try:
-                latest = self._target if self._target is not None else self._latest_now()
+                latest = (self._target if self._target is not None else self._latest_now()).knowing(begin)
                 self._latest = latest
                 if isinstance(limit, ReadAllAvailable):
-                    refuse_losses(
-                        discontinuities(begin, latest), fail_on_data_loss=self._options.fail_on_data_loss
-                    )
-                    return start if latest == begin else offsets_to_json(latest)
+                    self._continued(begin, latest)
+                    return start if latest == begin else latest.to_json()
                 end = self._end_of_batch(
                     begin, latest, limit.max_rows if isinstance(limit, ReadMaxRows) else None
                 )
@@ -271,10 +317,10 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
                     raise
                 time.sleep(RETRY_AFTER_S)
                 return start
-            return start if end is None or end == begin else offsets_to_json(end)
+            return start if end is None or end == begin else end.to_json()
 
     @property
-    def _first_end(self) -> Offsets | None:
+    def _first_end(self) -> StreamOffsets | None:
         return self._target
 
     def reportLatestOffset(self) -> OffsetsJson:
@@ -283,7 +329,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
             # The first batch after a restart comes from the checkpoint: nothing has been planned yet.
             with plain_errors():
                 self._latest = self._patiently(self._latest_now)
-        return offsets_to_json(self._latest)
+        return self._latest.to_json()
 
 
 class UnlimitedStreamReader(StreamPlanner):
@@ -294,7 +340,7 @@ class UnlimitedStreamReader(StreamPlanner):
     query, and in the only one of a query with trigger AvailableNow.
     """
 
-    _position: Offsets | None = None
+    _position: StreamOffsets | None = None
 
     def initialOffset(self) -> OffsetsJson:
         with plain_errors():
@@ -310,21 +356,21 @@ class UnlimitedStreamReader(StreamPlanner):
             if position is None:
                 self._latest = self._latest_now()
                 begins: OffsetsJson = {BEGINS_HERE: {}} if self._options.start.everywhere == LATEST else {}
-                return {**offsets_to_json(self._latest), **begins}
-            self._is_through(position)
+                return {**self._latest.to_json(), **begins}
+            self._is_through(position.offsets)
             try:
-                self._latest = self._latest_now()
+                self._latest = self._latest_now().knowing(position)
                 end = self._end_of_batch(position, self._latest, self._options.limits.max_rows)
             except PenstockError as error:
                 if not self._endures(error):
                     raise
                 time.sleep(RETRY_AFTER_S)
                 end = None
-            return offsets_to_json(position if end is None else end)
+            return (position if end is None else end).to_json()
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         found = super().partitions(start, end)
-        self._position = offsets_from_json(end)
+        self._position = StreamOffsets.from_json(end)
         return found
 
 

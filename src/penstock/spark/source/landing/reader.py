@@ -163,12 +163,19 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
             settings,
         )
         try:
-            for records in fetch(plan.options, plan.projection.fetched, partition.spans, partition.patience):
+            fetched = fetch(
+                plan.options,
+                plan.projection.fetched,
+                partition.spans,
+                partition.patience,
+                partition.topic_ids,
+            )
+            for records in fetched:
                 for rows in plan.projection.batches(records):
                     for file in files.add(rows):
                         yield batch_of([file_row(query, plan.layout, file)])
             rest = [file_row(query, plan.layout, file) for file in files.finish()]
-            yield batch_of([*rest, ranges_row(query, plan.layout, partition.spans)])
+            yield batch_of([*rest, ranges_row(query, plan.layout, partition.spans, partition.topic_ids)])
         finally:
             files.abandon()
             settle()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -13,6 +13,7 @@ from penstock.errors import ConfigError
 from penstock.landing.layout import Layout
 from penstock.landing.manifest import LandedFile
 from penstock.model import OffsetRange
+from penstock.protocol.uuid import uuid_to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,7 @@ class TaskEntries:
     layout: Layout | None
     files: tuple[LandedFile, ...] = ()
     ranges: tuple[OffsetRange, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def with_entry(self, text: str) -> TaskEntries:
         """These and what one more row says. Raises ConfigError where it is no row of a landing source."""
@@ -43,13 +45,16 @@ class TaskEntries:
             found: dict[str, Any] = json.loads(text)
             files = tuple(LandedFile.from_object(each) for each in found.get("files", []))
             ranges = tuple(OffsetRange(*each) for each in found.get("ranges", []))
+            topic_ids = {str(name): str(each) for name, each in found.get("topicIds", {}).items()}
             layout = Layout.from_json(found["layout"])
             writer = found["writer"]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ConfigError(f"{NOT_LANDED}: a row has the entry {text[:80]!r}") from None
         if self.layout is not None and (layout != self.layout or writer != self.writer):
             raise ConfigError(f"{NOT_LANDED}: the rows come from more than one source")
-        return TaskEntries(writer, layout, self.files + files, self.ranges + ranges)
+        return TaskEntries(
+            writer, layout, self.files + files, self.ranges + ranges, {**self.topic_ids, **topic_ids}
+        )
 
 
 NOT_LANDED = "a sink with the option landing takes the rows of one source with that option, unchanged"
@@ -61,10 +66,11 @@ def file_row(writer: str | None, layout: Layout, file: LandedFile) -> tuple[str 
 
 
 def ranges_row(
-    writer: str | None, layout: Layout, ranges: Sequence[OffsetRange]
+    writer: str | None, layout: Layout, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, bytes]
 ) -> tuple[str | None, int, int, str]:
-    """The row of what a task has read."""
-    return None, 0, 0, _entry(writer, layout, ranges=[list(each) for each in ranges])
+    """The row of what a task has read, and of which topics."""
+    ids = {name: uuid_to_text(each) for name, each in topic_ids.items()}
+    return None, 0, 0, _entry(writer, layout, ranges=[list(each) for each in ranges], topicIds=ids)
 
 
 def _entry(writer: str | None, layout: Layout, **parts: object) -> str:

@@ -127,12 +127,14 @@ def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
         return TaskEntries(None, None)
     files: list[LandedFile] = []
     ranges: list[OffsetRange] = []
+    topic_ids: dict[str, str] = {}
     for each in found:
         if (each.writer, each.layout) != (found[0].writer, found[0].layout):
             raise ConfigError(f"{NOT_LANDED}: the rows come from more than one source")
         files += each.files
         ranges += each.ranges
-    return TaskEntries(found[0].writer, found[0].layout, tuple(files), tuple(ranges))
+        topic_ids |= each.topic_ids
+    return TaskEntries(found[0].writer, found[0].layout, tuple(files), tuple(ranges), topic_ids)
 
 
 def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntries) -> Manifest | None:
@@ -141,7 +143,9 @@ def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntrie
         return None
     table = LandingTable(options.path)
     register = register_of(options, entries.layout)
-    return table.commit(writer, batch, entries.layout, entries.files, entries.ranges, register)
+    return table.commit(
+        writer, batch, entries.layout, entries.files, entries.ranges, register, entries.topic_ids
+    )
 
 
 def register_of(options: LandingOptions, layout: Layout) -> Register | None:
