@@ -14,13 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from penstock.broker.config.definition import LIST
-from penstock.broker.config.inert_keys import (
-    BROKER,
-    LISTENER,
-    READ_ONLY,
-    UNKNOWN,
-    broker_setting,
-)
+from penstock.broker.config.inert_keys import UNKNOWN, broker_setting
+from penstock.broker.config.kafka_keys import BROKER, LISTENER, READ_ONLY
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.config.resource_keys import check_kept, check_kept_name, kept_kinds
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
