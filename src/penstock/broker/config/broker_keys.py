@@ -229,7 +229,7 @@ BROKER_KEYS = table(
     _idle("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
     broker_key("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
     _idle("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
-    _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS),
+    _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS, at_least=1),
     broker_key(
         "offset.metadata.max.bytes", INT, "4096", "Longest note that comes with an offset.", at_least=0
     ),
@@ -419,5 +419,21 @@ DYNAMIC_KEYS = frozenset(
 }
 """Broker settings that clients may change while it runs, for one broker or for all."""
 
-LISTENER_KEYS = frozenset(("max.connection.creation.rate", "max.connections"))
+LISTENER_KEYS = frozenset(("max.connection.creation.rate", "max.connections", "num.network.threads"))
 """Those of them that may be behind ``listener.name.NAME.``, for the connections of one listener."""
+
+THREAD_KEYS = frozenset(
+    (
+        "background.threads",
+        "log.cleaner.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+    )
+)
+"""Numbers of threads, which Kafka halves or doubles at most while it runs."""
