@@ -16,14 +16,19 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from penstock.broker.config.definition import INT_MAX
 from penstock.broker.quota_entities import Entity
-from penstock.broker.requests.quotas import CLIENTS_MAX, CONNECTIONS, IP, Usage, Windows
 from penstock.common.listening.addresses import canonical_address, is_address
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.network.listeners import Listener
+    from penstock.broker.requests.quotas import Usage
+
+
+ADDRESSES_MAX = 10_000
+"""Addresses that are measured at a time; beyond that, the measurement of the least recent one is dropped."""
 
 
 class HasQuotas(Protocol):
@@ -66,14 +71,11 @@ class ConnectionQuotas:
         cluster.setting_checks.append(check_overrides)
         self._seen_version: int | None = None
         self._limits: dict[str | None, float] = {}
-        self._windows = Windows(
-            config.integer("quota.window.num"), config.integer("quota.window.size.seconds")
-        )
         self.by_listener = dict.fromkeys(listeners, 0)
         """How many connections each listener has."""
         self._by_address: dict[str, int] = {}
-        self._of_broker = Usage(self._windows)
-        self._of_listener = {name: Usage(self._windows) for name in listeners}
+        self._used: dict[str, Usage] = {}
+        """What came lately to a listener, and under the empty name to all, where there are limits."""
         self._of_address: dict[str, Usage] = {}
         overrides = config.text("max.connections.per.ip.overrides") or ""
         self._overrides = overrides, parse_overrides(overrides, looks_up=True)
@@ -153,10 +155,11 @@ class ConnectionQuotas:
         delay_s = 0.0
         if listener != self._protected:
             most = self._config.integer("max.connection.creation.rate")
-            delay_s = self._charge(self._of_broker, most, now)
+            if most < INT_MAX:
+                delay_s = self._charge(self._used_by(""), most, now)
         text = self._of(listener, "max.connection.creation.rate")
         if text is not None:
-            delay_s = max(delay_s, self._charge(self._of_listener[listener], int(text), now))
+            delay_s = max(delay_s, self._charge(self._used_by(listener), int(text), now))
         return delay_s
 
     def refuse(self, listener: str, address: str, now: float) -> float:
@@ -170,16 +173,15 @@ class ConnectionQuotas:
         most = limits.get(address, limits.get(None))
         if most is None:
             return 0.0
-        usage = self._of_address.pop(address, None)
-        if usage is None:
-            usage = Usage(self._windows)
-            if len(self._of_address) >= CLIENTS_MAX:
-                del self._of_address[next(iter(self._of_address))]
+        usage = self._of_address.pop(address, None) or self._new_usage()
+        if len(self._of_address) >= ADDRESSES_MAX:
+            del self._of_address[next(iter(self._of_address))]
         self._of_address[address] = usage
         delay_s = self._charge(usage, most, now)
         if delay_s:
-            for each in (usage, self._of_broker, self._of_listener[listener]):
-                each.take_back(1)
+            for each in (usage, self._used.get(""), self._used.get(listener)):
+                if each is not None:
+                    each.take_back(1)
         return delay_s
 
     def _address_limits(self) -> Mapping[str | None, float]:
@@ -187,6 +189,11 @@ class ConnectionQuotas:
         version = self._cluster.metadata_end_offset
         if version != self._seen_version:
             self._seen_version = version
+            if not self._cluster.quotas:
+                self._limits = {}
+                return self._limits
+            from penstock.broker.requests.quotas import CONNECTIONS, IP  # few brokers have quotas
+
             self._limits = {
                 name if name is None else canonical_address(name): rates[CONNECTIONS]
                 for ((kind, name), *_), rates in self._cluster.quotas.items()
@@ -194,12 +201,23 @@ class ConnectionQuotas:
             }
         return self._limits
 
+    def _new_usage(self) -> Usage:
+        from penstock.broker.requests.quotas import Usage, Windows  # few brokers have limits of rates
+
+        number = self._config.integer("quota.window.num")
+        return Usage(Windows(number, self._config.integer("quota.window.size.seconds")))
+
+    def _used_by(self, name: str) -> Usage:
+        if name not in self._used:
+            self._used[name] = self._new_usage()
+        return self._used[name]
+
     def _charge(self, usage: Usage, most: float, now: float) -> float:
         usage.add(1, now)
         rate, seconds = usage.rate(now)
         if rate <= most:
             return 0.0
-        longest_s = self._windows.size_s
+        longest_s = self._config.integer("quota.window.size.seconds")
         return min((rate - most) / most * seconds, longest_s) if most > 0 else longest_s
 
 
@@ -257,5 +275,5 @@ def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
 
 
 def check_overrides(texts: Mapping[str, str]) -> None:
-    """Raises ConfigError: clients want to set `max.connections.per.ip.overrides` to something malformed."""
+    """Raises ConfigError: clients set `max.connections.per.ip.overrides` to something malformed."""
     parse_overrides(texts.get("max.connections.per.ip.overrides", ""))

@@ -69,7 +69,7 @@ class Usage:
             windows.append([now, amount])
 
     def take_back(self, amount: float) -> None:
-        """Forget that so much of what was noted last was used."""
+        """Take so much back of what was noted last."""
         if self._windows:
             self._windows[-1][1] = max(0.0, self._windows[-1][1] - amount)
 
