@@ -12,11 +12,11 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.network.connection_quotas import ConnectionQuotas, ListenerGate
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
 from penstock.broker.network.listeners import PLAINTEXT, Listener, bind_error, listeners_of
 from penstock.broker.node import Node
+from penstock.broker.requests.connection_quotas import ConnectionQuotas, ListenerGate
 from penstock.broker.security.login_limits import LoginLimits
 from penstock.common.listening.accepting import Acceptor
 from penstock.common.listening.exposure import warn_if_exposed

@@ -12,8 +12,8 @@ from broker.wire_client import WireClient, is_well
 from free_ports import free_ports
 from penstock import Admin, Broker
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.network.connection_quotas import ConnectionQuotas, parse_overrides
 from penstock.broker.quota_entities import Entity
+from penstock.broker.requests.connection_quotas import ConnectionQuotas, parse_overrides
 from penstock.common.listening.addresses import canonical_address, is_address
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.messages.alter_client_quotas_request import (

@@ -23,7 +23,6 @@ from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.network.listeners import Listener
     from penstock.broker.requests.quotas import Usage
 
 
@@ -47,11 +46,18 @@ class HasQuotas(Protocol):
         """A number that is another one whenever they have changed."""
 
 
+class Named(Protocol):
+    """A listener."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class Counted(Protocol):
     """A connection that has been taken in."""
 
     @property
-    def listener(self) -> Listener | None:
+    def listener(self) -> Named | None:
         """The listener that has accepted it."""
 
 
