@@ -16,18 +16,39 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from penstock.broker.config.definition import INT_MAX
 from penstock.broker.quota_entities import Entity
 from penstock.common.listening.addresses import canonical_address, is_address
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
     from penstock.broker.requests.quotas import Usage
 
 
+UNLIMITED = 2**31 - 1
+"""The default of limits that are numbers of 32 bits."""
+
 ADDRESSES_MAX = 10_000
 """Addresses that are measured at a time; beyond that, the measurement of the least recent one is dropped."""
+
+
+class Text(Protocol):
+    """A value that was set."""
+
+    @property
+    def text(self) -> str | None: ...
+
+
+class Settings(Protocol):
+    """The settings of the broker in force."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+    def text(self, name: str) -> str | None:
+        """Return the text in force, None where nothing is set."""
+
+    def set_texts(self, name: str) -> Iterable[Text]:
+        """Return every value that was set for this name, the one in force first."""
 
 
 class HasQuotas(Protocol):
@@ -71,7 +92,7 @@ class ConnectionQuotas:
         ConfigError: `max.connections.per.ip.overrides` is malformed, or names a host that there is not.
     """
 
-    def __init__(self, config: BrokerConfig, listeners: list[str], cluster: HasQuotas) -> None:
+    def __init__(self, config: Settings, listeners: list[str], cluster: HasQuotas) -> None:
         self._config = config
         self._cluster = cluster
         cluster.setting_checks.append(check_overrides)
@@ -161,7 +182,7 @@ class ConnectionQuotas:
         delay_s = 0.0
         if listener != self._protected:
             most = self._config.integer("max.connection.creation.rate")
-            if most < INT_MAX:
+            if most < UNLIMITED:
                 delay_s = self._charge(self._used_by(""), most, now)
         text = self._of(listener, "max.connection.creation.rate")
         if text is not None:
