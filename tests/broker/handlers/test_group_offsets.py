@@ -153,6 +153,8 @@ def test_nobody_coordinates_a_group_before_a_client_has_asked_who() -> None:
     assert bench.ask(fetch_request({"t": [0]}), 7).response.error_code == E.NOT_COORDINATOR
     [[topic]] = [bench.ask(fetch_request({"t": [0]}), 1).response.topics]
     assert topic.partitions[0].error_code == E.NOT_COORDINATOR
+    [[topic]] = [bench.ask(fetch_request({"t": [0]}), 0).response.topics]
+    assert topic.partitions[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION  # any broker asked ZooKeeper
     [group] = bench.ask(fetch_groups_request("g"), 9).response.groups
     assert group.error_code == E.NOT_COORDINATOR
     bench.ask(FindCoordinatorRequest(key="g"), 3)

@@ -109,7 +109,7 @@ def _open(group_id: str, context: Context[Needs]) -> None:
             has asked for a coordinator: then no broker coordinates the group.
     """
     groups = context.node.groups
-    if not groups.topic.exists:
+    if not groups.topic.exists and context.version >= NO_OFFSET_SINCE:  # before, any broker asked ZooKeeper
         raise error_for(ErrorCode.NOT_COORDINATOR, f"there is no {OFFSETS_TOPIC} yet")
     groups.open(group_id)
 
