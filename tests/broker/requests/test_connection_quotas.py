@@ -14,7 +14,7 @@ from penstock import Admin, Broker
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.quota_entities import Entity
 from penstock.broker.requests.connection_quotas import ConnectionQuotas, parse_overrides
-from penstock.common.listening.addresses import canonical_address, is_address
+from penstock.common.listening.addresses import address_of, is_address
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -136,11 +136,11 @@ def test_limits_of_addresses() -> None:
 
 
 def test_addresses_are_one_however_they_are_written() -> None:
-    assert canonical_address("::ffff:127.0.0.1") == canonical_address("localhost") == "127.0.0.1"
-    assert canonical_address("0:0:0:0:0:0:0:1") == canonical_address("[::1]") == "::1"
+    assert address_of("::ffff:127.0.0.1") == address_of("localhost") == "127.0.0.1"
+    assert address_of("0:0:0:0:0:0:0:1") == address_of("[::1]") == "::1"
     assert is_address("localhost")
     assert not is_address("a.host")
-    assert canonical_address("a.host") == "a.host"
+    assert address_of("a.host") == "a.host"
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1", "10.0.0.1:x", "no such host:1", ":1", "10.0.0.1:-1"])

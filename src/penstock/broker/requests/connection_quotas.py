@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from penstock.broker.quota_entities import Entity
-from penstock.common.listening.addresses import canonical_address, is_address
+from penstock.common.listening.addresses import address_of, is_address
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class ConnectionQuotas:
                 self._overrides = text, parse_overrides(text)
             except ConfigError:
                 self._overrides = text, {}
-        most = self._overrides[1].get(canonical_address(address)) if text else None
+        most = self._overrides[1].get(address_of(address)) if text else None
         return self._config.integer("max.connections.per.ip") if most is None else most
 
     # --- how fast ----------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class ConnectionQuotas:
         limits = self._address_limits()
         if not limits:
             return 0.0
-        address = canonical_address(address)
+        address = address_of(address)
         most = limits.get(address, limits.get(None))
         if most is None:
             return 0.0
@@ -222,7 +222,7 @@ class ConnectionQuotas:
             from penstock.broker.requests.quotas import CONNECTIONS, IP  # few brokers have quotas
 
             self._limits = {
-                name if name is None else canonical_address(name): rates[CONNECTIONS]
+                name if name is None else address_of(name): rates[CONNECTIONS]
                 for ((kind, name), *_), rates in self._cluster.quotas.items()
                 if kind == IP and CONNECTIONS in rates
             }
@@ -297,7 +297,7 @@ def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
                 f"Invalid value {text} for configuration max.connections.per.ip.overrides:"
                 " expected ADDRESS:NUMBER,ADDRESS:NUMBER,..."
             )
-        found[canonical_address(address)] = int(number)
+        found[address_of(address)] = int(number)
     return found
 
 
