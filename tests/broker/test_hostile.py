@@ -245,18 +245,25 @@ def test_large_requests_that_wait_have_a_limit_in_common() -> None:
             assert is_well(broker.port)
 
 
-def test_too_many_connections_are_refused() -> None:
-    with Broker(max_connections=3) as broker:
-        kept = [WireClient(broker.port) for _ in range(3)]
+def test_too_many_connections_wait_for_others_to_end() -> None:
+    """As at Apache Kafka, which takes them in one by one as there is room."""
+    with Broker(max_connections=3) as broker, contextlib.ExitStack() as stack:
+        kept = [stack.enter_context(WireClient(broker.port)) for _ in range(3)]
         for client in kept:
             assert client.ask(VERSIONS, 3).error_code == 0
-        with WireClient(broker.port) as one_more:
-            assert one_more.is_closed_by_peer()
+        crowd = [stack.enter_context(WireClient(broker.port)) for _ in range(20)]
+        for client in crowd:
+            client.send(VERSIONS, 3)
+        server = broker.server
+        assert server is not None
+        wait_until(lambda: server.waiting_connections)
+        assert kept[0].ask(VERSIONS, 3).error_code == 0
         kept.pop().socket.close()
-        wait_until(lambda: broker.server is not None and len(broker.server.connections) == 2)
-        assert is_well(broker.port)
-        for client in kept:
+        for client in crowd:
+            assert client.receive()[1].error_code == 0
+            assert len(server.connections) <= 3
             client.socket.close()
+        assert is_well(broker.port)
 
 
 def test_too_many_connections_from_one_address_are_refused() -> None:

@@ -41,7 +41,7 @@ def values(text: str) -> dict[str, float]:
 
 @contextmanager
 def metered() -> Iterator[tuple[Broker, int]]:
-    with Broker(config={"penstock.metrics.port": 0, "max.connections": 3}) as broker:
+    with Broker(config={"penstock.metrics.port": 0, "max.connections.per.ip": 3}) as broker:
         assert broker.server is not None
         assert broker.server.metrics_port
         yield broker, broker.server.metrics_port

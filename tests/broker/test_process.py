@@ -93,7 +93,7 @@ def test_kill_9_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         (["--prot", "1"], "usage:"),
         (["--port", "x"], "is no port"),
         (["--config", "x"], "usage:"),
-        (["--config", "num.partition=1"], "did you mean num.partitions?"),
+        (["--config", "penstock.metrics.prt=1"], "did you mean penstock.metrics.port?"),
         (["--config", "num.partitions=x"], "expected a whole number"),
         (["--data-dir", "/proc/penstock"], "/proc/penstock"),
     ],
@@ -104,6 +104,20 @@ def test_mistakes_get_one_line_and_a_failing_exit(options: list[str], words: str
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
+
+
+def test_a_setting_that_there_is_not_is_told_and_passed_over() -> None:
+    """As by Apache Kafka: such settings are for other releases, or for parts that are not here."""
+    words = ["--port", "0", "--config", "num.partition=1", "--config", "controlled.shutdown.enable=false"]
+    with subprocess.Popen(
+        [*BROKER, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert " listening on " in process.stdout.readline()
+        process.terminate()
+        _, errors = process.communicate(timeout=20)
+    assert errors.count("unknown setting num.partition, passed over; did you mean num.partitions?") == 1
+    assert errors.count("without effect in a single process: controlled.shutdown.enable") == 1
 
 
 def test_a_port_in_use_gets_one_line() -> None:

@@ -14,8 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self, Unpack
 
-from penstock.broker.config.broker_keys import BROKER_KEYS
-from penstock.broker.config.values import BrokerConfig
+from penstock.broker.config.values import BrokerConfig, log_unheeded, settings_texts
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
@@ -24,7 +23,6 @@ from penstock.clock import Clock, SystemClock
 from penstock.common.hints import with_hints
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
-from penstock.model import setting_text
 
 if TYPE_CHECKING:
     from penstock.broker.config.keyword_settings import BrokerSettings
@@ -51,8 +49,11 @@ class Broker(Served):
     and users, for tests; `client_settings` has what clients need. Without it, `config` can say all that a
     file can.
 
+    A keyword that is no setting is an error, as a misspelt argument of any function. A dotted name in
+    `config` that is none is ignored with a warning, as Apache Kafka does it: such names come out of files.
+
     Raises:
-        ConfigError: a setting is unknown (the nearest one is suggested), its value does not fit, or there
+        ConfigError: a keyword is no setting (the nearest one is suggested), a value does not fit, or there
             is no such release.
     """
 
@@ -84,12 +85,7 @@ class Broker(Served):
             raise ConfigError(f"port is {port!r}: a number from 0 to 65535 is needed")
         if not isinstance(interceptors, Iterable):
             raise ConfigError(f"interceptors is {interceptors!r}: a list of functions is needed")
-        named = {name.replace("_", "."): value for name, value in settings.items()}
-        if any(name not in BROKER_KEYS for name in named):
-            from penstock.common.habits.refusals import refuse_keywords
-
-            refuse_keywords("Broker.__init__", settings)
-        texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
+        texts = settings_texts(config or {}, settings)
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
         if listen_07 is not None:
@@ -165,6 +161,8 @@ class Broker(Served):
             NetworkError: the address cannot be listened on.
             StorageError: the data directory cannot be used, or another broker uses it.
         """
+        if not self.is_running:
+            log_unheeded(self.config)
         self._thread.start(f"penstock-broker-{self._port}")
         return self
 

@@ -18,11 +18,10 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from penstock.broker.cluster_node import ClusterNode, Shared
-from penstock.broker.config.values import BrokerConfig
+from penstock.broker.config.values import BrokerConfig, log_unheeded, settings_texts
 from penstock.clock import Clock, SystemClock
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
-from penstock.model import setting_text
 
 if TYPE_CHECKING:
     import os
@@ -47,7 +46,7 @@ class Cluster(Served):
     otherwise. `as_version` and `security` are as in `Broker`; between brokers nothing crosses a socket.
 
     Raises:
-        ConfigError: a setting is unknown (the nearest one is suggested), or its value does not fit; the
+        ConfigError: a keyword is no setting (the nearest one is suggested), or a value does not fit; the
             numbers of brokers, ports and racks do not; or there is no such release.
     """
 
@@ -69,8 +68,7 @@ class Cluster(Served):
             raise ConfigError(f"a cluster has 1 to {BROKERS_MAX} brokers, not {brokers}")
         if ports and len(ports) != brokers:
             raise ConfigError(f"{brokers} brokers need as many ports, not {len(ports)}")
-        named = {name.replace("_", "."): value for name, value in settings.items()}
-        texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
+        texts = settings_texts(config or {}, settings)
         texts.setdefault("default.replication.factor", str(min(brokers, 3)))
         self.security: Security | None = None
         """Throw-away certificates and users, the same for all brokers, where there are some."""
@@ -154,6 +152,8 @@ class Cluster(Served):
             NetworkError: an address cannot be listened on.
             StorageError: a data directory cannot be used, or another broker uses it.
         """
+        if not self.is_running:
+            log_unheeded(self.config)
         self._thread.start("penstock-cluster")
         return self
 

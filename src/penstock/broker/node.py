@@ -148,9 +148,13 @@ class Node:
     def quotas_changed(self) -> None:
         """Quotas of clients have been read or changed: from now on handlers heed them."""
         if self.cluster.quotas and self.throttle is None:
+            from penstock.broker.requests.quotas import Windows
             from penstock.broker.requests.throttling import Throttle
 
-            self.throttle = Throttle(self.cluster.quotas, self.clock.monotonic)
+            windows = Windows(
+                self.config.integer("quota.window.num"), self.config.integer("quota.window.size.seconds")
+            )
+            self.throttle = Throttle(self.cluster.quotas, self.clock.monotonic, windows)
         elif not self.cluster.quotas:
             self.throttle = None
         if self.throttle is not None:

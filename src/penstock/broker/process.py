@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from penstock.broker.config.values import BrokerConfig
+from penstock.broker.config.values import BrokerConfig, log_unheeded
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at
 from penstock.broker.network.serving import serving
@@ -40,7 +40,7 @@ def run_broker(
     default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``.
 
     Raises:
-        ConfigError: a setting is unknown or its value does not fit.
+        ConfigError: the value of a setting does not fit. Unknown settings are ignored, and logged.
         NetworkError: the address cannot be listened on.
         StorageError: the data directory cannot be used, or another broker uses it.
 
@@ -48,17 +48,18 @@ def run_broker(
     """
     log_to_stderr()
     texts: dict[str, str] = {}
+    places: dict[str, str] = {}
     if config_file is not None:
         from penstock.broker.config.server_properties import read_properties
 
         reading = read_properties(config_file)
         texts |= reading.settings
-        for remark in reading.remarks:
-            logger.warning("%s", remark)
+        places = {name: place for name, place in reading.places.items() if name not in (config or {})}
     texts |= config or {}
     if data_dir is not None:
         texts["log.dirs"] = data_dir
     settings = BrokerConfig(texts, as_version)
+    log_unheeded(settings, places)
     raise_descriptor_limit()
     listed_host, listed_port = listening_at(settings)
     host = listed_host if host is None else host

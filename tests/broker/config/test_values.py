@@ -14,6 +14,7 @@ from penstock.broker.config.values import (
     BrokerConfig,
     TopicConfig,
     parse,
+    settings_texts,
 )
 from penstock.errors import ConfigError
 
@@ -35,9 +36,23 @@ def test_a_broker_without_settings_gives_topics_kafkas_defaults(key: ConfigKey) 
     ("name", "suggestion"),
     [("num.partition", "num.partitions"), ("log.retention.hour", "log.retention.hours")],
 )
-def test_an_unknown_name_is_refused_with_the_nearest(name: str, suggestion: str) -> None:
+def test_an_unknown_keyword_is_refused_with_the_nearest(name: str, suggestion: str) -> None:
+    """As a misspelt argument of any function. Under their dotted names Kafka ignores such, with a warning."""
     with pytest.raises(ConfigError, match=f"Unknown configuration {name}; did you mean {suggestion}"):
-        BrokerConfig({name: "1"})
+        settings_texts({}, {name.replace(".", "_"): 1})
+    assert settings_texts({name: 1}, {}) == {name: "1"}
+    assert BrokerConfig({name: "1"}).unheeded == [name]
+
+
+def test_an_unknown_name_of_ours_is_refused() -> None:
+    """No file for Apache Kafka has such: what is misspelt was meant for this broker, a limit perhaps."""
+    with pytest.raises(ConfigError, match=r"penstock\.metrics\.prt; did you mean penstock\.metrics\.port"):
+        BrokerConfig({"penstock.metrics.prt": "9"})
+
+
+def test_the_hidden_size_of_segments_goes_before_the_other() -> None:
+    assert TopicConfig(BrokerConfig(), {"internal.segment.bytes": "100"}).segment_bytes == 100
+    assert TopicConfig(BrokerConfig(), {"segment.bytes": "2000000"}).segment_bytes == 2_000_000
 
 
 @pytest.mark.parametrize(

@@ -510,3 +510,23 @@ def test_an_assignment_that_was_not_written_is_not_handed_out(monkeypatch: pytes
     monkeypatch.undo()
     assert bench.join(first).response.generation_id == 2
     assert bench.sync(first, 2, {first: b"y"}).response.assignment == b"y"
+
+
+def test_the_first_record_of_a_group_is_that_of_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at Apache Kafka: who follows `__consumer_offsets` sees the group before its members."""
+    written: list[GroupMetadataValue] = []
+    append = OffsetsTopic.append
+
+    def note(self: OffsetsTopic, group_id: str, records: Any, now_ms: int) -> int:
+        for key, value in records:
+            stored = read_record(key, value, [CLASSIC])
+            if isinstance(stored, StoredRecord):
+                written.append(stored.value)
+        return append(self, group_id, records, now_ms)
+
+    monkeypatch.setattr(OffsetsTopic, "append", note)
+    Bench().pair()
+    first, *others = written
+    assert (first.protocol_type, first.generation, first.protocol, first.members) == ("", 0, None, [])
+    assert others
+    assert {each.protocol_type for each in others} == {"consumer"}

@@ -361,6 +361,8 @@ def test_asked_and_answered(key: ApiKey, version: int) -> None:
     node = make_node(**EVERY_API)
     make_topic(node)
     produce(node, batch_of(b"before"))
+    if key == ApiKey.OFFSET_FETCH:  # which has no coordinator before one was asked for
+        ask_bytes(node, FindCoordinatorRequest(key="g"), 0)
     request = REQUESTS[key](node, version)
     response = ask_bytes(node, request, version)
     if key == ApiKey.METADATA:

@@ -13,8 +13,10 @@ from broker.groups.requests import (
     fetch_request,
     join_request,
 )
+from penstock.broker.groups.topic import NAME
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -132,6 +134,31 @@ def test_version_10_knows_topics_by_their_ids() -> None:
         OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 10
     ).response.groups
     assert [topic.topic_id for topic in everything.topics] == [topic_id]
+
+
+def test_topics_with_unknown_ids_come_last() -> None:
+    bench = Bench()
+    bench.commit(7)
+    topic_id = bench.node.cluster.topic("t").id
+    ids = (b"\7" * 16, topic_id, b"\10" * 16)
+    topics = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in ids]
+    group = OffsetFetchRequestGroup(group_id="g", topics=topics)
+    [answer] = bench.ask(OffsetFetchRequest(groups=[group]), 10).response.groups
+    assert [topic.topic_id for topic in answer.topics] == [topic_id, ids[0], ids[2]]
+
+
+def test_nobody_coordinates_a_group_before_a_client_has_asked_who() -> None:
+    bench = Bench()
+    assert NAME not in bench.node.cluster.topics
+    assert bench.ask(fetch_request({"t": [0]}), 7).response.error_code == E.NOT_COORDINATOR
+    [[topic]] = [bench.ask(fetch_request({"t": [0]}), 1).response.topics]
+    assert topic.partitions[0].error_code == E.NOT_COORDINATOR
+    [[topic]] = [bench.ask(fetch_request({"t": [0]}), 0).response.topics]
+    assert topic.partitions[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION  # any broker asked ZooKeeper
+    [group] = bench.ask(fetch_groups_request("g"), 9).response.groups
+    assert group.error_code == E.NOT_COORDINATOR
+    bench.ask(FindCoordinatorRequest(key="g"), 3)
+    assert bench.ask(fetch_request({"t": [0]}), 7).response.error_code == 0
 
 
 def test_what_was_committed_of_a_topic_goes_with_it() -> None:

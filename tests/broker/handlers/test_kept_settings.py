@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.bench_node import NOW_MS, ask, make_node
+from broker.bench_node import NOW_MS, ask, make_node, make_topic
 from broker.handlers.test_admin_changes import APPEND, BROKER, DELETE, SET, alter, described
 from penstock.broker.config.alterations import BROKER_TEXTS_MAX, KEPT_RESOURCES_MAX
 from penstock.broker.config.broker_keys import BROKER_KEYS
@@ -27,7 +27,7 @@ from penstock.protocol.messages.describe_configs_request import (
 )
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 
-METRICS, GROUP = 16, 32
+TOPIC, METRICS, GROUP = 2, 16, 32
 SESSION = "consumer.session.timeout.ms"
 
 
@@ -82,6 +82,17 @@ def test_a_group_has_what_was_set_for_it_and_the_rest_from_the_broker() -> None:
         (BROKER, "1", [("broker.heartbeat.interval.ms", SET, "5")], 42),
         (BROKER, "1", [("ssl.keystore.type", SET, "PEM")], 42),
         (BROKER, "1", [("background.threads", SET, "0")], 42),
+        (BROKER, "1", [("background.threads", SET, "4")], 42),
+        (BROKER, "", [("background.threads", SET, "21")], 42),
+        (BROKER, "1", [("log.cleaner.threads", SET, "3")], 42),
+        (BROKER, "1", [("listener.name.a.num.network.threads", SET, "7")], 42),
+        (
+            BROKER,
+            "",
+            [("listener.name.a.ssl.keystore.password", SET, "x"), ("log.cleaner.threads", SET, "2")],
+            42,
+        ),
+        (BROKER, "1", [("log.initial.task.delay.ms", SET, "5")], 42),
         (BROKER, "", [("sasl.kerberos.min.time.before.relogin", SET, "5")], 42),
         (LOGGER_RESOURCE, "1", [("nope", SET, "INFO")], 40),
         (LOGGER_RESOURCE, "1", [("root", SET, "LOUD")], 40),
@@ -97,6 +108,43 @@ def test_what_is_refused_changes_nothing(kind: int, name: str, changes: Any, cod
     assert found == code
     assert message
     assert node.cluster.metadata_end_offset == before
+
+
+def test_numbers_of_threads_are_halved_or_doubled_step_by_step() -> None:
+    node = make_node()
+    for number in ("20", "40", "21", "10", "5"):
+        assert alter(node, ("background.threads", SET, number), kind=BROKER, name="1") == (0, None)
+    assert alter(node, ("background.threads", SET, "900"), kind=BROKER, name="") == (
+        0,
+        None,
+    )  # behind the other
+    assert alter(node, ("listener.name.a.num.network.threads", SET, "6"), kind=BROKER, name="") == (0, None)
+
+
+def test_bounds_of_groups_are_those_of_the_broker() -> None:
+    node = make_node(**{"group.consumer.min.session.timeout.ms": 100, "group.consumer.max.size": 5})
+    assert alter(node, (SESSION, SET, "100"), kind=GROUP, name="g") == (0, None)
+    assert alter(node, (SESSION, SET, "99"), kind=GROUP, name="g")[0] == 40
+    assert described(node, SESSION, GROUP, "g").value == "100"
+
+
+def test_hidden_settings_are_listed_where_they_are_set() -> None:
+    hidden = "log.initial.task.delay.ms"
+    assert hidden not in all_of(make_node(), BROKER, "1")
+    entry = all_of(make_node(**{hidden: 7, "my.own.thing": 8}), BROKER, "1")
+    assert (entry[hidden].value, entry[hidden].read_only, entry[hidden].is_sensitive) == ("7", True, False)
+    assert (entry["my.own.thing"].value, entry["my.own.thing"].is_sensitive) == (None, True)
+
+
+def test_the_hidden_setting_of_topics_is_listed_where_it_is_set() -> None:
+    node = make_node()
+    make_topic(node, "plain")
+    make_topic(node, "small", **{"internal.segment.bytes": "2000"})
+    assert "internal.segment.bytes" not in all_of(node, TOPIC, "plain")
+    assert all_of(node, TOPIC, "small")["internal.segment.bytes"].value == "2000"
+    assert node.cluster.topic("small").config.segment_bytes == 2000
+    assert "message.downconversion.enable" not in all_of(node, TOPIC, "plain")
+    assert "message.downconversion.enable" in BrokerConfig(as_version="3.9").topic_keys
 
 
 def test_what_a_peer_can_make_grow_has_an_end() -> None:

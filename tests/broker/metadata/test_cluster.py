@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
+from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.metadata_log import MetadataLog, frame, unframe
 from penstock.broker.metadata.planning import Planner
@@ -21,9 +21,11 @@ from penstock.errors import ConfigError, DecodeError, KafkaError, StorageError
 from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.memory import MemoryLog
 from penstock.model import TopicPartition
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
@@ -146,6 +148,36 @@ def test_defaults_of_the_broker_apply() -> None:
 def test_a_broken_default_replication_factor_is_told() -> None:
     with pytest.raises(KafkaError, match="INVALID_REPLICATION_FACTOR"):
         Planner(make_node(default_replication_factor=3).cluster).new_topic("t")
+
+
+@pytest.mark.parametrize(("release", "code"), [(None, 3), ("3.9", 3), ("2.8", 38)])
+def test_a_topic_that_metadata_cannot_make_is_unknown_for_now(release: str | None, code: int) -> None:
+    """Since controllers place replicas, Kafka does not wait for their word; brokers before did it alone."""
+    clock = ManualClock(NOW_MS)
+    config = BrokerConfig({"default.replication.factor": "3"}, release)
+    node = Node(config, MemoryStore(1, clock), clock)
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    [topic] = ask(node, asked, 4).topics
+    assert topic.error_code == code
+    assert "t" not in node.cluster.topics
+
+
+@pytest.mark.parametrize("key_type", [0, 1], ids=["group", "transaction"])
+def test_without_a_topic_for_it_there_is_no_coordinator_yet(
+    key_type: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as where too few brokers live; it closed the connection."""
+    node = make_node()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error_for(ErrorCode.INVALID_REPLICATION_FACTOR, "too few brokers")
+
+    monkeypatch.setattr(type(node.cluster), "plan_topic", refuse)
+    for version in (1, 3, 4, 6):
+        request = FindCoordinatorRequest(key="k", key_type=key_type, coordinator_keys=["k"])
+        answer = ask(node, request, version)
+        found = answer if version < 4 else answer.coordinators[0]
+        assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 
 
 @pytest.mark.parametrize("place", ["memory", "disk"])

@@ -182,7 +182,8 @@ def quotas_of(node: Node) -> list[tuple[dict[str, str | None], dict[str, float]]
         (PRODUCED, 1.0, {}, 42),
         ("nonsense", 1.0, {"client_id": "c"}, 42),
         ("controller_mutation_rate", 1.0, {"client_id": "c"}, 42),
-        ("connection_creation_rate", 1.0, {"ip": None}, 42),
+        ("connection_creation_rate", 1.0, {"ip": None}, 0),
+        ("connection_creation_rate", 1.0, {"user": None}, 42),
         ("nonsense", None, {"client_id": "c"}, 0),
     ],
 )

@@ -13,14 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from penstock.broker.config.definition import LIST
-from penstock.broker.config.inert_keys import (
-    BROKER,
-    LISTENER,
-    READ_ONLY,
-    UNKNOWN,
-    broker_setting,
-)
+from penstock.broker.config.broker_keys import THREAD_KEYS
+from penstock.broker.config.definition import LIST, ConfigKey
+from penstock.broker.config.inert_keys import UNKNOWN, broker_setting
+from penstock.broker.config.kafka_keys import BROKER, LISTENER, READ_ONLY, listener_setting
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.config.resource_keys import check_kept, check_kept_name, kept_kinds
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -282,10 +278,30 @@ def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) ->
         for setting, text in texts.items():
             if settings[setting].key.type != UNKNOWN:
                 parse(settings[setting].key, text)
+            if listener_setting(setting) in THREAD_KEYS and (name or setting not in cluster.config.dynamic):
+                _check_threads(cluster.config, settings[setting].key, int(text))
         for check in cluster.setting_checks if name else ():
             check(texts)
     except ConfigError as error:
         raise error_for(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
+    """See that a number of threads is not changed to less than half of the present one, or more than double.
+
+    Raises:
+        ConfigError: it is.
+    """
+    base = broker_setting(config, listener_setting(key.name)).key
+    places = [*config.settings_of(key.name, key), *config.settings_of(base.name, base)]
+    present = next((int(each.text or 0) for each in places), number)
+    what = f"Dynamic thread count update validation failed for {key.name}={number}, value should"
+    if number <= 0:
+        raise ConfigError(f"{what} be at least 1")
+    if number < present // 2:
+        raise ConfigError(f"{what} be at least half the current value {present}")
+    if number > present * 2:
+        raise ConfigError(f"{what} not be greater than double the current value {present}")
 
 
 def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:

@@ -49,9 +49,7 @@ def _topic_defaults() -> list[ConfigKey]:
                 default = str(int(default) // factor)
             doc = f"Default of the topic setting {key.name}. {key.doc}"
             type_ = INT if factor > 1 else key.type  # hours and minutes are 32 bits wide
-            keys[name] = ConfigKey(
-                name, type_, default, doc, key.choices, key.at_least, has_effect=key.has_effect
-            )
+            keys[name] = key._replace(name=name, type=type_, default=default, doc=doc, synonyms=())
     return list(keys.values())
 
 
@@ -109,15 +107,10 @@ BROKER_KEYS = table(
         INT,
         "0",
         "Wait for more members when a group forms. Apache Kafka's default is 3000.",
-        at_least=0,
     ),
-    broker_key(
-        "group.max.session.timeout.ms", INT, "1800000", "Longest session timeout of a member.", at_least=1
-    ),
+    broker_key("group.max.session.timeout.ms", INT, "1800000", "Longest session timeout of a member."),
     broker_key("group.max.size", INT, str(INT_MAX), "Most members of a group.", at_least=1),
-    broker_key(
-        "group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member.", at_least=1
-    ),
+    broker_key("group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member."),
     _idle("inter.broker.listener.name", STRING, None, _NO_QUORUM),
     broker_key(
         "leader.imbalance.check.interval.seconds",
@@ -190,6 +183,13 @@ BROKER_KEYS = table(
         "Age of a snapshot of the metadata above which it goes with the log below the next one; -1 never.",
     ),
     broker_key(
+        "max.connection.creation.rate",
+        INT,
+        str(INT_MAX),
+        "Connections that are taken in per second; further ones wait.",
+        at_least=0,
+    ),
+    broker_key(
         "max.connections",
         INT,
         str(INT_MAX),
@@ -202,6 +202,12 @@ BROKER_KEYS = table(
         str(INT_MAX),
         "Most connections at a time from one address.",
         at_least=0,
+    ),
+    broker_key(
+        "max.connections.per.ip.overrides",
+        STRING,
+        "",
+        "Other limits for some addresses: HOST:NUMBER,HOST:NUMBER.",
     ),
     broker_key(
         "max.incremental.fetch.session.cache.slots",
@@ -223,7 +229,7 @@ BROKER_KEYS = table(
     _idle("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
     broker_key("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
     _idle("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
-    _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS),
+    _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS, at_least=1),
     broker_key(
         "offset.metadata.max.bytes", INT, "4096", "Longest note that comes with an offset.", at_least=0
     ),
@@ -262,6 +268,10 @@ BROKER_KEYS = table(
         "134217728",
         "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
     ),
+    broker_key(
+        "quota.window.num", INT, "11", "In how many windows the use of quotas is measured.", at_least=1
+    ),
+    broker_key("quota.window.size.seconds", INT, "1", "How long each of these windows is.", at_least=1),
     _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),
     broker_key(
         "replica.fetch.backoff.ms",
@@ -397,8 +407,10 @@ DYNAMIC_KEYS = frozenset(
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.threads",
+    "max.connection.creation.rate",
     "max.connections",
     "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
     "num.io.threads",
     "num.network.threads",
     "num.recovery.threads.per.data.dir",
@@ -406,3 +418,22 @@ DYNAMIC_KEYS = frozenset(
     "producer.id.expiration.ms",
 }
 """Broker settings that clients may change while it runs, for one broker or for all."""
+
+LISTENER_KEYS = frozenset(("max.connection.creation.rate", "max.connections", "num.network.threads"))
+"""Those of them that may be behind ``listener.name.NAME.``, for the connections of one listener."""
+
+THREAD_KEYS = frozenset(
+    (
+        "background.threads",
+        "log.cleaner.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+    )
+)
+"""Numbers of threads, which Kafka halves or doubles at most while it runs."""

@@ -36,6 +36,12 @@ class ConfigKey(NamedTuple):
     has_effect: bool = True
     """False for a setting that is checked, kept and listed, and changes nothing."""
 
+    is_any_case: bool = False
+    """Whether the choices, written in small letters, may come in capitals, too."""
+
+    is_hidden: bool = False
+    """Whether the setting is listed only where it is set, as Kafka does with those that it calls internal."""
+
 
 def idle(key: ConfigKey) -> ConfigKey:
     """Return a key without effect. The description of `key` is the reason."""

@@ -1,30 +1,24 @@
-"""Settings of Apache Kafka's brokers that mean nothing here, and unknown names.
+"""Settings of brokers by name: of a known key, one without use here, or an unknown one.
 
-Apache Kafka lists some three hundred settings of a broker and accepts settings with unknown names. Tools for
-administration read that list and write to it, so those that this broker has no use for are listed, checked
-and kept, too. The facts are in ``inert_keys.txt``, read on first use.
+Apache Kafka accepts settings with unknown names; tools for administration read its list and write to it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from penstock.broker.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
-from penstock.broker.config.definition import (
-    BOOLEAN,
-    CLASS,
-    DOUBLE,
-    INT,
-    LIST,
-    LONG,
-    PASSWORD,
-    SHORT,
-    STRING,
-    ConfigKey,
-    idle,
+from penstock.broker.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS, LISTENER_KEYS
+from penstock.broker.config.definition import LONG, ConfigKey, idle
+from penstock.broker.config.kafka_keys import (
+    BROKER,
+    CLUSTER,
+    LISTENER,
+    READ_ONLY,
+    BrokerSetting,
+    hidden_settings,
+    listener_setting,
+    settings_of_release,
 )
 from penstock.broker.config.topic_keys import TOPIC_KEYS
 
@@ -34,21 +28,6 @@ if TYPE_CHECKING:
 UNKNOWN = 0
 """The type of an unknown setting. Its value is not shown: it might be a secret."""
 
-READ_ONLY, CLUSTER, BROKER, LISTENER = "no", "cluster", "broker", "listener"
-"""How a setting can be changed while a broker runs."""
-
-_TYPES = {
-    "boolean": BOOLEAN,
-    "string": STRING,
-    "int": INT,
-    "short": SHORT,
-    "long": LONG,
-    "double": DOUBLE,
-    "list": LIST,
-    "class": CLASS,
-    "password": PASSWORD,
-}
-_DOC = "there is nothing here that it could be for."
 _OF_OLD = frozenset(("advertised.host.name", "advertised.port", "host.name", "port"))
 _UNLISTED = frozenset(
     (
@@ -59,34 +38,7 @@ _UNLISTED = frozenset(
 )
 """Limits of replication: Kafka's tools set them while partitions move. Listed where they are set."""
 
-_LISTENER_PREFIX = "listener.name."
-
-
-class BrokerSetting(NamedTuple):
-    """A setting of a broker, and how it can be changed: one of the four words above."""
-
-    key: ConfigKey
-    change: str
-
-
-@cache
-def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
-    """Those of the releases of Kafka that begin with this number: 3 or 4."""
-    found = {}
-    path = os.path.join(os.path.dirname(__file__), "inert_keys.txt")
-    with open(path, encoding="ascii") as file:
-        for line in file:
-            if line.startswith("#"):
-                continue
-            words, equals, default = line.rstrip("\n").partition(" =")
-            name, releases, type_, change, least = words.split()
-            if releases in ("all", release):
-                at_least = None if least == "-" else int(least)
-                key = idle(
-                    ConfigKey(name, _TYPES[type_], default if equals else None, _DOC, at_least=at_least)
-                )
-                found[name] = BrokerSetting(key, change)
-    return found
+_THROTTLED = "limits of replication are for tools that move partitions."
 
 
 def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
@@ -104,18 +56,14 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     if name in known:
         return known[name]
     if name in _UNLISTED:
-        return BrokerSetting(idle(ConfigKey(name, LONG, None, _DOC, at_least=0)), CLUSTER)
-    base = known.get(listener_setting(name))
+        return BrokerSetting(idle(ConfigKey(name, LONG, None, _THROTTLED, at_least=0)), CLUSTER)
+    setting = listener_setting(name)
+    if setting in LISTENER_KEYS:
+        return BrokerSetting(BROKER_KEYS[setting]._replace(name=name, default=None), CLUSTER)
+    base = known.get(setting)
     if base is not None and base.change in (BROKER, LISTENER):
         return BrokerSetting(base.key._replace(name=name, default=None), BROKER)
-    return BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER)
-
-
-def listener_setting(name: str) -> str:
-    """The setting that ``listener.name.NAME.SETTING`` is about; of other names the name itself."""
-    if name.startswith(_LISTENER_PREFIX):
-        return name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
-    return name
+    return hidden_settings().get(name, BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER))
 
 
 def _is_of_old(name: str) -> bool:

@@ -152,10 +152,14 @@ class BrokerSettings(TypedDict, total=False):
     log_segment_delete_delay_ms: int
     """Default of the topic setting file.delete.delay.ms. Time between taking a segment out and deleting
     its files. Default: 60000."""
+    max_connection_creation_rate: int
+    """Connections that are taken in per second; further ones wait. Default: 2147483647."""
     max_connections: int
     """Most connections at a time; further ones are closed. Default: 2147483647."""
     max_connections_per_ip: int
     """Most connections at a time from one address. Default: 2147483647."""
+    max_connections_per_ip_overrides: str
+    """Other limits for some addresses: HOST:NUMBER,HOST:NUMBER."""
     max_incremental_fetch_session_cache_slots: int
     """Most fetch sessions that are kept; further ones replace idle ones, or are declined. Default:
     1000."""

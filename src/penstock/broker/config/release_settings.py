@@ -21,6 +21,7 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
     ("compression.zstd.level", (3, 8), ()),
     ("remote.log.copy.disable", (3, 9), ()),
     ("remote.log.delete.on.disable", (3, 9), ()),
+    ("internal.segment.bytes", (4, 1), ()),
 )
 """Settings of topics that not every release has: the first that does, the first later one that does not."""
 

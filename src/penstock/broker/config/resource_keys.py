@@ -218,14 +218,24 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
             f"Invalid value {reset} for configuration share.auto.offset.reset:"
             " expected earliest, latest or by_duration:PnDTnHnMn.nS"
         )
-    bounds = inert_keys(config)  # which keep sessions longer than heartbeats, too
     for name, text in texts.items():
         if keys[name].type == INT:
             kind, _, rest = name.partition(".")
             most = rest.removeprefix("num.")  # group.streams.max.standby.replicas
-            lower = bounds.get(f"group.{kind}.min.{rest}")
-            upper = bounds.get(f"group.{kind}.max.{most}")
-            if lower is not None and int(text) < int(lower.key.default or 0):
-                raise ConfigError(f"{name} must be greater than or equal to {lower.key.name}")
-            if upper is not None and int(text) > int(upper.key.default or 0):
-                raise ConfigError(f"{name} must be less than or equal to {upper.key.name}")
+            least_name, most_name = f"group.{kind}.min.{rest}", f"group.{kind}.max.{most}"
+            lower, upper = _bound(config, least_name), _bound(config, most_name)
+            if lower is not None and int(text) < lower:
+                raise ConfigError(f"{name} must be greater than or equal to {least_name}")
+            if upper is not None and int(text) > upper:
+                raise ConfigError(f"{name} must be less than or equal to {most_name}")
+
+
+def _bound(config: BrokerConfig, name: str) -> int | None:
+    """What the broker says for a bound of groups' settings; None where there is no such bound.
+
+    The bounds keep sessions longer than heartbeats, too.
+    """
+    setting = inert_keys(config).get(name)
+    if setting is None:
+        return None
+    return next((int(each.text or 0) for each in config.settings_of(name, setting.key)), None)

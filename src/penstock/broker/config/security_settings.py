@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 from penstock.security.secrets import Secret
 
@@ -125,6 +126,25 @@ IDLE = frozenset(
 )
 """Settings that files for Apache Kafka have and that weaken nothing here by being without effect."""
 
+_PROTECTING = ("ssl.", "sasl.", "authorizer.", "security.", "super.users", "allow.everyone.if.no.acl.found")
+"""Beginnings of names that ask for protection."""
+
+_CLASSES: dict[str, tuple[str, ...]] = {
+    "principal.builder.class": (
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    ),
+    "sasl.oauthbearer.jwt.validator.class": (
+        "org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
+    ),
+    "sasl.server.callback.handler.class": (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+    ),
+    "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),
+}
+"""Classes of Java that decide who is let in, and those of them whose work is done here."""
+
 PER_MECHANISM = frozenset(
     name
     for name in KEYS
@@ -145,6 +165,26 @@ def base_name(name: str) -> str | None:
     if mechanism is not None:
         return mechanism[2] if mechanism[2] in PER_MECHANISM else None
     return rest if rest in KEYS or rest in IDLE else None
+
+
+def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) -> None:
+    """Refuse what would leave a broker less protected than its settings say.
+
+    `setting` is the name without a listener.
+
+    Raises:
+        ConfigError: the setting names a class of Java that decides who is let in, or has a name that begins
+            like one of security and that there is not.
+    """
+    mechanism = _MECHANISM.fullmatch(setting)
+    classes = _CLASSES.get(mechanism[2] if mechanism is not None else setting)
+    if classes is not None and text.strip() not in ("", *classes):
+        raise ConfigError(f"{name}: the class {text} cannot be loaded, which protects the broker; remove it")
+    if setting.startswith(_PROTECTING) and not is_known:
+        raise ConfigError(
+            f"{name} asks for protection that this broker does not have; remove it"
+            f"{did_you_mean(setting, (*KEYS, *IDLE))}"
+        )
 
 
 def check(name: str, text: str) -> bool:

@@ -1,43 +1,41 @@
-"""`server.properties`: Java's format, and what a file written for Apache Kafka means here.
+"""`server.properties`: Java's format, and what is said about settings that change nothing.
 
-A remark names each unknown setting, with the most similar known one, and those of Kafka's that have no effect
-in a single process. A setting whose loss would leave the broker less protected than the file says is refused.
+A remark names each unknown setting, with the most similar known one; one more names those of Kafka's that
+have no effect in a single process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.kafka_keys import is_known
+from penstock.broker.config.security_settings import KEYS
 from penstock.common.properties_files import parse_properties
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-
-_SECURITY = ("ssl.", "sasl.", "authorizer.", "security.", "super.users", "allow.everyone.if.no.acl.found")
-"""Beginnings of names that ask for protection which is not there."""
-
-_RETIRED = (
-    "controller.", "kafka.metrics", "log.initial", "quota.", "replica.", "server.max", "zookeeper.",
-)  # fmt: skip
-"""Beginnings of names that only releases before 3.9 had. They mean nothing here."""
-
 
 FILE_CHARACTERS_MAX = 1 << 20
 """A hundred times the longest file of settings there is; what is larger, or has no end, is another file."""
 
 
+SUGGESTED_MAX = 20
+"""Unknown settings for which the most similar one is looked for, which takes milliseconds each."""
+
+
 class Reading(NamedTuple):
-    """The settings of a file, and remarks about the lines that have no effect."""
+    """The settings of a file, and where each is: ``PATH:LINE``."""
 
     settings: dict[str, str]
-    remarks: list[str]
+    places: dict[str, str]
 
 
 def read_properties(path: str) -> Reading:
-    """Read a file of settings.
+    """Read a file of settings. Of a name that comes twice the last one counts.
 
     Raises:
-        ConfigError: it cannot be read, a line is malformed, or it asks for TLS, SASL or authorization.
+        ConfigError: it cannot be read, or a line is malformed.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -49,39 +47,23 @@ def read_properties(path: str) -> Reading:
             f"{path} has more than {FILE_CHARACTERS_MAX} characters: that is no server.properties"
         )
     settings: dict[str, str] = {}
-    remarks = []
-    idle: list[str] = []
+    places: dict[str, str] = {}
     for line, name, value in parse_properties(text, path):
-        prefix = f"{path}:{line}: "
-        key = BROKER_KEYS.get(name)
-        if key is not None:
-            settings[name] = value
-            if not key.has_effect:
-                idle.append(name)
-        elif _is_security_setting(name, value, prefix):
-            settings[name] = value
-        elif name.startswith(_SECURITY):
-            raise ConfigError(f"{prefix}{name} asks for protection that this broker does not have; remove it")
-        elif _is_kafkas(name):
-            idle.append(name)
-        else:
-            remarks.append(f"{prefix}unknown setting {name}, passed over{did_you_mean(name, BROKER_KEYS)}")
-    if idle:
-        remarks.append(f"{path}: without effect in a single process: {', '.join(dict.fromkeys(idle))}")
-    return Reading(settings, remarks)
+        settings[name], places[name] = value, f"{path}:{line}"
+    return Reading(settings, places)
 
 
-def _is_security_setting(name: str, value: str, where: str) -> bool:
-    from penstock.broker.config.security_settings import check  # few files have any
-
-    try:
-        return check(name, value)
-    except ConfigError as error:
-        raise ConfigError(f"{where}{error}") from None
-
-
-def _is_kafkas(name: str) -> bool:
-    """Whether a name that has no key here is one of Apache Kafka's, of any release."""
-    from penstock.broker.config.inert_keys import settings_of_release  # reads a file, few starts need it
-
-    return name.startswith(_RETIRED) or any(name in settings_of_release(release) for release in ("3", "4"))
+def remarks(unheeded: Sequence[str], places: Mapping[str, str] | None = None) -> list[str]:
+    """What is to be said about settings that change nothing: a line for each unknown one, and a line for all
+    those without effect. `places` says where they are.
+    """
+    known = [name for name in unheeded if is_known(name)]
+    lines: list[str] = []
+    for name in unheeded:
+        if name not in known:
+            place = (places or {}).get(name)
+            hint = did_you_mean(name, (*BROKER_KEYS, *KEYS)) if len(lines) < SUGGESTED_MAX else ""
+            lines.append(f"{place + ': ' if place else ''}unknown setting {name}, passed over{hint}")
+    if known:
+        lines.append(f"without effect in a single process: {', '.join(known)}")
+    return lines

@@ -133,6 +133,13 @@ TOPIC_KEYS = table(
         "log.index.interval.bytes",
         at_least=0,
     ),
+    ConfigKey(
+        "internal.segment.bytes",
+        INT,
+        None,
+        "Size at which a new segment begins, before segment.bytes. For tests: Apache Kafka does not list it.",
+        is_hidden=True,
+    ),
     _THROTTLED._replace(name="leader.replication.throttled.replicas"),
     _idle_topic(
         "local.retention.bytes",
@@ -303,5 +310,7 @@ TOPIC_KEYS = table(
     ),
 )
 
-RETIRED_KEYS = frozenset(("message.format.version", "message.timestamp.difference.max.ms"))
+RETIRED_KEYS = frozenset(
+    ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
+)
 """Settings of topics that only old releases have: unknown unless the broker behaves as one."""

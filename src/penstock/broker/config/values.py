@@ -25,11 +25,15 @@ from penstock.broker.config.definition import (
     ConfigKey,
 )
 from penstock.broker.config.topic_keys import RETIRED_KEYS, TOPIC_KEYS
+from penstock.common.logs import logger_named
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
+from penstock.model import setting_text
 
 if TYPE_CHECKING:
     from penstock.broker.config.release_settings import ReleaseSettings
+
+logger = logger_named("penstock.broker")
 
 (
     SOURCE_TOPIC,
@@ -111,7 +115,7 @@ def _bounded(key: ConfigKey, text: str, number: float) -> float:
 
 
 def _check_choice(key: ConfigKey, text: str) -> None:
-    if key.choices and text not in key.choices:
+    if key.choices and (text.lower() if key.is_any_case else text) not in key.choices:
         raise _invalid(key, text, f"expected one of {', '.join(key.choices)}")
 
 
@@ -136,6 +140,10 @@ SUGGESTION_CHARACTERS_MAX = 64
 """Longer names are no misspelt settings, and comparing takes time with the square of the length."""
 
 
+_OURS = "penstock."
+"""The beginning of names that no file for Apache Kafka has: a misspelt one was meant for this broker."""
+
+
 class Suggestions:
     """For how many more unknown names of one request the nearest known name is looked for."""
 
@@ -154,31 +162,47 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggest
     return ConfigError(f"Unknown configuration {name}{hint}")
 
 
-_SECURITY = (
-    "allow.everyone.",
-    "authorizer.",
-    "connection.failed.",
-    "connections.max.reauth.",
-    "delegation.",
-    "early.start.",
-    "listener.name.",
-    "oauthbearer.",
-    "plain.",
-    "sasl.",
-    "scram-sha-",
-    "security.inter.",
-    "ssl.",
-    "super.users",
-)
+def _is_heeded(name: str, text: str) -> bool:
+    """Whether a setting that is not among `BROKER_KEYS` has an effect. Raises as `BrokerConfig`."""
+    # Imported here because few brokers have other settings, and starting must be fast.
+    from penstock.broker.config.kafka_keys import key_besides
+
+    if name.startswith(_OURS):
+        raise unknown_name(name, BROKER_KEYS, Suggestions())
+    key = key_besides(name, text)
+    if key is not None:
+        parse(key, text)
+    return key is not None and key.has_effect
 
 
-def _is_security_setting(name: str, text: str) -> bool:
-    """Whether a name is a setting of security; raises ConfigError for a value that does not fit."""
-    if not name.startswith(_SECURITY):
-        return False
-    from penstock.broker.config.security_settings import check  # few brokers have any
+def settings_texts(config: Mapping[str, object], keywords: Mapping[str, object]) -> dict[str, str]:
+    """The settings of a broker as texts: those of a mapping by dotted names, and over them those that were
+    given as keyword arguments.
 
-    return check(name, text)
+    Raises:
+        ConfigError: a keyword is no setting (what to type, or the nearest one, is said). Names in the mapping may be
+            anything, as in a file.
+    """
+    named = {name.replace("_", "."): value for name, value in keywords.items()}
+    for name in named:
+        if name not in BROKER_KEYS:
+            from penstock.broker.config.kafka_keys import is_known
+
+            if not is_known(name):
+                from penstock.common.habits.refusals import refuse_keywords
+
+                refuse_keywords("Broker.__init__", keywords)
+                raise unknown_name(name, BROKER_KEYS, Suggestions())
+    return {name: setting_text(value) for name, value in {**config, **named}.items()}
+
+
+def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) -> None:
+    """Log the settings that change nothing. `places` says where they are."""
+    if config.unheeded:
+        from penstock.broker.config.server_properties import remarks
+
+        for remark in remarks(config.unheeded, places):
+            logger.warning("%s", remark)
 
 
 class BrokerConfig:
@@ -188,8 +212,12 @@ class BrokerConfig:
     broker and for every broker, and go before them (KIP-226). With `as_version` the defaults are those
     of a release of Kafka.
 
+    Names that there are not are ignored, as Apache Kafka does it, and so are those that have no effect: the
+    broker logs both when it starts (`log_unheeded`).
+
     Raises:
-        ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
+        ConfigError: a value does not fit, or a name that there is not begins as Penstock's own settings or
+            those of security do.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
@@ -199,12 +227,16 @@ class BrokerConfig:
         unknown = RETIRED_KEYS if self.release is None else self.release.unknown
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
         """The settings of topics that there are: those of the release."""
+        self.unheeded: list[str] = []
+        """The settings that change nothing: unknown ones, and those without effect."""
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
             if key is not None:
                 parse(key, text)
-            elif not _is_security_setting(name, text):
-                raise unknown_name(name, BROKER_KEYS, Suggestions())
+            elif not _is_heeded(name, text):
+                self.unheeded.append(name)
+            if key is not None and not key.has_effect:
+                self.unheeded.append(name)
             self.settings[name] = text
         self.dynamic: Mapping[str, str] = {}
         self.dynamic_defaults: Mapping[str, str] = {}
@@ -338,7 +370,8 @@ class TopicConfig:
             parse(key, text)
             self.overrides[name] = text
         self.max_message_bytes = self.integer("max.message.bytes")
-        self.segment_bytes = self.integer("segment.bytes")
+        internal = self["internal.segment.bytes"]
+        self.segment_bytes = internal if isinstance(internal, int) else self.integer("segment.bytes")
         self.log_append_time = self["message.timestamp.type"] == "LogAppendTime"
         self.before_max_ms = self.integer("message.timestamp.before.max.ms")
         self.after_max_ms = self.integer("message.timestamp.after.max.ms")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
 from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
-from penstock.broker.groups.classic.records import ClassicRecords, group_record
+from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
@@ -276,9 +276,14 @@ class GroupService:
             self.coordinator.recover(group, now)
 
     def _store(self, group: Group) -> bool:
+        """Store a group. As at Apache Kafka its first record is that of an empty one."""
         now_ms = self._host.clock.now_ms()
+        is_new = group.since_ms < 0
         try:
-            self.store.append(group.id, [group_record(group.id, snapshot(group, now_ms))], now_ms)
+            records = [group_record(group.id, snapshot(group, now_ms))]
+            if is_new:
+                records.insert(0, empty_record(group.id, now_ms))
+            self.store.append(group.id, records, now_ms)
         except (StorageError, KafkaError) as error:
             logger.error("group %s could not be stored: %s", group.id, error)
             return False

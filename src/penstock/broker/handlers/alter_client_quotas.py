@@ -1,6 +1,6 @@
 """AlterClientQuotas (49): set and remove quotas of clients and users. v1 flexible.
 
-Those that nothing here would enforce are refused: the rates at which connections come and topics change.
+The one that nothing here would enforce is refused: the rate at which topics change.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.config.definition import INT_MAX, LONG_MAX
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.context import Context, Parts
 from penstock.broker.quota_entities import Entity, entity_of
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
+    CONNECTIONS,
     ENTITY_TYPES,
     FETCHED,
     IP,
@@ -22,6 +24,7 @@ from penstock.broker.requests.quotas import (
     TIME,
 )
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.common.listening.addresses import is_address
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -45,13 +48,9 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 ENFORCED = (PRODUCED, FETCHED, TIME)
-NOT_ENFORCED = {
-    (False, "controller_mutation_rate"): "how often topics may change",
-    (True, "connection_creation_rate"): "how many connections may come",
-}
-"""Kafka's other quotas, those of an ip and those of users and clients."""
+NOT_ENFORCED = {"controller_mutation_rate": "how often topics may change"}
+"""Kafka's other quotas of users and clients."""
 
-LONG_MAX = 2**63 - 1
 FRACTION = 1e-6
 """Kafka takes a number of bytes for whole that is no farther from it."""
 
@@ -146,23 +145,30 @@ def _check_entity(parts: Sequence[AskedEntity]) -> None:
             )
     if IP in kinds and len(kinds) > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, IP_STANDS_ALONE)
+    for part in parts:
+        if part.entity_type == IP and part.entity_name is not None and not is_address(part.entity_name):
+            raise error_for(
+                ErrorCode.INVALID_REQUEST,
+                f"{part.entity_name} is not a valid IP; names of hosts are not known",
+            )
 
 
 def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
     for op in ops:
         if op.remove:
             continue
-        what = NOT_ENFORCED.get((is_ip, op.key))
-        if what is not None:
+        what = NOT_ENFORCED.get(op.key)
+        if what is not None and not is_ip:
             raise error_for(ErrorCode.INVALID_REQUEST, f"{op.key}: {what} is not limited by this broker")
-        if is_ip or op.key not in ENFORCED:
+        if op.key not in ((CONNECTIONS,) if is_ip else ENFORCED):
             raise error_for(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {op.key}")
         if not op.value > 0:
             raise error_for(ErrorCode.INVALID_REQUEST, f"Quota {op.key} must be greater than 0")
         if op.key != TIME:
-            if op.value > LONG_MAX:
+            most, kind = (INT_MAX, "INT") if is_ip else (LONG_MAX, "LONG")
+            if op.value > most:
                 raise error_for(
-                    ErrorCode.INVALID_REQUEST, f"Proposed value for {op.key} is too large for a LONG."
+                    ErrorCode.INVALID_REQUEST, f"Proposed value for {op.key} is too large for a {kind}."
                 )
             if abs(op.value - round(op.value)) > FRACTION:
                 raise error_for(ErrorCode.INVALID_REQUEST, f"{op.key} cannot be a fractional value.")

@@ -9,13 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.definition import PASSWORD, ConfigKey
-from penstock.broker.config.inert_keys import (
-    READ_ONLY,
-    UNKNOWN,
-    broker_setting,
-    listed_settings,
-    listener_setting,
-)
+from penstock.broker.config.inert_keys import UNKNOWN, broker_setting, listed_settings
+from penstock.broker.config.kafka_keys import READ_ONLY, listener_setting
 from penstock.broker.config.log_levels import level_of, loggers
 from penstock.broker.config.resource_keys import check_kept_name, kept_kinds, kept_settings
 from penstock.broker.config.resource_types import BROKER_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
@@ -159,6 +154,8 @@ def _topic_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey,
     config = context.node.cluster.topic(name).config
     found = []
     for key in context.node.config.topic_keys.values():
+        if key.is_hidden and key.name not in config.overrides:
+            continue
         settings = config.settings(key.name)
         source = settings[0].source if settings else SOURCE_DEFAULT
         found.append((key, [Setting(key.name, config.text(key.name), source), *settings]))

@@ -7,11 +7,11 @@ answer for these is COORDINATOR_NOT_AVAILABLE, with the reason.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.common.logs import logger_named
-from penstock.errors import StorageError
+from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -19,8 +19,7 @@ from penstock.protocol.messages.find_coordinator_response import Coordinator, Fi
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
     from penstock.broker.transactions.service import TransactionService
-
-logger = logger_named("penstock.broker")
+    from penstock.common.failures import LimitedLog
 
 SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
@@ -34,6 +33,8 @@ _NO_ERROR = "NONE"
 
 class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
+
+    limited_log: LimitedLog
 
     @property
     def groups(self) -> GroupService: ...
@@ -70,8 +71,9 @@ def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
         owner = context.node.groups if key_type == GROUP_KEY else context.node.transactions
         try:
             owner.create_topic(context.now_ms)
-        except StorageError as error:
-            logger.error("%s", error)
+        except (KafkaError, StorageError) as error:
+            # A disk that refuses, or too few brokers: another time there may be a coordinator.
+            context.node.limited_log.write(logging.ERROR, "coordinators", "no topic for them: %s", error)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
         return ErrorCode.NONE, ""
     kind = _NOT_OFFERED.get(key_type)

@@ -124,7 +124,7 @@ def _create_missing(
             plans.append(planner.new_topic(name))
             excess = planner.excess
         except KafkaError as error:
-            failures[name] = error
+            failures[name] = _not_yet(error, node.profile)
     try:
         cluster.create_topics(plans, context.now_ms)
     except StorageError as error:
@@ -136,6 +136,18 @@ def _create_missing(
         being_made = error_for(profile.creating_code, "the topic is being made")
         failures.update((plan.name, being_made) for plan in plans if plan.name not in failures)
     return failures
+
+
+def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
+    """The error for a topic that cannot be made. Kafka's controllers place replicas since there are some,
+    and the broker that is asked does not wait for their word: with too few brokers the topic is unknown.
+    """
+    later = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if error.code == ErrorCode.INVALID_REPLICATION_FACTOR and (
+        profile is None or profile.creating_code == later
+    ):
+        return error_for(later, error.detail)
+    return error
 
 
 def _find(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.offsets import Committed, PartitionKey
 from penstock.broker.handlers.offset_commit import find_topic
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.requests.repetition import merged
 from penstock.errors import KafkaError
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from penstock.protocol.messages.offset_fetch_response import (
     OffsetFetchResponse,
@@ -68,7 +69,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
             groups=[_fetch_group(group, request.require_stable, context) for group in groups]
         )
     try:
-        context.node.groups.open(request.group_id)
+        _open(request.group_id, context)
     except KafkaError as error:
         return _refuse(request, error.code, context)
     offsets = context.node.groups.offsets.of_group(request.group_id)
@@ -98,6 +99,19 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
                 )
             )
     return response
+
+
+def _open(group_id: str, context: Context[Needs]) -> None:
+    """Have the offsets of a group read.
+
+    Raises:
+        KafkaError: NOT_COORDINATOR (16): they cannot be, or there is no topic for them yet, since no client
+            has asked for a coordinator: then no broker coordinates the group.
+    """
+    groups = context.node.groups
+    if not groups.topic.exists and context.version >= NO_OFFSET_SINCE:  # before, any broker asked ZooKeeper
+        raise error_for(ErrorCode.NOT_COORDINATOR, f"there is no {OFFSETS_TOPIC} yet")
+    groups.open(group_id)
 
 
 def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> OffsetFetchResponse:
@@ -145,7 +159,7 @@ def _fetch_group(
 ) -> OffsetFetchResponseGroup:
     response = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
-        context.node.groups.open(asked.group_id)
+        _open(asked.group_id, context)
     except KafkaError as error:
         response.error_code = error.code
         return response
@@ -160,6 +174,7 @@ def _fetch_group(
                 response.topics.append(_fetched(name, topic_id, indexes, offsets.get, pending, context))
         return response
     topics_once = merged(asked.topics, lambda topic: (topic.name, topic.topic_id), "partition_indexes")
+    unknown: list[OffsetFetchResponseTopics] = []
     for topic in topics_once:
         found, missing = find_topic(topic.name, topic.topic_id, by_id, context)
         name = found.name if by_id and found is not None else topic.name
@@ -167,7 +182,8 @@ def _fetch_group(
         if by_id and missing:
             for partition in answer.partitions:
                 partition.error_code = missing
-        response.topics.append(answer)
+        (unknown if by_id and missing else response.topics).append(answer)
+    response.topics += unknown  # which Apache Kafka names last
     return response
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.frame_buffers import FrameBuffers
     from penstock.broker.network.handshake_turns import HandshakeTurns
     from penstock.broker.network.kept_answers import KeptAnswers
+    from penstock.broker.network.listeners import Listener
     from penstock.broker.node import Node
     from penstock.broker.requests.purgatory import DelayedOperation, Wait
     from penstock.broker.security.login_limits import LoginLimits
@@ -24,6 +25,9 @@ class Hosted(Protocol):
 
     session: Session
     """Who is at its other end."""
+
+    listener: Listener | None
+    """The listener that has accepted it."""
 
     active_at: float
     """When bytes have last moved, in seconds of the monotonic clock."""

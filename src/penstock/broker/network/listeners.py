@@ -7,10 +7,12 @@ out. Before 0.9 there were `host.name` and `port`, which go as well.
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, NetworkError
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
@@ -135,3 +137,19 @@ def _protocols(config: BrokerConfig) -> Mapping[str, str]:
     """Security protocols by the names of listeners."""
     pairs = (part.partition(":") for part in (config.text("listener.security.protocol.map") or "").split(","))
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs if name.strip()}
+
+
+def bind_error(host: str, port: int, error: OSError) -> NetworkError:
+    """What it means that an address cannot be listened on."""
+    where = f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        return NetworkError(
+            f"port {port} on {host} is in use; stop what listens there, or choose another port"
+        )
+    if error.errno == errno.EACCES:
+        return NetworkError(
+            f"cannot listen on {where}: ports below 1024 need privileges; choose another port"
+        )
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return NetworkError(f"cannot listen on {where}: this machine has no such address")
+    return NetworkError(f"cannot listen on {where}: {error.strerror or error}")

@@ -7,7 +7,6 @@ connection gets a turn, which gets memory, and which is closed.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
-from penstock.broker.network.listeners import PLAINTEXT, Listener, listeners_of
+from penstock.broker.network.listeners import PLAINTEXT, Listener, bind_error, listeners_of
 from penstock.broker.node import Node
+from penstock.broker.requests.connection_quotas import ConnectionQuotas, ListenerGate
 from penstock.broker.security.login_limits import LoginLimits
 from penstock.common.listening.accepting import Acceptor
 from penstock.common.listening.exposure import warn_if_exposed
@@ -97,7 +97,6 @@ class Server:
         self._waiting_bytes_max = config.integer("queued.max.request.bytes") // WAITING_FACTOR
         self.frame_bytes_max = config.integer("socket.request.max.bytes")
         self.connections: dict[Hosted, None] = {}
-        self._by_peer: dict[str, int] = {}
         self._idle_s = config.integer("connections.max.idle.ms") / 1000
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
@@ -119,6 +118,7 @@ class Server:
         self.address = ("", 0)
         self.listeners = listeners_of(config)
         """Where clients reach it, in the order of `listeners`."""
+        self._quotas = ConnectionQuotas(config, [each.name for each in self.listeners], node.cluster)
         self.metrics_port: int | None = None
         """The port of /metrics, None where it is not served."""
         self.address07: tuple[str, int] | None = None
@@ -164,7 +164,8 @@ class Server:
         self.loop.set_exception_handler(self._loop_caught)
         backlog = max(self.node.config.integer("socket.listen.backlog.size"), BACKLOG_MIN)
         for each, opened in bound:
-            acceptor = Acceptor(self.loop, self._maker_for(each), self.node.failures)
+            gate = ListenerGate(self._quotas, each.name, self.monotonic)
+            acceptor = Acceptor(self.loop, self._maker_for(each), self.node.failures, gate)
             self._acceptors.append(acceptor)
             acceptor.start(opened, backlog)
         self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
@@ -238,7 +239,7 @@ class Server:
             listener.bind((host, port))
         except OSError as error:
             listener.close()
-            raise _bind_error(host, port, error) from error
+            raise bind_error(host, port, error) from error
         return listener
 
     async def stop(self) -> None:
@@ -277,6 +278,11 @@ class Server:
     def is_listening(self) -> bool:
         return bool(self._acceptors)
 
+    @property
+    def waiting_connections(self) -> int:
+        """How many listeners have a connection that waits for room, or for its time."""
+        return sum(acceptor.holds_connection for acceptor in self._acceptors)
+
     # --- connections -------------------------------------------------------------------------------------
 
     def next_number(self) -> int:
@@ -285,35 +291,38 @@ class Server:
         return self.accepted
 
     def admit(self, connection: Hosted) -> bool:
-        """Add a new connection; False where there are too many, or the server stops."""
-        peer = connection.peer
-        count = self._by_peer.get(peer, 0)
+        """Add a new connection; False where its address has too many, or the server stops."""
         self.connections[connection] = None
-        self._by_peer[peer] = count + 1
+        is_good = self._quotas.admit(connection.peer)
         if self.is_stopping:
             return False
-        config = self.node.config  # clients may change both while the broker runs
-        if len(self.connections) > config.integer("max.connections") or count >= config.integer(
-            "max.connections.per.ip"
-        ):
+        if not is_good:
             self.refused += 1
             self.node.limited_log.write(
                 logging.WARNING,
                 "refused connections",
                 "refusing a connection from %s: too many are open",
-                peer,
+                connection.peer,
             )
-            return False
-        return True
+        return is_good
 
     def forget(self, connection: Hosted) -> None:
-        """Remove a connection that has ended."""
+        """Remove a connection that has ended, and have others taken in that wait for room."""
         if self.connections.pop(connection, True) is None:
-            count = self._by_peer[connection.peer] - 1
-            if count:
-                self._by_peer[connection.peer] = count
-            else:
-                del self._by_peer[connection.peer]
+            self._quotas.forget(connection.peer)
+            if connection.listener is not None:
+                self._quotas.leave(connection.listener.name)
+            self._look_for_room()
+
+    def _heed_limits(self) -> None:
+        """Limits may have changed: close what has been idle for longest of too many, take in what waits."""
+        for connection in self._quotas.excess(sorted(self.connections, key=_active_at)):
+            connection.close("there are more connections than max.connections")
+        self._look_for_room()
+
+    def _look_for_room(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.look_for_room()
 
     def make_room(self, size: int, asking: Hosted) -> bool:
         """Close connections until `size` bytes can be lent, those that have sent nothing for longest first.
@@ -422,6 +431,7 @@ class Server:
                     self.renew_certificates()
                     self._remove_expired_tokens()
             with barrier("housekeeping", "connections that are idle"):
+                self._heed_limits()
                 self._close_idle()
             with barrier("housekeeping", "logs and groups"):
                 self._report(self.node.maintain(self.now_ms()))
@@ -482,18 +492,3 @@ def _active_at(connection: Hosted) -> float:
 def _host_port(address: tuple[str, int]) -> str:
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _bind_error(host: str, port: int, error: OSError) -> NetworkError:
-    where = f"{host}:{port}"
-    if error.errno == errno.EADDRINUSE:
-        return NetworkError(
-            f"port {port} on {host} is in use; stop what listens there, or choose another port"
-        )
-    if error.errno == errno.EACCES:
-        return NetworkError(
-            f"cannot listen on {where}: ports below 1024 need privileges; choose another port"
-        )
-    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return NetworkError(f"cannot listen on {where}: this machine has no such address")
-    return NetworkError(f"cannot listen on {where}: {error.strerror or error}")

@@ -25,12 +25,15 @@ ANONYMOUS = "ANONYMOUS"
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 """Bytes per second, bytes per second, hundredths of the time of the broker's one thread."""
 
+CONNECTIONS = "connection_creation_rate"
+"""Connections per second, of an ip."""
+
 WINDOW_S = 1.0
 WINDOWS = 11
-"""Kafka's `quota.window.size.seconds` and `quota.window.num`."""
+"""The defaults of `quota.window.size.seconds` and `quota.window.num`."""
 
 TIME_DELAY_MAX_S = WINDOW_S
-"""The longest rest for having used too much time, as in Apache Kafka."""
+"""The longest rest for having used too much time: one window, as in Apache Kafka."""
 
 CLIENTS_MAX = 10_000
 """Clients that are measured at a time; beyond that, the measurements of the least recent ones are dropped."""
@@ -40,35 +43,50 @@ CLIENT_CHARACTERS_MAX = 1000
 """The length in characters at which client ids are cut. Names of quota entities are no longer."""
 
 
+class Windows(NamedTuple):
+    """How many windows use is measured in, and how many seconds each has."""
+
+    number: int = WINDOWS
+    size_s: float = WINDOW_S
+
+
 class Usage:
-    """What was used lately, in windows of a second."""
+    """What was used lately, in windows of a second or of another size."""
 
-    __slots__ = ("_windows",)
+    __slots__ = ("_kind", "_windows")
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Windows = Windows()) -> None:  # noqa: B008  a tuple does not change
+        self._kind = kind
         self._windows: deque[list[float]] = deque()
 
     def add(self, amount: float, now: float) -> None:
         """`now` is in seconds of a clock that never goes back."""
         windows = self._windows
         self._forget(now)
-        if windows and now - windows[-1][0] < WINDOW_S:
+        if windows and now - windows[-1][0] < self._kind.size_s:
             windows[-1][1] += amount
         else:
             windows.append([now, amount])
 
+    def take_back(self, amount: float) -> None:
+        """Take so much back of what was noted last."""
+        if self._windows:
+            self._windows[-1][1] = max(0.0, self._windows[-1][1] - amount)
+
     def _forget(self, now: float) -> None:
-        while self._windows and now - self._windows[0][0] >= WINDOWS * WINDOW_S:
+        number, size_s = self._kind
+        while self._windows and now - self._windows[0][0] >= number * size_s:
             self._windows.popleft()
 
     def rate(self, now: float) -> tuple[float, float]:
-        """What was used per second, and over how many seconds that is reckoned: ten at least."""
+        """What was used per second, and over how many seconds: all windows but one at least."""
         self._forget(now)
+        number, size_s = self._kind
         if not self._windows:
-            return 0.0, (WINDOWS - 1) * WINDOW_S
+            return 0.0, max(1, number - 1) * size_s
         elapsed = now - self._windows[0][0]
-        missing = WINDOWS - 1 - int(elapsed / WINDOW_S)
-        seconds = elapsed + max(missing, 0) * WINDOW_S
+        missing = number - 1 - int(elapsed / size_s)
+        seconds = elapsed + max(missing, 0) * size_s or size_s
         return sum(amount for _, amount in self._windows) / seconds, seconds
 
 
@@ -82,8 +100,13 @@ class Limit(NamedTuple):
 class Quotas:
     """The quotas of a broker, and what its clients have used."""
 
-    def __init__(self, limits: Mapping[Entity, Mapping[str, float]]) -> None:
+    def __init__(
+        self,
+        limits: Mapping[Entity, Mapping[str, float]],
+        windows: Windows = Windows(),  # noqa: B008  a tuple does not change
+    ) -> None:
         self._limits = limits
+        self._windows = windows
         self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._used: dict[tuple[str, tuple[str | None, str | None]], Usage] = {}
 
@@ -127,19 +150,20 @@ class Quotas:
         place = kind, limit.shared_by
         usage = self._used.pop(place, None)
         if usage is None:
-            usage = Usage()
+            usage = Usage(self._windows)
             if len(self._used) >= CLIENTS_MAX:
                 del self._used[next(iter(self._used))]
         self._used[place] = usage
         usage.add(amount, now)
         rate, seconds = usage.rate(now)
         delay_s = max(0.0, (rate - limit.most) / limit.most * seconds)
-        return min(delay_s, TIME_DELAY_MAX_S) if kind == TIME else delay_s
+        # As in Apache Kafka, time that was used does not silence a client for longer than a window.
+        return min(delay_s, self._windows.size_s) if kind == TIME else delay_s
 
     def burst(self, kind: str, client_id: str, user: str = ANONYMOUS) -> float | None:
         """The most that a client may use at once: what its windows hold. None where it has no quota."""
         limit = self.limit(kind, client_id, user)
-        return None if limit is None else limit.most * (WINDOWS - 1) * WINDOW_S
+        return None if limit is None else limit.most * max(1, self._windows.number - 1) * self._windows.size_s
 
 
 class Filter(NamedTuple):

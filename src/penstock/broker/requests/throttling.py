@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.quota_entities import Entity
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, FETCHED, PRODUCED, TIME, Quotas
+from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, FETCHED, PRODUCED, TIME, Quotas, Windows
 from penstock.protocol.api import ApiKey
 
 if TYPE_CHECKING:
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 class Throttle:
     """Measures clients against `limits` and throttles them. `monotonic` is the clock, in seconds."""
 
-    def __init__(self, limits: Mapping[Entity, Mapping[str, float]], monotonic: Callable[[], float]) -> None:
-        self.quotas = Quotas(limits)
+    def __init__(
+        self,
+        limits: Mapping[Entity, Mapping[str, float]],
+        monotonic: Callable[[], float],
+        windows: Windows = Windows(),  # noqa: B008  a tuple does not change
+    ) -> None:
+        self.quotas = Quotas(limits, windows)
         self._monotonic = monotonic
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:

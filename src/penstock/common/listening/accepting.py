@@ -13,7 +13,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.common.failures import REPEAT_S, Failures
 from penstock.common.logs import logger_named
@@ -30,6 +30,9 @@ programs that are started from here may walk over all that may be open."""
 
 AT_ONCE = 64
 """Connections taken in before others have their turn."""
+
+REFUSED_MAX = 1000
+"""Connections that are kept for a while until they are closed; the oldest goes for another."""
 
 RETRY_S = 0.5
 """How often it is looked whether there is room again."""
@@ -52,18 +55,45 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
+class Gate(Protocol):
+    """Decides when connections are taken in."""
+
+    def wait_s(self) -> float:
+        """Note that a connection has come; return for how many seconds it has to wait."""
+
+    def has_room(self) -> bool:
+        """Whether there is room for one more connection; if not, `Acceptor.look_for_room` says when."""
+
+    def refuse_s(self, address: str) -> float:
+        """Return 0, or after how many seconds a connection from this address is to be closed."""
+
+    def enter(self) -> None:
+        """A connection is taken in."""
+
+    def leave(self) -> None:
+        """A connection that was to be taken in has not become one."""
+
+
 class Acceptor:
-    """Takes in what connects to listening sockets. `make` gives the protocol object of a connection."""
+    """Takes in what connects to listening sockets. `make` gives the protocol object of a connection.
+
+    With a `gate` connections are taken in as it lets them; behind one that waits all others wait.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         make: Callable[[], asyncio.BaseProtocol],
         failures: Failures,
+        gate: Gate | None = None,
     ) -> None:
         self._loop = loop
         self._make = make
         self._failures = failures
+        self._gate = gate
+        self._held: tuple[socket.socket, str] | None = None
+        self._holding: asyncio.TimerHandle | None = None
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None
@@ -91,6 +121,11 @@ class Acceptor:
         """Whether nothing is taken in, because there is no room."""
         return self._retry is not None
 
+    @property
+    def holds_connection(self) -> bool:
+        """Whether a connection waits until the gate lets it in."""
+        return self._held is not None
+
     async def stop(self) -> None:
         """Take nothing in any more. What has been taken in has reached its protocol object afterwards."""
         self._is_stopped = True
@@ -98,6 +133,12 @@ class Acceptor:
             self._retry.cancel()
         for listener in self._sockets:
             self._loop.remove_reader(listener)
+        if self._holding is not None:
+            self._holding.cancel()
+        if self._held is not None:
+            self._held[0].close()
+        for refused in list(self._refused):
+            self._close_refused(refused)
         while self._tasks:
             await asyncio.wait(self._tasks)
         for listener in self._sockets:
@@ -109,13 +150,14 @@ class Acceptor:
     def _accept(self, listener: socket.socket) -> None:
         try:
             for _ in range(AT_ONCE):
-                connection = listener.accept()[0]
+                connection, peer = listener.accept()
                 if connection.fileno() >= self._number_max:
                     connection.close()
                     self._pause("file descriptors are needed for the logs")
                     return
                 try:
-                    self._begin(connection)
+                    if not self._pass(connection, str(peer[0]) if peer else ""):
+                        return
                 except BaseException:
                     connection.close()
                     raise
@@ -129,6 +171,57 @@ class Acceptor:
             self._failures.caught("accept", "taking in a connection")
             self._pause("an error of the broker")
 
+    def _pass(self, connection: socket.socket, address: str) -> bool:
+        """Take a connection in, or hold it until its time has come; False where others wait behind it."""
+        if self._gate is None:
+            self._begin(connection)
+            return True
+        wait_s = self._gate.wait_s()
+        if wait_s <= 0 and self._gate.has_room():
+            self._admit(connection, address)
+            return True
+        for listener in self._sockets:
+            self._loop.remove_reader(listener)
+        self._held = connection, address
+        if wait_s > 0:
+            self._holding = self._loop.call_later(wait_s, self._end_wait)
+        return False
+
+    def _end_wait(self) -> None:
+        self._holding = None
+        self.look_for_room()
+
+    def look_for_room(self) -> None:
+        """Take in the connection that waits for room, if there is one and there is room now."""
+        if self._held is None or self._holding is not None or self._gate is None or self._is_stopped:
+            return
+        if not self._gate.has_room():
+            return
+        held, self._held = self._held, None
+        try:
+            self._admit(*held)
+        except Exception:
+            held[0].close()
+            self._failures.caught("accept", "taking in a connection")
+        if self._retry is None:
+            for listener in self._sockets:
+                self._loop.add_reader(listener, self._accept, listener)
+
+    def _admit(self, connection: socket.socket, address: str) -> None:
+        assert self._gate is not None
+        refuse_s = self._gate.refuse_s(address)
+        if refuse_s <= 0:
+            self._gate.enter()
+            self._begin(connection)
+            return
+        if len(self._refused) >= REFUSED_MAX:
+            self._close_refused(next(iter(self._refused)))
+        self._refused[connection] = self._loop.call_later(refuse_s, self._close_refused, connection)
+
+    def _close_refused(self, connection: socket.socket) -> None:
+        self._refused.pop(connection).cancel()
+        connection.close()
+
     def _begin(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         task = self._loop.create_task(self._take_in(connection))
@@ -140,6 +233,8 @@ class Acceptor:
             await self._loop.connect_accepted_socket(self._make, connection)
         except Exception:
             connection.close()
+            if self._gate is not None:
+                self._gate.leave()
             self._failures.caught("accept", "taking in a connection")
 
     # --- no room -----------------------------------------------------------------------------------------
@@ -164,6 +259,8 @@ class Acceptor:
         if self._is_stopped:
             return
         if self._has_room():
+            if self._held is not None:
+                return  # whose end of waiting goes on
             for listener in self._sockets:
                 self._loop.add_reader(listener, self._accept, listener)
         else:

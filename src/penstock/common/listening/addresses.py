@@ -32,3 +32,17 @@ def canonical_address(text: str) -> str:
 def without_zone(text: str) -> str:
     """Return an address without the interface that it is reached through, ``%eth0``."""
     return text.partition("%")[0]
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address, or the name of this machine's own."""
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    try:
+        return text == "localhost" or bool(socket.inet_pton(family, text.strip("[]")))
+    except (OSError, ValueError):
+        return False
+
+
+def address_of(text: str) -> str:
+    """Return the one form of an address, or of the name of this machine's own."""
+    return "127.0.0.1" if text == "localhost" else canonical_address(text)

@@ -22,6 +22,21 @@ def group_record(group_id: str, value: GroupMetadataValue | None) -> KeyAndValue
     return key, GROUP_VALUE_VERSION.to_bytes(2, "big") + value.encode(GROUP_VALUE_VERSION)
 
 
+def empty_record(group_id: str, now_ms: int) -> KeyAndValue:
+    """Return the record for a group that has had no members yet."""
+    return group_record(
+        group_id,
+        GroupMetadataValue(
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+            members=[],
+        ),
+    )
+
+
 class ClassicRecords:
     """The records of classic groups, as the store reads them."""
 

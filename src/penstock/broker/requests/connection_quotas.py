@@ -1,0 +1,306 @@
+"""Limits of connections (KIP-402, KIP-612): how many there may be, and how fast they may come.
+
+As at Apache Kafka: a connection that comes too early, or for which there is no room, waits until it is taken
+in, and those behind it at the same listener wait, too. One of an address that has too many is closed at once,
+one of an address that comes too often after as long as it is too early.
+
+Independent of sockets: listeners, addresses and `now` go in, seconds come out. Settings and quotas may change
+while the broker runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from penstock.broker.quota_entities import Entity
+from penstock.common.listening.addresses import address_of, is_address
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.quotas import Usage
+
+
+UNLIMITED = 2**31 - 1
+"""The default of limits that are numbers of 32 bits."""
+
+ADDRESSES_MAX = 10_000
+"""Addresses that are measured at a time; beyond that, the measurement of the least recent one is dropped."""
+
+
+class Text(Protocol):
+    """A value that was set."""
+
+    @property
+    def text(self) -> str | None: ...
+
+
+class Settings(Protocol):
+    """The settings of the broker in force."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+    def text(self, name: str) -> str | None:
+        """Return the text in force, None where nothing is set."""
+
+    def set_texts(self, name: str) -> Iterable[Text]:
+        """Return every value that was set for this name, the one in force first."""
+
+
+class HasQuotas(Protocol):
+    """What has the quotas of clients."""
+
+    @property
+    def quotas(self) -> Mapping[Entity, Mapping[str, float]]:
+        """Limits by kind, of each entity."""
+
+    @property
+    def setting_checks(self) -> list[Callable[[Mapping[str, str]], None]]:
+        """What is asked before clients change settings of the broker."""
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """A number that is another one whenever they have changed."""
+
+
+class Named(Protocol):
+    """A listener."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Counted(Protocol):
+    """A connection that has been taken in."""
+
+    @property
+    def listener(self) -> Named | None:
+        """The listener that has accepted it."""
+
+
+C = TypeVar("C", bound=Counted)
+
+
+class ConnectionQuotas:
+    """Counts the connections of a broker, whose quotas `cluster` has. `listeners` are their names.
+
+    Raises:
+        ConfigError: `max.connections.per.ip.overrides` is malformed, or names a host that there is not.
+    """
+
+    def __init__(self, config: Settings, listeners: list[str], cluster: HasQuotas) -> None:
+        self._config = config
+        self._cluster = cluster
+        cluster.setting_checks.append(check_overrides)
+        self._seen_version: int | None = None
+        self._limits: dict[str | None, float] = {}
+        self.by_listener = dict.fromkeys(listeners, 0)
+        """How many connections each listener has."""
+        self._by_address: dict[str, int] = {}
+        self._used: dict[str, Usage] = {}
+        """What came lately to a listener, and under the empty name to all, where there are limits."""
+        self._of_address: dict[str, Usage] = {}
+        overrides = config.text("max.connections.per.ip.overrides") or ""
+        self._overrides = overrides, parse_overrides(overrides, looks_up=True)
+        inter_broker = (config.text("inter.broker.listener.name") or "").upper()
+        self._protected = inter_broker if len(listeners) > 1 else None
+        """The listener for brokers, which has room as long as it keeps within its own limit."""
+
+    # --- how many ----------------------------------------------------------------------------------------
+
+    def _most(self, listener: str) -> int | None:
+        text = self._of(listener, "max.connections")
+        return None if text is None else int(text)
+
+    def _of(self, listener: str, name: str) -> str | None:
+        """What is set for one listener; None where nothing is."""
+        return next(
+            (s.text for s in self._config.set_texts(f"listener.name.{listener.lower()}.{name}")), None
+        )
+
+    def has_room(self, listener: str) -> bool:
+        """Whether there is room for one more connection."""
+        most = self._most(listener)
+        if most is not None and self.by_listener[listener] >= most:
+            return False
+        return listener == self._protected or self.total < self._config.integer("max.connections")
+
+    @property
+    def total(self) -> int:
+        """How many connections there are."""
+        return sum(self.by_listener.values())
+
+    def excess(self, connections: Iterable[C]) -> list[C]:
+        """The first of these connections that are to be closed, because there are too many by now: the limit
+        was lowered, or brokers have come.
+        """
+        count = self.total - self._config.integer("max.connections")
+        if count <= 0:
+            return []
+        others = (c for c in connections if c.listener is not None and c.listener.name != self._protected)
+        return list(islice(others, count))
+
+    def enter(self, listener: str) -> None:
+        """A connection is taken in."""
+        self.by_listener[listener] += 1
+
+    def leave(self, listener: str) -> None:
+        """A connection that was taken in has ended."""
+        self.by_listener[listener] -= 1
+
+    def admit(self, address: str) -> bool:
+        """Count a connection of an address; False where it has too many with it."""
+        count = self._by_address[address] = self._by_address.get(address, 0) + 1
+        return count <= self._most_of_address(address)
+
+    def forget(self, address: str) -> None:
+        """A connection that `admit` has counted has ended."""
+        count = self._by_address[address] - 1
+        if count:
+            self._by_address[address] = count
+        else:
+            del self._by_address[address]
+
+    def _most_of_address(self, address: str) -> int:
+        text = self._config.text("max.connections.per.ip.overrides") or ""
+        if text != self._overrides[0]:
+            try:
+                self._overrides = text, parse_overrides(text)
+            except ConfigError:
+                self._overrides = text, {}
+        most = self._overrides[1].get(address_of(address)) if text else None
+        return self._config.integer("max.connections.per.ip") if most is None else most
+
+    # --- how fast ----------------------------------------------------------------------------------------
+
+    def arrive(self, listener: str, now: float) -> float:
+        """Note that a connection has come to a listener; return for how many seconds it has to wait."""
+        delay_s = 0.0
+        if listener != self._protected:
+            most = self._config.integer("max.connection.creation.rate")
+            if most < UNLIMITED:
+                delay_s = self._charge(self._used_by(""), most, now)
+        text = self._of(listener, "max.connection.creation.rate")
+        if text is not None:
+            delay_s = max(delay_s, self._charge(self._used_by(listener), int(text), now))
+        return delay_s
+
+    def refuse(self, listener: str, address: str, now: float) -> float:
+        """Note that a connection has come from an address; return 0, or after how many seconds it is to be
+        closed. One that is closed is as if it had not come.
+        """
+        limits = self._address_limits()
+        if not limits:
+            return 0.0
+        address = address_of(address)
+        most = limits.get(address, limits.get(None))
+        if most is None:
+            return 0.0
+        usage = self._of_address.pop(address, None) or self._new_usage()
+        if len(self._of_address) >= ADDRESSES_MAX:
+            del self._of_address[next(iter(self._of_address))]
+        self._of_address[address] = usage
+        delay_s = self._charge(usage, most, now)
+        if delay_s:
+            for each in (usage, self._used.get(""), self._used.get(listener)):
+                if each is not None:
+                    each.take_back(1)
+        return delay_s
+
+    def _address_limits(self) -> Mapping[str | None, float]:
+        """Connections per second by address; None stands for all addresses without a quota of their own."""
+        version = self._cluster.metadata_end_offset
+        if version != self._seen_version:
+            self._seen_version = version
+            if not self._cluster.quotas:
+                self._limits = {}
+                return self._limits
+            from penstock.broker.requests.quotas import CONNECTIONS, IP  # few brokers have quotas
+
+            self._limits = {
+                name if name is None else address_of(name): rates[CONNECTIONS]
+                for ((kind, name), *_), rates in self._cluster.quotas.items()
+                if kind == IP and CONNECTIONS in rates
+            }
+        return self._limits
+
+    def _new_usage(self) -> Usage:
+        from penstock.broker.requests.quotas import Usage, Windows  # few brokers have limits of rates
+
+        number = self._config.integer("quota.window.num")
+        return Usage(Windows(number, self._config.integer("quota.window.size.seconds")))
+
+    def _used_by(self, name: str) -> Usage:
+        if name not in self._used:
+            self._used[name] = self._new_usage()
+        return self._used[name]
+
+    def _charge(self, usage: Usage, most: float, now: float) -> float:
+        usage.add(1, now)
+        rate, seconds = usage.rate(now)
+        if rate <= most:
+            return 0.0
+        longest_s = self._config.integer("quota.window.size.seconds")
+        return min((rate - most) / most * seconds, longest_s) if most > 0 else longest_s
+
+
+class ListenerGate:
+    """What the acceptor of one listener asks."""
+
+    def __init__(self, quotas: ConnectionQuotas, listener: str, monotonic: Callable[[], float]) -> None:
+        self._quotas = quotas
+        self._listener = listener
+        self._monotonic = monotonic
+
+    def wait_s(self) -> float:
+        """Note that a connection has come; return for how many seconds it has to wait."""
+        return self._quotas.arrive(self._listener, self._monotonic())
+
+    def has_room(self) -> bool:
+        """Whether there is room for one more connection."""
+        return self._quotas.has_room(self._listener)
+
+    def refuse_s(self, address: str) -> float:
+        """Return 0, or after how many seconds a connection from this address is to be closed."""
+        return self._quotas.refuse(self._listener, address, self._monotonic())
+
+    def enter(self) -> None:
+        """A connection is taken in."""
+        self._quotas.enter(self._listener)
+
+    def leave(self) -> None:
+        """A connection that was to be taken in has not become one."""
+        self._quotas.leave(self._listener)
+
+
+def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
+    """The limits of addresses in `max.connections.per.ip.overrides`: HOST:NUMBER,HOST:NUMBER.
+
+    With `looks_up` a host may be a name, and this waits for the answer; otherwise it is an address.
+
+    Raises:
+        ConfigError: an item lacks its number, or the host is no address and has none.
+    """
+    found = {}
+    for item in filter(None, map(str.strip, text.split(","))):
+        host, _, number = item.rpartition(":")
+        address = host.strip() if is_address(host.strip()) else None
+        if address is None and looks_up and host:
+            with contextlib.suppress(OSError, UnicodeError):
+                address = str(socket.getaddrinfo(host, None)[0][4][0])
+        if not number.strip().isdecimal() or address is None:
+            raise ConfigError(
+                f"Invalid value {text} for configuration max.connections.per.ip.overrides:"
+                " expected ADDRESS:NUMBER,ADDRESS:NUMBER,..."
+            )
+        found[address_of(address)] = int(number)
+    return found
+
+
+def check_overrides(texts: Mapping[str, str]) -> None:
+    """Raises ConfigError: clients set `max.connections.per.ip.overrides` to something malformed."""
+    parse_overrides(texts.get("max.connections.per.ip.overrides", ""))
