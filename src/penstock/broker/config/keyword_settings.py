@@ -211,9 +211,9 @@ class BrokerSettings(TypedDict, total=False):
     penstock_metadata_version: str
     """The release of Apache Kafka that a new data directory is for, such as 3.9; any 4.x by default."""
     penstock_metrics_host: str
-    """Where /metrics is served for Prometheus. Default: 127.0.0.1."""
+    """Where /metrics and /health are served. Default: 127.0.0.1."""
     penstock_metrics_port: int
-    """Port of /metrics; 0 takes a free one. Without it nothing is counted."""
+    """Port of /metrics and /health; 0 takes a free one. Without it nothing is counted."""
     penstock_producers_max: int
     """Most idempotent producers kept, in all partitions; beyond it the idle ones are dropped. Default:
     100000."""
@@ -240,6 +240,10 @@ class BrokerSettings(TypedDict, total=False):
     queued_max_request_bytes: int
     """Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no
     limit. Default: 134217728."""
+    quota_window_num: int
+    """In how many windows the use of quotas is measured. Default: 11."""
+    quota_window_size_seconds: int
+    """How long each of these windows is. Default: 1."""
     replica_fetch_backoff_ms: int
     """In a cluster: how long a follower leaves a partition alone after an error. Kafka's default is
     1000. Default: 100."""

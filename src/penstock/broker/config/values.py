@@ -180,8 +180,8 @@ def settings_texts(config: Mapping[str, object], keywords: Mapping[str, object])
     given as keyword arguments.
 
     Raises:
-        ConfigError: a keyword is no setting (what to type, or the nearest one, is said). Names in the mapping may be
-            anything, as in a file.
+        ConfigError: a keyword is no setting (what to type, or the nearest one, is said). Names in the mapping
+            may be anything, as in a file.
     """
     named = {name.replace("_", "."): value for name, value in keywords.items()}
     for name in named:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 
 
 def wrong_protocol(data: bytes) -> str:
