@@ -106,6 +106,7 @@ class Shared:
             lambda: self.config.boolean("unclean.leader.election.enable"),
             self.config.integer("leader.imbalance.check.interval.seconds") if rebalances else None,
         )
+        self.quorum.directory_id = self._store.directory_id
         self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)
         self._expires_at = loop.time()
         self._expire()
@@ -154,6 +155,10 @@ class _Authority:
     def end_offset(self) -> int:
         return self._shared.quorum.end_offset
 
+    @property
+    def epoch(self) -> int:
+        return self._shared.quorum.epoch
+
     def producer_ids_end(self) -> int:
         return self._shared.quorum.image.producer_ids_end
 
@@ -162,6 +167,9 @@ class _Authority:
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
         quorum = self._shared.quorum
+        if self._member.ended:
+            # What it wrote now would never come back to it as metadata.
+            raise StorageError(f"broker {self._node_id} is stopping; try another one")
         if not self._shared.transport.links.passes(self._node_id, CONTROLLER):
             raise StorageError(f"broker {self._node_id} cannot reach the controller; try another one")
         quorum.commit(records, now_ms, beside=self._node_id)
@@ -312,7 +320,7 @@ class ClusterNode:
         member.begin(cluster, node, records, next_batch)
         member.moves = node
         gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
-        answers = Answers(member, shared.quorum.controller, authority.commit, shared.random)
+        answers = Answers(member, shared.quorum, authority.commit, shared.random)
         node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
         self.member = member
         return node

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.control.quorum import CONTROLLER_ID
 from penstock.broker.requests.repetition import merged
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError, StorageError
@@ -23,6 +24,8 @@ from penstock.protocol.messages.alter_partition_reassignments_response import (
     ReassignableTopicResponse,
 )
 from penstock.protocol.messages.describe_cluster_response import DescribeClusterBroker
+from penstock.protocol.messages.describe_quorum_response import Node as QuorumNode
+from penstock.protocol.messages.describe_quorum_response import ReplicaState
 from penstock.protocol.messages.elect_leaders_response import (
     ElectLeadersResponse,
     PartitionResult,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.replication.brokers import BrokerState
+    from penstock.broker.replication.control.quorum import Observer
     from penstock.broker.replication.member import Member
     from penstock.broker.requests.routes import Handler, VersionedRoute
     from penstock.protocol.message import Message
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 SEVERAL_KEYS_SINCE = 4
 FULL_LISTS_SINCE = 1
 LISTENER_ERROR_SINCE = 6
+QUORUM_TIMES_SINCE, QUORUM_NODES_SINCE = 1, 2
 GROUP_KEY = 0
 
 
@@ -66,18 +71,40 @@ class Deciding(Protocol):
         """Return the partitions whose replicas are moving."""
 
 
+class Keeping(Protocol):
+    """The authority over the metadata, as far as requests ask about it."""
+
+    directory_id: bytes
+
+    @property
+    def controller(self) -> Deciding:
+        """What decides about elections and reassignments."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which it leads the metadata log."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+
+    def observers(self) -> list[Observer]:
+        """The nodes that read the log."""
+
+
 class Answers:
     """The interceptor of one node. `commit` has what the controller decides written."""
 
     def __init__(
         self,
         member: Member,
-        controller: Deciding,
+        quorum: Keeping,
         commit: Callable[[Sequence[Message], int], None],
         random: Random,
     ) -> None:
         self._member = member
-        self._controller = controller
+        self._quorum = quorum
+        self._controller = quorum.controller
         self._commit = commit
         self._random = random
 
@@ -128,6 +155,28 @@ class Answers:
                     for each, host, port in living
                 ]
                 response.controller_id = self._random.choice(living)[0].id if living else -1
+            return response
+
+        return handle
+
+    def describe_quorum(self, inner: Handler) -> Handler:
+        """Name the controller, which is the only voter, and the brokers, which read the log."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            quorum = self._quorum
+            for partition in (each for topic in response.topics for each in topic.partitions):
+                if partition.error_code:
+                    continue
+                [voter] = partition.current_voters
+                partition.leader_id = voter.replica_id = CONTROLLER_ID
+                if context.version >= QUORUM_NODES_SINCE:
+                    voter.replica_directory_id = quorum.directory_id
+                    response.nodes = [QuorumNode(node_id=CONTROLLER_ID)]
+                partition.observers = [
+                    _observer_state(each, context.version >= QUORUM_TIMES_SINCE)
+                    for each in quorum.observers()
+                ]
             return response
 
         return handle
@@ -315,9 +364,18 @@ def _complete(partition: Any, present: set[int], version: int, member: Member) -
         partition.isr_nodes = [each for each in partition.isr_nodes if each in present]
 
 
+def _observer_state(observer: Observer, has_times: bool) -> ReplicaState:
+    state = ReplicaState(replica_id=observer.node, log_end_offset=observer.end_offset)
+    if has_times:
+        state.last_fetch_timestamp = observer.heard_ms
+        state.last_caught_up_timestamp = observer.caught_up_ms
+    return state
+
+
 _WRAPPED: dict[int, Callable[[Answers, Handler], Handler]] = {
     ApiKey.METADATA: Answers.metadata,
     ApiKey.DESCRIBE_CLUSTER: Answers.describe_cluster,
+    ApiKey.DESCRIBE_QUORUM: Answers.describe_quorum,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Answers.describe_topic_partitions,
     ApiKey.FIND_COORDINATOR: Answers.find_coordinator,
     ApiKey.DESCRIBE_LOG_DIRS: Answers.describe_log_dirs,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.logs import logger_named
-from penstock.errors import PenstockError
+from penstock.errors import KafkaError, PenstockError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
@@ -97,7 +97,7 @@ class Fetcher:
                 offset, epoch = partition.fetch_position
                 start_offset = partition.log_start_offset
             except PenstockError as error:
-                logger.error("%s cannot be followed: %s", partition, error)
+                _say(partition, error)
                 self.not_before[partition] = now_s + self._settings.backoff_s
                 continue
             topic = topics.get(partition.topic_id)
@@ -158,7 +158,7 @@ class Fetcher:
                     elif answer.error_code:
                         self._leave_alone(partition, now_s)
                 except PenstockError as error:
-                    logger.error("%s cannot be followed: %s", partition, error)
+                    _say(partition, error)
                     self._leave_alone(partition, now_s)
 
     def _take(self, asked: _Asked, answer: PartitionData, now_ms: int) -> bool:
@@ -192,6 +192,12 @@ class Fetcher:
         if self._asked_at is not None:
             return self._asked_at + self._patience_s
         return min(self.not_before.values(), default=None)
+
+
+def _say(partition: ReplicatedPartition, error: PenstockError) -> None:
+    """Log why a partition cannot be followed now, unless its log only waits for its turn to be opened."""
+    if not isinstance(error, KafkaError):
+        logger.error("%s cannot be followed: %s", partition, error)
 
 
 def _joined(pieces: Iterable[object]) -> bytes:

@@ -63,13 +63,16 @@ class Parts(Protocol):
 
 
 class Moves(Protocol):
-    """Who has to know that partitions of coordinators are led elsewhere, or here."""
+    """Who has to know what metadata have changed beside partitions: coordinators, and who enforces quotas."""
 
     def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
         """These partitions of the broker's own topics have changed their leader, or its epoch."""
 
     def deleted(self, topics: Sequence[Topic]) -> None:
         """These topics have been deleted."""
+
+    def quotas_changed(self) -> None:
+        """Quotas of clients have changed."""
 
 
 class Member:
@@ -262,6 +265,7 @@ class Member:
         """The metadata have changed: see to what is followed, and to coordinators."""
         changed, self.cluster.changed = self.cluster.changed, {}
         removed, self.cluster.removed = self.cluster.removed, []
+        quotas_changed, self.cluster.have_quotas_changed = self.cluster.have_quotas_changed, False
         moved = []
         for partition in changed:
             self._follow(partition)
@@ -277,11 +281,14 @@ class Member:
         for topic in removed:
             for gone in topic.partitions:
                 self.saved.pop((gone.topic, gone.index), None)
+                self._node.purgatory.notify(gone, WAKES_ALL)
         if self.moves is not None:
             if moved:
                 self.moves.moved(moved)
             if removed:
                 self.moves.deleted(removed)
+            if quotas_changed:
+                self.moves.quotas_changed()
         for leader in list(self._fetchers):
             self._fetch(leader)
 

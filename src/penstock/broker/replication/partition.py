@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.partitions.partition import Appended, Partition
 from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.followers import Followers
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import read_header
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.producers.transactional_appends import Joining
-    from penstock.errors import KafkaError
     from penstock.log.contract import Log, Slice
     from penstock.records.compression.budget import UnpackBudget
 
+logger = logger_named("penstock.broker")
+
 ALL_REPLICAS = -1
+
+NOT_OPEN = 1 << 62
+"""Stands for the start of a leader's epoch as long as its log cannot be opened."""
 
 
 class Host(Protocol):
@@ -102,7 +108,7 @@ class ReplicatedPartition(Partition):
         """Take the leader and the replicas of the metadata, and begin or stop leading.
 
         Raises:
-            StorageError: the log cannot be opened.
+            KafkaError, StorageError: the log cannot be cut where it has formats before magic 2.
         """
         before, led = self.leader_epoch, self.followers is not None
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
@@ -138,9 +144,17 @@ class ReplicatedPartition(Partition):
         """Begin an epoch as the leader: it begins where the log ends now."""
         end_offset = 0
         if self._log is not None or self._store.has_log(self.topic, self.index, self.topic_id):
-            log = self.log
-            end_offset = log.end_offset
-            log.leader_epochs.assign(self.leader_epoch, end_offset)
+            try:
+                log = self.log
+            except (KafkaError, StorageError) as error:
+                # What is said of other partitions in the same batch of metadata is to be followed all the
+                # same. The epoch begins when the log can be opened: nothing is written to it before.
+                if isinstance(error, StorageError):
+                    logger.error("%s is led without its log: %s", self, error)
+                end_offset = NOT_OPEN
+            else:
+                end_offset = log.end_offset
+                log.leader_epochs.assign(self.leader_epoch, end_offset)
         self.followers = Followers(self._host.node_id, self.replicas, self.in_sync, end_offset, now_s)
 
     def check_leads(self) -> None:
@@ -212,6 +226,10 @@ class ReplicatedPartition(Partition):
 
     def _open(self) -> Log:
         log = super()._open()
+        followers = self.followers
+        if followers is not None and followers.epoch_start == NOT_OPEN:
+            followers.epoch_start = log.end_offset
+            log.leader_epochs.assign(self.leader_epoch, log.end_offset)
         saved = min(self._host.saved_high_watermark(self), log.end_offset)
         if len(self.replicas) > 1 and self._high_watermark < saved:
             self._place_watermarks(log, max(saved, log.start_offset))

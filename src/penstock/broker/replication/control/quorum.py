@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
@@ -49,11 +49,26 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
+CONTROLLER_ID = 0
+"""The id under which DescribeQuorum names the controller: brokers count from 1."""
+
 _UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord)
 """Registrations end with the process: every node registers again after a start."""
 
 BATCHES_KEPT = 10_000
 """Batches of metadata kept for nodes that lag behind; a node that lags further has to be restarted."""
+
+
+class Observer(NamedTuple):
+    """A node as a reader of the metadata log. Times are milliseconds of the time of day."""
+
+    node: int
+    end_offset: int
+    """It has the records below."""
+    heard_ms: int
+    """When it has last asked for more."""
+    caught_up_ms: int
+    """When it has last had all."""
 
 
 class Quorum:
@@ -88,6 +103,9 @@ class Quorum:
         self._next_batch = 0
         self._broker_epoch = 0
         self._nodes: dict[int, None] = {}
+        self._observers: dict[int, Observer] = {}
+        self.directory_id = bytes(16)
+        """The id of the directory that the log is in."""
         self.watchers: list[Callable[[Sequence[Message]], None]] = []
         """Called with records after they have been applied."""
         is_new = True
@@ -148,6 +166,11 @@ class Quorum:
         """The offset after the last record that was written."""
         return self._log.end_offset
 
+    @property
+    def epoch(self) -> int:
+        """The epoch in which it leads the metadata log."""
+        return self._log.epoch
+
     # --- nodes -------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[Message], int]:
@@ -200,8 +223,20 @@ class Quorum:
         is_known, records = self.controller.heartbeat(beat, self._clock.monotonic())
         self._commit(records)
         missing = self.since(beat.next_batch) if is_known else []
+        if is_known:
+            self._observe(beat.node, missing)
         may_stop = beat.wants_stop and not missing and not self.controller.leads_anything(beat.node)
         return HeartbeatAnswer(is_known, may_stop, missing)
+
+    def _observe(self, node: int, missing: Sequence[Batch]) -> None:
+        lacks = sum(not isinstance(each, _UNWRITTEN) for batch in missing for each in batch.records)
+        now_ms, before = self._clock.now_ms(), self._observers.get(node)
+        caught_up_ms = now_ms if not lacks else -1 if before is None else before.caught_up_ms
+        self._observers[node] = Observer(node, self.end_offset - lacks, now_ms, caught_up_ms)
+
+    def observers(self) -> list[Observer]:
+        """The nodes that are alive, as readers of the metadata log, in order of their ids."""
+        return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
     def since(self, number: int) -> list[Batch]:
         """The batches from a number on."""
