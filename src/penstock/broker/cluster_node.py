@@ -208,6 +208,8 @@ class ClusterNode:
             self._texts["broker.rack"] = rack
         if shared.data_dir is not None:
             self._texts["log.dirs"] = os.path.join(shared.data_dir, f"broker-{node_id}")
+        if "advertised.listeners" in texts:
+            self._texts["advertised.listeners"] = _own_ports(texts["advertised.listeners"], node_id)
         self.config = BrokerConfig(self._texts, as_version)
         self._memory: MemoryStore | None = None
         self._saved: dict[tuple[str, int], int] = {}
@@ -282,7 +284,7 @@ class ClusterNode:
                 assert isinstance(server.node, MemberNode)
                 shared.nodes[self.id] = server.node
                 shared.transport.attach(self.id, member.receive, server.run_due)
-                member.join(server.addresses)
+                member.join(self._endpoints(server))
                 self._save_later()
                 started.set_result(None)
                 try:
@@ -335,6 +337,15 @@ class ClusterNode:
         if self._memory is None:
             self._memory = MemoryStore(self.id, self._shared.clock)
         return self._memory
+
+    def _endpoints(self, server: Server) -> dict[str, tuple[str, int]]:
+        """Return the address of each listener for clients: the advertised one, else where it listens."""
+        found = dict(server.addresses)
+        for each in listeners_of(self.config):
+            if each.advertised is not None:
+                host, port = each.advertised
+                found[each.name] = host, port or server.addresses[each.name][1]
+        return found
 
     def _keep_ports(self, server: Server) -> None:
         """Have the next start listen on the same ports."""
@@ -424,3 +435,17 @@ class ClusterNode:
     @property
     def _watermarks(self) -> str:
         return os.path.join(str(self.config.data_dir), HIGH_WATERMARKS)
+
+
+def _own_ports(advertised: str, number: int) -> str:
+    """Return `advertised.listeners` for one of the brokers, which are numbered from 1.
+
+    All brokers have the same settings. Their ports follow one another, as those that they listen on do; 0
+    stands for the port that each listens on.
+    """
+    parts = []
+    for part in advertised.split(","):
+        name, colon, port = part.strip().rpartition(":")
+        is_first = colon and port.isdecimal() and int(port) > 0
+        parts.append(f"{name}:{int(port) + number - 1}" if is_first else part.strip())
+    return ",".join(parts)

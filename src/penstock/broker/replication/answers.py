@@ -37,6 +37,7 @@ from penstock.protocol.messages.list_partition_reassignments_response import (
     OngoingTopicReassignment,
 )
 from penstock.protocol.messages.metadata_response import MetadataResponseBroker
+from penstock.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
 if TYPE_CHECKING:
     from random import Random
@@ -66,6 +67,9 @@ class Deciding(Protocol):
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
     ) -> list[Message]:
         """Move replicas, or give a move up; return what is written."""
+
+    def unregister(self, node: int) -> list[Message]:
+        """Take a broker out of the metadata; return what is written."""
 
     def moving(self, wanted: Any) -> list[tuple[str, PartitionImage]]:
         """Return the partitions whose replicas are moving."""
@@ -115,11 +119,15 @@ class Answers:
 
     def _living(self, context: Context[Any]) -> list[tuple[BrokerState, str, int]]:
         """The brokers that live on the listener that a request came in on, with host and port."""
-        listener = context.session.listener_name
+        return [found for found in self._registered(context) if not found[0].fenced]
+
+    def _registered(self, context: Context[Any]) -> list[tuple[BrokerState, str, int]]:
+        """The brokers on the listener of a request, fenced ones included, with host and port."""
+        listener, known = context.session.listener_name, self._member.brokers.by_id
         return [
-            (each, *each.endpoints[listener])
-            for each in self._member.brokers.living()
-            if listener in each.endpoints
+            (known[key], *known[key].endpoints[listener])
+            for key in sorted(known)
+            if listener in known[key].endpoints
         ]
 
     # --- who is there ------------------------------------------------------------------------------------
@@ -144,17 +152,38 @@ class Answers:
         return handle
 
     def describe_cluster(self, inner: Handler) -> Handler:
-        """Name all brokers; any of them as the controller."""
+        """Name all brokers, those that are fenced only where they are asked for; any of them as the
+        controller.
+        """
 
         def handle(request: Any, context: Context[Any]) -> Any:
             response: Any = inner(request, context)
             if not response.error_code:
                 living = self._living(context)
                 response.brokers = [
-                    DescribeClusterBroker(broker_id=each.id, host=host, port=port, rack=each.rack)
-                    for each, host, port in living
+                    DescribeClusterBroker(
+                        broker_id=each.id, host=host, port=port, rack=each.rack, is_fenced=each.fenced
+                    )
+                    for each, host, port in (
+                        self._registered(context) if request.include_fenced_brokers else living
+                    )
                 ]
                 response.controller_id = self._random.choice(living)[0].id if living else -1
+            return response
+
+        return handle
+
+    def unregister_broker(self, inner: Handler) -> Handler:
+        """Take a broker out of the metadata. One that is alive registers again with its next heartbeat."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response = UnregisterBrokerResponse(error_message=None)
+            try:
+                self._commit(self._controller.unregister(request.broker_id), context.now_ms)
+            except KafkaError as error:
+                response.error_code, response.error_message = error.code, error.detail
+            except StorageError as error:
+                response.error_code, response.error_message = ErrorCode.REQUEST_TIMED_OUT, str(error)
             return response
 
         return handle
@@ -375,6 +404,7 @@ def _observer_state(observer: Observer, has_times: bool) -> ReplicaState:
 _WRAPPED: dict[int, Callable[[Answers, Handler], Handler]] = {
     ApiKey.METADATA: Answers.metadata,
     ApiKey.DESCRIBE_CLUSTER: Answers.describe_cluster,
+    ApiKey.UNREGISTER_BROKER: Answers.unregister_broker,
     ApiKey.DESCRIBE_QUORUM: Answers.describe_quorum,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Answers.describe_topic_partitions,
     ApiKey.FIND_COORDINATOR: Answers.find_coordinator,

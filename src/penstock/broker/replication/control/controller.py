@@ -18,6 +18,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from random import Random
@@ -126,6 +127,20 @@ class Controller:
             return []
         change = BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=broker.epoch, fenced=1)
         return [change, *self._leave(node)]
+
+    def unregister(self, node: int) -> list[Message]:
+        """Take a broker out of the metadata (UnregisterBroker); return what is written. One that lives registers again.
+
+        Raises:
+            KafkaError: BROKER_ID_NOT_REGISTERED (102).
+        """
+        broker = self._brokers.by_id.get(node)
+        if broker is None:
+            text = f"Broker ID {node} is not currently registered"
+            raise error_for(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+        self._heard.pop(node, None)
+        gone = UnregisterBrokerRecord(broker_id=node, broker_epoch=broker.epoch)
+        return [*self._leave(node), gone]
 
     def _shut_down(self, node: int) -> list[Message]:
         broker = self._brokers.by_id[node]

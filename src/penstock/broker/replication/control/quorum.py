@@ -38,6 +38,7 @@ from penstock.protocol.messages.broker_registration_change_record import BrokerR
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from random import Random
@@ -52,7 +53,7 @@ logger = logger_named("penstock.broker")
 CONTROLLER_ID = 0
 """The id under which DescribeQuorum names the controller: brokers count from 1."""
 
-_UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord)
+_UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, UnregisterBrokerRecord)
 """Registrations end with the process: every node registers again after a start."""
 
 BATCHES_KEPT = 10_000
