@@ -366,6 +366,7 @@ class Member:
     def fetched(self, partition: ReplicatedPartition, replica: int) -> None:
         """A follower has asked for more: the high watermark may move, and it may join the ISR."""
         partition.look_at_followers()
+        self._node.purgatory.notify((partition, "fetched"))
         followers = partition.followers
         if followers is None or replica in followers.in_sync:
             return

@@ -129,7 +129,9 @@ class Controller:
         return [change, *self._leave(node)]
 
     def unregister(self, node: int) -> list[Message]:
-        """Take a broker out of the metadata (UnregisterBroker); return what is written. One that lives registers again.
+        """Take a broker out of the metadata (UnregisterBroker); return what is written.
+
+        One that lives registers again.
 
         Raises:
             KafkaError: BROKER_ID_NOT_REGISTERED (102).
