@@ -105,6 +105,8 @@ class Shared:
             self.random,
             lambda: self.config.boolean("unclean.leader.election.enable"),
             self.config.integer("leader.imbalance.check.interval.seconds") if rebalances else None,
+            lambda: self.config.integer("min.insync.replicas"),
+            self.config.integer("unclean.leader.election.interval.ms") / 1000,
         )
         self.quorum.directory_id = self._store.directory_id
         self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)
@@ -214,6 +216,7 @@ class ClusterNode:
         self._memory: MemoryStore | None = None
         self._saved: dict[tuple[str, int], int] = {}
         self._lives = 0
+        self._was_killed = False
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Event
         self._saver: asyncio.TimerHandle | None = None
@@ -313,6 +316,7 @@ class ClusterNode:
             rack=self.rack,
             saved=self._saved,
             fetching=FetchSettings.of(config),
+            was_clean=store.was_clean and not self._was_killed,
         )
         authority = _Authority(self.id, shared, member)
         records, next_batch = shared.quorum.everything()
@@ -370,6 +374,7 @@ class ClusterNode:
         if self.server is None or member is None:
             return
         member.wants_stop = True
+        self._was_killed = False
         deadline = self._shared.loop.time() + STOP_PATIENCE_S
         while not member.may_stop and self._shared.loop.time() < deadline:
             member.beat()
@@ -383,7 +388,7 @@ class ClusterNode:
     async def kill(self) -> None:
         """End as under kill -9: the controller learns of it when the session is over."""
         if self.server is not None:
-            self.server.dies = True
+            self.server.dies = self._was_killed = True
             self.leave()
             await self.end()
 

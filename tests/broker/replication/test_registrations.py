@@ -84,9 +84,10 @@ def test_a_broker_that_lives_registers_again(cluster: KafkaCluster) -> None:
     until(lambda: sorted(cluster.partition(TOPIC).in_sync) == [1, 2, 3])
 
 
-def test_producers_are_described_by_the_leader(cluster: KafkaCluster) -> None:
-    for node, expected in ((3, 0), (2, 6), (1, 6)):
-        asked = DescribeProducersRequest(topics=[TopicRequest(name=TOPIC, partition_indexes=[0])])
+def test_producers_are_described_by_replicas(cluster: KafkaCluster) -> None:
+    cluster.create_topic("u", replicas=[[3, 2]])
+    for node, expected in ((3, 0), (2, 0), (1, ErrorCode.NOT_LEADER_OR_FOLLOWER)):
+        asked = DescribeProducersRequest(topics=[TopicRequest(name="u", partition_indexes=[0])])
         [partition] = ask(cluster, node, asked, 0).topics[0].partitions
         assert partition.error_code == expected
 

@@ -211,13 +211,17 @@ class Answers:
         return handle
 
     def describe_topic_partitions(self, inner: Handler) -> Handler:
-        """Name the replicas that are not there."""
+        """Name the replicas that are not there, and those that may lead without being in sync."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             response: Any = inner(request, context)
             present = {each.id for each, _, _ in self._living(context)}
+            images = self._member.cluster.image.topics_by_id
             for topic in response.topics:
                 for partition in topic.partitions:
+                    replicas = images[topic.topic_id].partitions[partition.partition_index].replicas
+                    partition.eligible_leader_replicas = list(replicas.eligible)
+                    partition.last_known_elr = list(replicas.last_known)
                     partition.offline_replicas = [
                         each for each in partition.replica_nodes if each not in present
                     ]
@@ -361,7 +365,7 @@ class Answers:
             topics: dict[str, OngoingTopicReassignment] = {}
             for name, partition in self._controller.moving(wanted):
                 topic = topics.setdefault(name, OngoingTopicReassignment(name=name))
-                assigned, _, adding, removing = partition.replicas
+                assigned, _, adding, removing, *_ = partition.replicas
                 topic.partitions.append(
                     OngoingPartitionReassignment(
                         partition_index=partition.index,

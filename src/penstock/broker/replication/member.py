@@ -80,7 +80,8 @@ class Member:
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
     high watermarks from before the start, by topic and number of the partition; `fetching` says what it asks
-    leaders for, and `random` draws the pauses between proposals.
+    leaders for, and `random` draws the pauses between proposals. `was_clean` is whether the life before has
+    ended in order.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Member:
         rack: str | None = None,
         saved: dict[tuple[str, int], int] | None = None,
         fetching: FetchSettings | None = None,
+        was_clean: bool = True,
     ) -> None:
         self.node_id = node_id
         self.rack = rack
@@ -119,6 +121,7 @@ class Member:
         self._heartbeat_s = heartbeat_s
         self._fetching = fetching or FetchSettings()
         self._incarnation = incarnation
+        self._was_clean = was_clean
         self._endpoints: dict[str, tuple[str, int]] = {}
         self._node: Parts
         self._has_begun = False
@@ -204,13 +207,14 @@ class Member:
     # --- the controller ----------------------------------------------------------------------------------
 
     def _register(self) -> None:
-        asked = Registration(self.node_id, self._incarnation, self.rack, self._endpoints)
+        asked = Registration(self.node_id, self._incarnation, self.rack, self._endpoints, self._was_clean)
 
         def answered(answer: Registered | None) -> None:
             if self.ended or self.broker_epoch >= 0:
                 return
             if answer is not None:
                 self.broker_epoch = answer.broker_epoch
+                self._was_clean = True
                 self.beat()
 
         self._transport.send(self.node_id, CONTROLLER, asked, answered)

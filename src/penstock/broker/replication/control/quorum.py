@@ -22,7 +22,7 @@ from penstock.broker.metadata.image import (
 from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
-from penstock.broker.replication.control.periodic_elections import PeriodicElections
+from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
@@ -85,8 +85,12 @@ class Quorum:
         random: Random,
         unclean_default: Callable[[], bool] = lambda: False,
         rebalance_s: float | None = None,
+        minimum_default: Callable[[], int] = lambda: 1,
+        unclean_s: float = UNCLEAN_S,
     ) -> None:
-        """Read what was written before. Every `rebalance_s` seconds leaders go back to preferred replicas.
+        """Read what was written before. Every `rebalance_s` seconds leaders go back to preferred replicas,
+        and every `unclean_s` partitions without a leader are looked at. The defaults are those of topic
+        settings.
 
         Raises:
             StorageError: the log cannot be read or written.
@@ -94,8 +98,10 @@ class Quorum:
         self.cluster_id = cluster_id
         self.image = ClusterImage()
         self.brokers = BrokerStates()
-        self.controller = Controller(self.image, self.brokers, session_s, random, unclean_default)
-        self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s)
+        self.controller = Controller(
+            self.image, self.brokers, session_s, random, unclean_default, minimum_default
+        )
+        self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
         self._transport = transport
         self._clock = clock
@@ -122,7 +128,12 @@ class Quorum:
     def _forget_leaders(self, now_ms: int) -> None:
         """No node is there yet, so that nothing is led: the first that come begin new epochs."""
         records: list[Message] = [
-            PartitionChangeRecord(partition_id=each.index, topic_id=each.topic_id, leader=-1)
+            PartitionChangeRecord(
+                partition_id=each.index,
+                topic_id=each.topic_id,
+                leader=-1,
+                last_known_elr=[each.leader] if self.controller.eligibility.is_on else None,
+            )
             for topic in self.image.topics.values()
             for each in topic.partitions
             if each.leader >= 0
@@ -148,6 +159,7 @@ class Quorum:
             watcher(records)
 
     def _write(self, records: Sequence[Message], now_ms: int) -> Batch:
+        records = [*records, *self.controller.eligibility.consequences(records)]
         kept = [each for each in records if not isinstance(each, _UNWRITTEN)]
         if kept:
             self._log.append(kept, now_ms)
