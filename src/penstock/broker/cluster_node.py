@@ -210,8 +210,6 @@ class ClusterNode:
             self._texts["broker.rack"] = rack
         if shared.data_dir is not None:
             self._texts["log.dirs"] = os.path.join(shared.data_dir, f"broker-{node_id}")
-        if "advertised.listeners" in texts:
-            self._texts["advertised.listeners"] = _own_ports(texts["advertised.listeners"], node_id)
         self.config = BrokerConfig(self._texts, as_version)
         self._memory: MemoryStore | None = None
         self._saved: dict[tuple[str, int], int] = {}
@@ -440,17 +438,3 @@ class ClusterNode:
     @property
     def _watermarks(self) -> str:
         return os.path.join(str(self.config.data_dir), HIGH_WATERMARKS)
-
-
-def _own_ports(advertised: str, number: int) -> str:
-    """Return `advertised.listeners` for one of the brokers, which are numbered from 1.
-
-    All brokers have the same settings. Their ports follow one another, as those that they listen on do; 0
-    stands for the port that each listens on.
-    """
-    parts = []
-    for part in advertised.split(","):
-        name, colon, port = part.strip().rpartition(":")
-        is_first = colon and port.isdecimal() and int(port) > 0
-        parts.append(f"{name}:{int(port) + number - 1}" if is_first else part.strip())
-    return ",".join(parts)

@@ -14,6 +14,7 @@ from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import Fetcher, FetchSettings
 from penstock.broker.replication.proposals import IsrProposals
 from penstock.broker.replication.replica_fetch import serve
+from penstock.broker.replication.throttles import Throttle
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
@@ -107,6 +108,8 @@ class Member:
         self.brokers = BrokerStates()
         self.broker_epoch = -1
         self.cluster: MemberCluster
+        self.throttle: Throttle
+        self._own_throttle: Throttle
         self.moves: Moves | None = None
         self.frozen = False
         """Whether a test has stopped this node from following others."""
@@ -136,6 +139,8 @@ class Member:
     def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
         """Take over what there is: the cluster, which has applied `records`, and the node."""
         self.cluster, self._node, self.next_batch = cluster, node, next_batch
+        self.throttle = Throttle("leader", self.node_id, cluster.config)
+        self._own_throttle = Throttle("follower", self.node_id, cluster.config)
         self._has_begun = True
         for record in records:
             self.brokers.apply(record)
@@ -308,7 +313,9 @@ class Member:
         leader = partition.leader
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(self.node_id, leader, self._fetching)
+            fetcher = self._fetchers[leader] = Fetcher(
+                self.node_id, leader, self._fetching, self._own_throttle
+            )
         fetcher.add(partition)
         self._followed[partition] = leader
 

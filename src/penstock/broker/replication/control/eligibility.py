@@ -1,7 +1,7 @@
 """Eligible leader replicas (KIP-966): those that have all that is committed, although they are not in sync.
 
-Below the minimum of in-sync replicas nothing more is committed. So a replica that was in sync then, and has not
-lost records since, may lead. Without I/O.
+Below the minimum of in-sync replicas nothing more is committed. So a replica that was in sync then, and has
+not lost records since, may lead. Without I/O.
 """
 
 from __future__ import annotations
