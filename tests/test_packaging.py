@@ -106,6 +106,14 @@ def test_both_addresses_of_the_compose_file_answer(tmp_path: Path) -> None:
             assert json.loads(done.stdout)["port"] == port
 
 
+def test_no_page_installs_the_other_project_of_that_name() -> None:
+    """By its name alone, pip gets something else; an extra by name is for where Penstock is installed."""
+    pages = [ROOT / "packaging" / "penstock.service", ROOT / "Dockerfile", *ROOT.glob("*.md")]
+    for page in [*pages, *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"pip install (?:-\S+ )*[\"']?penstock[\"']?(?=\s|$|`)", text), page
+
+
 def test_the_unit_starts_a_broker(tmp_path: Path) -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]

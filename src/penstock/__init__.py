@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.broker import Broker as Broker
     from penstock.broker import Cluster as Cluster
     from penstock.client import Admin as Admin
+    from penstock.client import AsyncAdmin as AsyncAdmin
+    from penstock.client import AsyncConsumer as AsyncConsumer
+    from penstock.client import AsyncProducer as AsyncProducer
     from penstock.client import Consumer as Consumer
     from penstock.client import Producer as Producer
     from penstock.client.record import Record as Record
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Admin": "client",
+    "AsyncAdmin": "client",
+    "AsyncConsumer": "client",
+    "AsyncProducer": "client",
     "Broker": "broker",
     "Cluster": "broker",
     "Consumer": "client",

@@ -28,6 +28,17 @@ class ConfigError(PenstockError, ValueError):
     """An option is unknown, malformed or contradicts another one."""
 
 
+class UnknownNameError(PenstockError, AttributeError):
+    """An object or a module has no such name. Where another client has it, the message says what to type."""
+
+    def __init__(self, message: str, *, name: str | None = None) -> None:
+        AttributeError.__init__(self, message, name=name)
+
+
+class CallError(ConfigError, TypeError):
+    """The arguments of a call do not fit. Where another client takes them, the message says what to type."""
+
+
 class MissingDependencyError(PenstockError, ImportError):
     """An optional library is needed; the message names the extra that installs it."""
 

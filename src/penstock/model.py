@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
+from penstock.common.hints import with_hints
 from penstock.printable import printable
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
+@with_hints("TopicPartition")
 class TopicPartition(NamedTuple):
     """One partition of one topic."""
 
@@ -87,6 +89,7 @@ class OffsetRange(NamedTuple):
         return self.end - self.start
 
 
+@with_hints("RecordMetadata")
 class RecordMetadata(NamedTuple):
     """Partition and offset of a produced record. `offset` is -1 where the broker was not asked to answer."""
 

@@ -19,8 +19,13 @@ from broker.test_process import BROKER
 from broker.wire_client import WireClient, is_well
 from free_ports import free_ports
 from penstock.common.listening.accepting import DESCRIPTORS_RESERVED, listening_sockets
+from penstock.log.directory.files import DESCRIPTORS_SPARE
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from penstock.protocol.messages.list_groups_request import ListGroupsRequest
+from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 
 FILES = 256
 """The limit of the process, soft and hard: 64 of them are kept for logs."""
@@ -141,6 +146,37 @@ def test_logs_that_cannot_be_opened_answer_an_error_and_others_work_on(tmp_path:
         text = log.read_bytes()
         assert b"Traceback" not in text
         assert len(text) < 100_000
+
+
+@needs_proc
+def test_a_partition_that_met_the_limit_is_used_once_there_is_room(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with broker(tmp_path / "data", log) as (port, process_id), WireClient(port) as client:
+        refused: list[tuple[str, int]] = []
+        number = 0
+        while len(refused) < 30:
+            name = f"many{number}"
+            number += 1
+            assert client.ask(topics(name, partitions=20), 5).topics[0].error_code == 0
+            refused += [
+                (name, index)
+                for index in range(20)
+                if _produce(client, name, index) == ErrorCode.KAFKA_STORAGE_ERROR
+            ]
+        assert open_files(process_id) <= FILES - DESCRIPTORS_SPARE
+        assert _produce(client, *refused[0]) == ErrorCode.KAFKA_STORAGE_ERROR
+        # Handlers are imported by the first request for them: there are descriptors for that.
+        assert client.ask(ListGroupsRequest(), 4).error_code == 0
+        assert client.ask(DescribeLogDirsRequest(), 4).error_code == 0
+        assert client.ask(ListTransactionsRequest(), 1).error_code == 0
+        names = [f"many{each}" for each in range(4)]
+        deleted = client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=1000), 5)
+        assert [each.error_code for each in deleted.responses] == [0] * 4
+        assert {_produce(client, *each) for each in refused} == {0}
+    text = log.read_text("utf-8")
+    assert "Traceback" not in text
+    with broker(tmp_path / "data", log) as (port, _), WireClient(port) as client:
+        assert {_produce(client, *each) for each in refused} == {0}
 
 
 def _produce(client: WireClient, topic: str, index: int) -> int:

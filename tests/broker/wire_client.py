@@ -16,13 +16,19 @@ class WireClient:
     """One connection to a broker, over a new socket or a given one. Correlation ids count from 1."""
 
     def __init__(
-        self, port: int, timeout_s: float = 10, client_id: str = "wire", *, over: socket.socket | None = None
+        self,
+        port: int,
+        timeout_s: float = 10,
+        client_id: str = "wire",
+        *,
+        over: socket.socket | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.client_id = client_id
         self.socket = over or socket.socket()
         self.socket.settimeout(timeout_s)
         try:
-            self.socket.connect(("127.0.0.1", port))
+            self.socket.connect((host, port))
         except OSError:
             self.socket.close()
             raise

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.config import Address, ClientConfig, ConsumerConfig, ProducerConfig, parse_address
+from penstock.client.addresses import Address, parse_address
+from penstock.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from penstock.errors import ConfigError
 
 WHERE = {"bootstrap.servers": "a:1"}

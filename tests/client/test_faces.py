@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+import re
 from typing import Any
 from unittest.mock import Mock, create_autospec
 
@@ -51,6 +52,21 @@ def test_every_public_class_says_what_an_object_is_and_what_its_methods_do(modul
         for method, call in inspect.getmembers(kind, inspect.isfunction):
             if not method.startswith("_"):
                 assert (call.__doc__ or "").strip(), f"{name}.{method}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "twin"), [(Admin, AsyncAdmin), (Consumer, AsyncConsumer), (Producer, AsyncProducer)]
+)
+def test_help_of_a_blocking_client_is_whole(kind: type, twin: type) -> None:
+    """It sends the reader to no other class, and has the errors that the call for asyncio has."""
+    for name in public(kind):
+        text = inspect.getdoc(getattr(kind, name)) or ""
+        assert f"See `{twin.__name__}" not in text, name
+        assert twin.__name__ + "." not in text, name
+        theirs = inspect.getdoc(getattr(twin, name, None)) or ""
+        if "Raises:" in theirs and name not in {"close", "transaction"}:
+            named = re.findall(r"^    (\w+Error)\b", theirs.partition("Raises:")[2], re.MULTILINE)
+            assert all(error in text for error in named), name
 
 
 def test_help_has_the_methods_and_their_arguments() -> None:

@@ -488,7 +488,7 @@ def test_a_closed_producer_says_so_and_fails_the_rest() -> None:
 
 
 def test_who_is_interrupted_does_not_wait_for_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.client.produce.producer.INTERRUPTED_PATIENCE_S", 0.05)
+    monkeypatch.setattr("penstock.client.closing.INTERRUPTED_PATIENCE_S", 0.05)
 
     async def play() -> None:
         async with fake_broker({"t": 1}) as broker:

@@ -85,6 +85,7 @@ CONSUMER: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "poll": lambda tp: {"timeout_ms": 1, "max_records": 1},
     "poll_arrow": lambda tp: {"timeout_ms": 1, "columns": ["value"], "batch_bytes": 100},
     "poll_part": lambda tp: {"timeout_ms": 1},
+    "partitions_for_topic": lambda tp: {"topic": tp.topic},
     "commit": lambda tp: {"offsets": {tp: 0}},
     "commit_async": lambda tp: {"offsets": {tp: 0}, "when_done": None},
     "committed": lambda tp: {"partitions": [tp]},
@@ -250,7 +251,7 @@ def test_every_call_is_in_the_tables() -> None:
     rest = {
         Consumer: {
             "assignment", "group_metadata", "member_id", "paused", "positions", "seek_to_beginning",
-            "seek_to_committed", "seek_to_end", "stats", "subscribe", "unsubscribe",
+            "seek_to_committed", "seek_to_end", "stats", "subscribe", "subscription", "unsubscribe",
         },
         Admin: {
             "close", "create_topic", "describe_cluster", "list_quotas", "stats", "write_abort_marker",

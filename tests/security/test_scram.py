@@ -14,11 +14,11 @@ from penstock.security.scram import (
     ScramCredential,
     ScramError,
     ScramServer,
-    fake_credential,
     new_nonce,
     new_salt,
     saslprep,
 )
+from penstock.security.unknown_users import fake_credential
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 CLIENT_NONCE, SERVER_NONCE = "rOprNGfwEbeRWgbNEkqO", "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"

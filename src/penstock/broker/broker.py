@@ -14,12 +14,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self, Unpack
 
+from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
+from penstock.common.hints import with_hints
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.model import setting_text
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.throwaway import Security
 
 
+@with_hints("Broker")
 class Broker(Served):
     """One broker on one address.
 
@@ -82,6 +85,10 @@ class Broker(Served):
         if not isinstance(interceptors, Iterable):
             raise ConfigError(f"interceptors is {interceptors!r}: a list of functions is needed")
         named = {name.replace("_", "."): value for name, value in settings.items()}
+        if any(name not in BROKER_KEYS for name in named):
+            from penstock.common.habits.refusals import refuse_keywords
+
+            refuse_keywords("Broker.__init__", settings)
         texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)

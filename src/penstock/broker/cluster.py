@@ -84,7 +84,7 @@ class Cluster(Served):
         self.data_dir = None if data_dir is None else str(data_dir)
         self.config = BrokerConfig(texts, as_version)
         """The settings that all brokers have in common."""
-        self._shared = Shared(self.clock, self.data_dir, self.config, Random())
+        self._shared = Shared(self.clock, self.data_dir, self.config, Random(), brokers)
         self._nodes: dict[int, ClusterNode] = {}
         for number in range(1, brokers + 1):
             rack = racks[(number - 1) % len(racks)] if racks else None

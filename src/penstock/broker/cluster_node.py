@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.config.values import BrokerConfig
@@ -14,6 +14,8 @@ from penstock.broker.network.listeners import listeners_of, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.replication.answers import Answers
+from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.forwarding import Forwarding
 from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.fetcher import FetchSettings
@@ -24,7 +26,7 @@ from penstock.broker.replication.transport.local import LocalTransport
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.common.failures import Failures
 from penstock.common.logs import logger_named
-from penstock.errors import PenstockError, StorageError
+from penstock.errors import PenstockError
 from penstock.log.directory.checkpoint import read_offsets, write_offsets
 from penstock.model import TopicPartition
 
@@ -32,12 +34,10 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.broker.interceptors import InterceptorChain
-    from penstock.broker.metadata.planning import Placing
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
     from penstock.broker.partitions.log_store import LogStore
     from penstock.clock import Clock
-    from penstock.protocol.message import Message
 
 logger = logger_named("penstock.broker")
 
@@ -64,11 +64,15 @@ ALIVE_STEP_S = 0.01
 class Shared:
     """What the brokers of a cluster share: the controller with its log, the transport, the loop."""
 
-    def __init__(self, clock: Clock, data_dir: str | None, config: BrokerConfig, random: Random) -> None:
+    def __init__(
+        self, clock: Clock, data_dir: str | None, config: BrokerConfig, random: Random, size: int
+    ) -> None:
         self.clock = clock
         self.data_dir = data_dir
         self.config = config
         self.random = random
+        self.size = size
+        """How many brokers the cluster has, whether they run or not."""
         self.failures = Failures(clock.monotonic)
         self.loop: asyncio.AbstractEventLoop
         self.transport: LocalTransport
@@ -125,6 +129,11 @@ class Shared:
         if self._store is not None:
             self._store.close()
 
+    def login_secret(self) -> bytes:
+        """The secret for salts: all brokers answer with the same ones."""
+        assert self._store is not None
+        return self._store.login_secret()
+
     def _expire(self) -> None:
         # While the loop was busy, or the process had no CPU, heartbeats could not arrive either.
         now = self.loop.time()
@@ -141,41 +150,6 @@ class Shared:
     def reach(self, source: int, target: int) -> MemberNode | None:
         """Return another node; None where it does not run, or the link is cut."""
         return self.nodes.get(target) if self.transport.links.passes(source, target) else None
-
-
-class _Authority:
-    """The controller as one node reaches it: cut off where the link is."""
-
-    def __init__(self, node_id: int, shared: Shared, member: Member) -> None:
-        self._node_id = node_id
-        self._shared = shared
-        self._member = member
-        self.placing: Placing = shared.quorum.controller
-        self.cluster_id = shared.quorum.cluster_id
-
-    @property
-    def end_offset(self) -> int:
-        return self._shared.quorum.end_offset
-
-    @property
-    def epoch(self) -> int:
-        return self._shared.quorum.epoch
-
-    def producer_ids_end(self) -> int:
-        return self._shared.quorum.image.producer_ids_end
-
-    def broker_count(self) -> int:
-        return len(self._shared.quorum.brokers.by_id)
-
-    def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        quorum = self._shared.quorum
-        if self._member.ended:
-            # What it wrote now would never come back to it as metadata.
-            raise StorageError(f"broker {self._node_id} is stopping; try another one")
-        if not self._shared.transport.links.passes(self._node_id, CONTROLLER):
-            raise StorageError(f"broker {self._node_id} cannot reach the controller; try another one")
-        quorum.commit(records, now_ms, beside=self._node_id)
-        self._member.take(quorum.since(self._member.next_batch))
 
 
 class ClusterNode:
@@ -316,15 +290,17 @@ class ClusterNode:
             fetching=FetchSettings.of(config),
             was_clean=store.was_clean and not self._was_killed,
         )
-        authority = _Authority(self.id, shared, member)
+        authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
         cluster = MemberCluster(config, store, clock.now_ms(), member, authority, records)
+        cluster.login_secret = shared.login_secret
         node = MemberNode(config, store, clock, interceptors, cluster)
         node.member, node.peers = member, shared
         member.begin(cluster, node, records, next_batch)
         member.moves = node
         gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
         answers = Answers(member, shared.quorum, authority.commit, shared.random)
+        node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
         self.member = member
         return node

@@ -44,10 +44,12 @@ class Stage(IntEnum):
     FAULTS = 2
     AUTHENTICATION = 3
     QUOTAS = 4
-    AUTHORIZATION = 5
-    RELEASE_PROFILE = 6
+    FORWARDING = 5
+    """In a cluster: what the controller decides is judged with all metadata, the rights included."""
+    AUTHORIZATION = 6
+    RELEASE_PROFILE = 7
     """What a release of Kafka would have answered."""
-    REPLICATION = 7
+    REPLICATION = 8
     """Nearest to the handler: in a cluster, what other nodes have a part in."""
 
 

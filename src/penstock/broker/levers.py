@@ -276,9 +276,12 @@ class LeveredCluster(Cluster):
         texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
 
         def create() -> None:
-            node = next(iter(self._shared.nodes.values()), None)
-            if node is None:
-                raise NetworkError("no broker is running; start one first")
+            nodes, links, paused = self._shared.nodes.items(), self._shared.transport.links, self._paused
+            able = [node for each, node in nodes if each not in paused and links.passes(each, CONTROLLER)]
+            if not able:
+                raise NetworkError("no broker that runs reaches the controller; start one, or heal first")
+            node = able[0]
+            node.cluster.catch_up()
             planner = Planner(node.cluster)
             if isinstance(replicas, int):
                 plan = planner.new_topic(topic, partitions, replicas, configs=texts)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.common.listening.addresses import canonical_address
+
+IP = "ip"
+
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name) of each part, ordered by type. The name None means all that have no quota of their own."""
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity:
-    """Return the entity with these names by type, its parts in a fixed order."""
-    return tuple(sorted(parts.items()))
+    """Return the entity with these names by type, its parts in a fixed order, addresses in their one form."""
+    return tuple(
+        sorted(
+            (kind, canonical_address(name) if kind == IP and name else name) for kind, name in parts.items()
+        )
+    )

@@ -12,6 +12,7 @@ from penstock.cli import completion, waiting
 from penstock.cli.interrupts import be_interruptible
 from penstock.cli.options import is_text, profile_option
 from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
+from penstock.common.habits.table import advice
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError, EncodeError
 
@@ -129,11 +130,20 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
     for theirs, plain in PLAIN_WORDS.items():
         message = message.replace(theirs, plain)
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if message.startswith("No such command") and context and isinstance(context.command, Nouns):
+    path = context.command_path if context else _command_path(words)
+    typed = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    if message.startswith("No such command"):
+        typed = message.split("'")[1]
+    said = (advice(path, typed) if " " in path else None) or advice("commands", typed)
+    if said is not None:
+        kind = "option" if typed.startswith("-") else "command"
+        lead = "type " if said.startswith(("penstock", "-", "NAME")) else ""
+        return f"there is no {kind} {typed}: {lead}{said}; see {path} --help"
+    if typed and context and isinstance(context.command, Nouns) and not typed.startswith("-"):
         # click looks among the commands that are there, and these are imported when they are asked for.
-        near = nearest(message.split("'")[1], NOUNS)
+        near = nearest(typed, NOUNS)
         message += f". Did you mean '{near[0]}'?" if near else ""
-    return f"{message}; see {context.command_path if context else _command_path(words)} --help"
+    return f"{message}; see {path} --help"
 
 
 def _command_path(words: Sequence[str]) -> str:

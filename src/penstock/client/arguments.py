@@ -168,6 +168,28 @@ def milliseconds(value: object, what: str) -> float:
     return value
 
 
+SECONDS_MAX = 100.0
+"""Up to here, a number such as 1.0 or 0.25 is taken for seconds, which other clients have."""
+
+
+def poll_ms(value: object, what: str) -> float:
+    """How long a poll may wait, in milliseconds, with or without a fraction.
+
+    Other clients have seconds there: a loop around ``poll(1.0)`` would take the whole processor here. What is
+    left of a longer time has more digits than what a person writes.
+
+    Raises:
+        ConfigError: it is no number, or one that looks like seconds.
+    """
+    number = milliseconds(value, what)
+    if type(number) is float and 0 < number < SECONDS_MAX and round(number, 2) == number:
+        whole_ms = f", or {number:.0f} for {number:g} ms" if number.is_integer() else ""
+        raise ConfigError(
+            f"{what} is {number!r}, in milliseconds: write {number * 1000:g} for {number:g} s{whole_ms}"
+        )
+    return number
+
+
 def time_ms(value: object, what: str) -> int:
     """A time: milliseconds since 1970 as a whole number, or a `datetime` (without a zone: local time).
 

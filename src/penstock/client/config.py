@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.client.addresses import Address, parse_addresses
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
@@ -33,49 +34,6 @@ DEFAULT_SESSION_TIMEOUT_MS = 45_000.0
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_PARTITIONER: str | Partitioner = "murmur2_random"
 PARTITIONER_NAMES = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a")
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = self.host if self.host.isprintable() else self.host.encode("unicode_escape").decode()
-        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
-
-
-def parse_addresses(value: object) -> tuple[Address, ...]:
-    """Read ``host:port,host:port`` or a sequence of ``host:port``. A missing port is 9092."""
-    items = value.split(",") if isinstance(value, str) else value
-    if not isinstance(items, (list, tuple)):
-        raise ValueError("expected host:port, or several separated by commas")
-    addresses = tuple(parse_address(item) for item in items if str(item).strip())
-    if not addresses:
-        raise ValueError("no address given; expected host:port")
-    return addresses
-
-
-def parse_address(value: object) -> Address:
-    """Read one ``host:port``; IPv6 in brackets; a listener name such as ``PLAINTEXT://`` may lead."""
-    if isinstance(value, Address):
-        return value
-    text = str(value).strip()
-    text = text.split("://", 1)[-1]
-    if text.startswith("["):
-        host, bracket, rest = text[1:].partition("]")
-        port = (rest[1:] if rest.startswith(":") else "9092") if bracket else ""
-    elif text.count(":") > 1:
-        raise ValueError(f"{text!r}: write an IPv6 address as [address]:port")
-    else:
-        host, colon, port = text.partition(":")
-        port = port if colon else "9092"
-    if not host or not (port.isascii() and port.isdigit()):
-        raise ValueError(f"{text!r} is not host:port")
-    if not 0 < int(port[:9]) < 65536:
-        raise ValueError(f"{text!r}: ports go from 1 to 65535")
-    return Address(host, int(port))
 
 
 def whole_number(low: int, high: int = 2**31 - 1) -> Callable[[object], int]:
@@ -274,13 +232,22 @@ class ClientConfig:
 
         Raises: as `parse`.
         """
+        if isinstance(arguments.get("bootstrap_servers"), Mapping):
+            raise ConfigError("options come by name: write config={...}, or bootstrap_servers=, client_id= …")
         given: dict[str, object] = dict(keywords)  # type: ignore[call-overload]
         given |= {name: value for name, value in arguments.items() if value is not None}
         return cls.parse(config, given)
 
     @classmethod
-    def parse(cls: type[C], config: Mapping[str, object] | None, keywords: Mapping[str, object]) -> C:
-        """Build from dotted names and underscored keywords.
+    def parse(
+        cls: type[C],
+        config: Mapping[str, object] | None,
+        keywords: Mapping[str, object],
+        *,
+        prefix: str = "",
+    ) -> C:
+        """Build from dotted names and underscored keywords. `prefix` is what they are written with elsewhere,
+        as in Spark: errors have it.
 
         Raises:
             ConfigError: a name is unknown or given twice, a value is malformed, or options contradict.
@@ -290,33 +257,34 @@ class ClientConfig:
         known = known_names(cls)
         values: dict[str, Any] = {}
         secured: dict[str, object] = {}
+        spelt: dict[str, str] = {}
         for name, value in _pairs(config, keywords):
             if not isinstance(name, str):
                 raise ConfigError(f"{name!r} is no name of an option: names are text")
             dotted = name.replace("_", ".") if "." not in name else name
             if dotted.startswith(SECURITY_NAMES):
                 if dotted in secured:
-                    raise ConfigError(f"option {name!r}: given twice")
-                secured[dotted] = value
+                    raise ConfigError(f"option {prefix + name!r}: given twice")
+                secured[dotted], spelt[dotted] = value, name
                 continue
             option = known.get(dotted)
             if option is None:
-                raise ConfigError(_unknown(name, known, cls))
+                raise _unknown(name, dotted, known, prefix)
             if option.name in values:
-                raise ConfigError(f"option {name!r}: given twice, or together with another name for the same")
+                raise ConfigError(f"option {prefix + name!r}: given twice, or under another name as well")
             try:
                 values[option.name] = option.metadata["parse"](value)
             except ValueError as error:
                 # A mapping in the wrong place may hold passwords.
                 shown = type(value).__name__ if isinstance(value, Mapping) else repr(value)
-                raise ConfigError(f"option {name!r} = {shown}: {error}") from None
+                raise ConfigError(f"option {prefix + name!r} = {shown}: {error}") from None
         if not values.get("bootstrap_servers"):
             raise ConfigError('option "bootstrap.servers" is missing: where is Kafka, as host:port?')
         is_plain = str(secured.get("security.protocol", "")).strip().lower() == "plaintext"
         if secured and not (is_plain and len(secured) == 1):
             from penstock.client.security.options import parse_security
 
-            values["security"] = parse_security(secured)
+            values["security"] = parse_security(secured, prefix, spelt)
         made = cls(**values)
         made.check()
         return made
@@ -462,12 +430,6 @@ SECURITY_NAMES = (
 """Beginnings of names that `penstock.client.security.options` reads, which is imported only then."""
 
 
-NOT_THERE_YET = {
-    "group.remote.assignor": "the group protocol of KIP-848 is not supported yet",
-}
-"""Prefixes of Kafka's option names without effect here, and what to do."""
-
-
 def _pairs(
     config: Mapping[str, object] | None, keywords: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
@@ -487,13 +449,12 @@ def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
     return known
 
 
-def _unknown(name: str, known: Mapping[str, object], config_class: type[ClientConfig]) -> str:
-    dotted = name.replace("_", ".") if "." not in name else name
-    for beginning, advice in NOT_THERE_YET.items():
-        if dotted.startswith(beginning):
-            return f"option {name!r}: {advice}"
-    for other in (ProducerConfig, ConsumerConfig):
-        if dotted in known_names(other):
-            return f"option {name!r} belongs to the {'producer' if other is ProducerConfig else 'consumer'}"
-    spelt = [known_name if "." in name else known_name.replace(".", "_") for known_name in known]
-    return f"unknown option {name!r}{did_you_mean(name, spelt, 3, quoted=True)}"
+def _unknown(name: str, dotted: str, known: Mapping[str, object], prefix: str) -> ConfigError:
+    """The error for a name that a client of this kind does not have."""
+    from penstock.client.security.options import INERT, OPTIONS
+    from penstock.client.unknown_options import unknown_option
+
+    for kind, owner in ((ProducerConfig, "producer"), (ConsumerConfig, "consumer")):
+        if dotted in known_names(kind):
+            return ConfigError(f"option {prefix + name!r} belongs to the {owner}")
+    return unknown_option(name, [*known, *OPTIONS, *INERT], prefix)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.client.config import Address
+    from penstock.client.addresses import Address
 
 BROKERS_COUNTED_MAX = 1_000
 """Addresses whose counters are kept. Clusters are smaller; metadata could name new ones for ever."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from penstock.common.hints import with_hints
 from penstock.model import K, V
 from penstock.model import Record as PlainRecord
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.cloudevents.read_record import Outcome
 
 
+@with_hints("Record", leave=("__new__",))
 class Record(PlainRecord[K, V]):
     """One record of a topic. `timestamp` is in milliseconds since 1970, UTC.
 
@@ -33,3 +35,10 @@ class Record(PlainRecord[K, V]):
         key: Any = self.key
         value: Any = self.value
         return from_record(key, value, self.headers)
+
+
+@with_hints("records", leave=("__init__",))
+class Records(list[Record[K, V]], Generic[K, V]):
+    """What `poll` returns: a list of records, which says so where one record or a mapping is expected."""
+
+    __slots__ = ()

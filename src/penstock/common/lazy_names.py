@@ -21,13 +21,19 @@ def lazy_names(
 
     `homes` maps each public name to the submodule that holds it, relative to the package. A name is
     imported once and kept. Where an optional library is missing for it, asking for the name raises a
-    `MissingDependencyError` with the extra to install.
+    `MissingDependencyError` with the extra to install; where there is no such name, what to type comes from
+    the table of `penstock.common.habits`.
     """
 
     def __getattr__(name: str) -> object:  # noqa: N807
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            looks_for_submodule = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
+            if looks_for_submodule or name.startswith("__"):
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            from penstock.common.habits.package_names import refuse_name
+
+            refuse_name(package, name, list(homes))
         try:
             module = importlib.import_module(f"{package}.{home}")
         except ImportError as error:

@@ -1,4 +1,4 @@
-"""Suggestions for a word that is not known: "did you mean …?", the end of many error messages.
+"""Words of error messages: "did you mean …?" for a word that is not known, and values cut short.
 
 `difflib` costs milliseconds to import and grows with the length of both words, so it is imported when a
 mistake was made, and only the beginning of long words is compared.
@@ -7,6 +7,7 @@ mistake was made, and only the beginning of long words is compared.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from reprlib import Repr
 
 WORD_CHARACTERS_MAX = 100
 """Only so much of a misspelt word is compared: comparing takes time in the square of its length."""
@@ -28,3 +29,13 @@ def did_you_mean(word: str, known: Iterable[str], count: int = 1, *, quoted: boo
     if not near:
         return ""
     return "; did you mean " + " or ".join(repr(match) if quoted else match for match in near) + "?"
+
+
+_SHOWN = Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 60
+_SHOWN.maxlong = 40
+
+
+def short_repr(value: object) -> str:
+    """The repr of a value, long ones with the middle left out."""
+    return _SHOWN.repr(value)

@@ -6,7 +6,7 @@ import base64
 import re
 from typing import Any
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 from penstock.errors import CorruptRecordError, EncodeError, PenstockError
 from penstock.model import Record
 from penstock.protocol.compiler.wire_type import StructLayout

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.common import operating_system
+from penstock.common.errno_advice import reason_of
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -88,8 +89,17 @@ class FileRegion:
         return f"FileRegion({self.file.name!r}, position={self.position}, size={self.size})"
 
     def read(self) -> bytes:
-        """Return the bytes. Fewer come back only if the file was cut meanwhile."""
-        return operating_system.pread(self.file.fileno(), self.size, self.position)
+        """Return the bytes. Fewer come back only if the file was cut meanwhile.
+
+        Raises:
+            StorageError: the file cannot be read.
+        """
+        try:
+            return operating_system.pread(self.file.fileno(), self.size, self.position)
+        except OSError as error:
+            failure = StorageError(f"cannot read {self.file.name!r}: {reason_of(error)}")
+            failure.errno = error.errno
+            raise failure from error
 
     def blocks(self, size: int) -> Iterator[memoryview]:
         """Yield the bytes in blocks of `size`, for connections that cannot be given a file.
@@ -122,7 +132,7 @@ class Slice:
         return f"Slice({self.size} bytes in {len(self.pieces)} pieces)"
 
     def to_bytes(self) -> bytes:
-        """Return all pieces as one."""
+        """Return all pieces as one. Raises StorageError where a file cannot be read."""
         return b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in self.pieces)
 
 

@@ -76,6 +76,8 @@ class SegmentedLog(ABC):
         self._segments = list(segments)
         self._bases = [segment.base_offset for segment in segments]
         self._active = self._segments[-1]
+        self._doomed: list[Segment] = []
+        """Segments that are not part of the log any more, whose files the system has refused to remove."""
         self.start_offset = self._bases[0]
         self.end_offset = self._active.end_offset
         self.recovery_point = self.start_offset
@@ -201,12 +203,11 @@ class SegmentedLog(ABC):
         old = self._active
         fresh = self._new_segment(base_offset, now_ms)
         old.seal(base_offset)
-        if old.size == 0:
-            del self._segments[-1], self._bases[-1]
-            old.delete()
         self._segments.append(fresh)
         self._bases.append(base_offset)
         self._active = fresh
+        if old.size == 0:
+            self._remove(len(self._segments) - 2, len(self._segments) - 1)
         if self.config.segment_jitter_ms:
             self._segment_ms = self.config.segment_ms - self._jitter_ms()
         return fresh
@@ -357,15 +358,16 @@ class SegmentedLog(ABC):
     def delete_before(self, offset: int) -> None:
         if offset > self.end_offset:
             raise ValueError(f"offset {offset} is past the end, {self.end_offset}")
+        self._remove_doomed()
         if offset <= self.start_offset:
             return
         if offset == self.end_offset and self._active.size:
             self._roll(offset, self._active.last_append_ms)
-        self.start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         # Noted before they go: segments that are missing without a note were not removed by us.
         self.leader_epochs.truncate_start(offset)
-        self._drop(self._index_of(offset))
+        self.start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self._remove(0, self._index_of(offset))
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
         config = self.config
@@ -391,6 +393,7 @@ class SegmentedLog(ABC):
                 self._active.delete()
                 del self._segments[-1], self._bases[-1]
                 self._active = self._segments[-1]
+                self.end_offset = self._active.end_offset
             self._active.truncate_to(offset)
         self.end_offset = self._active.end_offset
         self.start_offset = min(self.start_offset, self.end_offset)
@@ -405,7 +408,7 @@ class SegmentedLog(ABC):
         self._segments.append(fresh)
         self._bases.append(offset)
         self._active = fresh
-        self._drop(len(self._segments) - 1)
+        self._remove(0, len(self._segments) - 1)
 
     # --- compaction -------------------------------------------------------------------------------
 
@@ -438,12 +441,21 @@ class SegmentedLog(ABC):
         Raises:
             StorageError: it still does.
         """
+        self._remove_doomed()
         for segment in self._segments:
             segment.settle()
 
-    def _drop(self, count: int) -> None:
-        """Delete the first `count` segments."""
-        dropped = self._segments[:count]
-        del self._segments[:count], self._bases[:count]
-        for segment in dropped:
-            segment.delete()
+    def _remove(self, begin: int, end: int) -> None:
+        """Take the segments from index `begin` to before `end` out of the log, and delete them.
+
+        Raises:
+            StorageError: files cannot be removed. The next change tries again; they are not part of the log.
+        """
+        self._doomed += self._segments[begin:end]
+        del self._segments[begin:end], self._bases[begin:end]
+        self._remove_doomed()
+
+    def _remove_doomed(self) -> None:
+        while self._doomed:
+            self._doomed[0].delete()
+            del self._doomed[0]

@@ -155,7 +155,7 @@ class Codec(Generic[M]):
 
     def _explain(self, message: M, error: Exception) -> EncodeError:
         """Find the field that a failure was about. This is slow, and needed only then."""
-        from penstock.common.short_repr import short_repr
+        from penstock.common.suggestions import short_repr
         from penstock.protocol.compiler.struct_types import struct_problem
 
         if not isinstance(message, self.message_class):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import os
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 
 ZERO_UUID = bytes(16)
 """Stands for no id."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from penstock.common.listening.addresses import canonical_address, without_zone
 from penstock.errors import ConfigError
 
 CLUSTER_NAME = "kafka-cluster"
@@ -161,8 +162,18 @@ class Acl(NamedTuple):
         return self.resource_name in (name, WILDCARD)
 
     def covers_peer(self, principal: str, host: str) -> bool:
-        """Whether the entry is about this principal at this address."""
-        return self.principal in (principal, ANY_USER) and self.host in (host, WILDCARD)
+        """Whether the entry is about this principal at this address, which is in its canonical form.
+
+        A host without a zone stands for the address in any zone.
+        """
+        if self.principal not in (principal, ANY_USER):
+            return False
+        return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
+
+    def by_address(self) -> Acl:
+        """Return the entry with its host in the form in which addresses of clients come."""
+        host = canonical_address(self.host)
+        return self if host == self.host else self._replace(host=host)
 
 
 class AclFilter(NamedTuple):
@@ -182,7 +193,7 @@ class AclFilter(NamedTuple):
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self._selects_pattern(acl)
             and self.principal in (None, acl.principal)
-            and self.host in (None, acl.host)
+            and (self.host is None or canonical_address(self.host) == canonical_address(acl.host))
             and self.operation in (Operation.ANY, acl.operation)
             and self.permission in (Permission.ANY, acl.permission)
         )

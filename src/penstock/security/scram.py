@@ -157,22 +157,6 @@ class ScramCredential:
         return hash((self.salt, self.stored_key, self.server_key, self.iterations))
 
 
-def fake_credential(mechanism: str, key: bytes, username: str) -> ScramCredential:
-    """A credential that no password fits, for a user who does not exist.
-
-    With the `key` of a server, a name always gets the same salt, so that responses do not reveal which users
-    exist.
-    """
-    name = username.encode("utf-8", "surrogatepass")
-    size = hashlib.new(HASHES[mechanism]).digest_size
-    return ScramCredential(
-        _base36(hmac.digest(key, b"salt" + name, "sha256")).encode(),
-        hmac.digest(key, b"stored" + name, HASHES[mechanism])[:size],
-        hmac.digest(key, b"server" + name, HASHES[mechanism])[:size],
-        ITERATIONS_MIN,
-    )
-
-
 def new_salt() -> bytes:
     """A random salt of printable letters, as the tools of Apache Kafka make it."""
     return new_nonce().encode()
@@ -453,7 +437,8 @@ def _xor(left: bytes, right: bytes) -> bytes:
     return bytes([a ^ b for a, b in zip(left, right, strict=True)])
 
 
-def _base36(data: bytes) -> str:
+def base36(data: bytes) -> str:
+    """Return `NONCE_LENGTH` characters of those of nonces, made of the bytes of a digest."""
     number = int.from_bytes(data, "big")
     digits = []
     for _ in range(NONCE_LENGTH):

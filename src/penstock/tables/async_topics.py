@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.client.arguments import topic_name
 from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
+from penstock.common.hints import hinted
 from penstock.errors import EncodeError
 from penstock.tables.reading import KAFKA, Reading
 from penstock.tables.scans import AsyncArrowScan
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.tables.bounds import Bound, Last
 
 
+@hinted("read_topic")
 async def read_topic_async(
     topic: str,
     bootstrap_servers: str | Sequence[str],
@@ -65,6 +67,7 @@ async def read_topic_async(
     return pa.Table.from_batches(ordered, scan.schema)
 
 
+@hinted("read_topic")
 def scan_topic_async(
     topic: str,
     bootstrap_servers: str | Sequence[str],
@@ -97,6 +100,7 @@ def scan_topic_async(
     )
 
 
+@hinted("write_topic")
 async def write_topic_async(
     data: Tabular | Iterable[Tabular] | AsyncIterable[Tabular],
     topic: str,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.client.arguments import flag, optional, size, topic_name
 from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
+from penstock.common.hints import hinted
 from penstock.errors import EncodeError
 from penstock.tables.progress import Progress
 from penstock.tables.reading import KAFKA, Reading
@@ -30,6 +31,7 @@ READ_BATCH_BYTES = 4 << 20
 COMPRESSION_NAMES = {"compression.type", "compression.codec", "compression_type", "compression_codec"}
 
 
+@hinted("read_topic")
 def read_topic(
     topic: str,
     bootstrap_servers: str | Sequence[str],
@@ -96,6 +98,7 @@ def read_topic(
     return pa.Table.from_batches([batch for _, batch in found], schema_for(reading.columns))
 
 
+@hinted("read_topic")
 def scan_topic(
     topic: str,
     bootstrap_servers: str | Sequence[str],
@@ -138,6 +141,7 @@ def scan_topic(
     return ArrowScan(schema_for(reading.columns), begin, f"topic {topic}")
 
 
+@hinted("write_topic")
 def write_topic(
     data: Tabular | Iterable[Tabular],
     topic: str,

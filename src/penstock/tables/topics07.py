@@ -22,7 +22,7 @@ from penstock.v07.files import segment_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.client.config import Address
+    from penstock.client.addresses import Address
     from penstock.v07.connection import Connection07
 
 ZOOKEEPER = "zookeeper://"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from penstock.common import operating_system
@@ -212,13 +213,21 @@ class ByteLog:
             while done < len(messages):
                 done += operating_system.pwrite(number, messages[done:], segment.size + done)
         except OSError:
-            os.ftruncate(number, segment.size)
+            with suppress(OSError):  # the next append begins at the same position
+                os.ftruncate(number, segment.size)
             raise
 
     def _roll(self) -> _Segment:
         self.flush(now_ms=self._flushed_at_ms)
-        segment = _Segment(self.directory, self._segments[-1].stop, is_new=True)
-        sync_directory(self.directory)
+        stop = self._segments[-1].stop
+        try:
+            segment = _Segment(self.directory, stop, is_new=True)
+            sync_directory(self.directory)
+        except BaseException:
+            # Should the last segment grow on, a start would find that this one does not begin where it ends.
+            with suppress(StorageError):
+                remove_file(os.path.join(self.directory, segment_name(stop)))
+            raise
         self._segments.append(segment)
         return segment
 
@@ -255,8 +264,9 @@ class ByteLog:
             self._remove_first()
 
     def _remove_first(self) -> None:
-        segment = self._segments.pop(0)
-        remove_file(segment.path)
+        # One whose file stays is tried again: with later ones gone, a start would find a gap behind it.
+        remove_file(self._segments[0].path)
+        del self._segments[0]
 
     def close(self, *, now_ms: int) -> None:
         """Flush, and let go of the files."""

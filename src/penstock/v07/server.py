@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.clock import Clock, SystemClock
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.listening.accepting import Acceptor, listening_sockets, streaming
+from penstock.common.listening.addresses import canonical_address
 from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.listening.serving_thread import ServingThread
 from penstock.common.logs import logger_named
@@ -158,7 +159,7 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._connections[task] = writer
-        peer = (writer.get_extra_info("peername") or ("?",))[0]
+        peer = canonical_address((writer.get_extra_info("peername") or ("?",))[0])
         try:
             if len(self._connections) > CONNECTIONS_MAX:
                 raise DecodeError(f"there are {CONNECTIONS_MAX} connections already")

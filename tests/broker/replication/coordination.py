@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 from unittest import mock
@@ -19,6 +19,8 @@ from broker.replication.simulation import NODES, QUIET_MS, SimNode, Violation, W
 from penstock.broker.context import Context
 from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.forwarding import Forwarding
 from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.gate import Gate
 from penstock.broker.replication.member import Member
@@ -65,48 +67,25 @@ class Raising(Failures):
         raise Violation(f"{component}: {context}: {error!r}") from error
 
 
-class Authority:
-    """The controller, as one node reaches it."""
-
-    def __init__(self, world: CoordinatedWorld, member: Member) -> None:
-        self._world, self._member = world, member
-        self.placing: Any = world.quorum.controller
-        self.cluster_id = world.cluster_id
-
-    @property
-    def end_offset(self) -> int:
-        return self._world.quorum.end_offset
-
-    def producer_ids_end(self) -> int:
-        return self._world.quorum.image.producer_ids_end
-
-    def broker_count(self) -> int:
-        return len(NODES)
-
-    def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        quorum = self._world.quorum
-        quorum.commit(records, now_ms, beside=self._member.node_id)
-        self._member.take(quorum.since(self._member.next_batch))
-
-
 class CoordinatedNode(SimNode):
     """A node with handlers, coordinators and gate."""
 
     world: CoordinatedWorld
     node: MemberNode
+    authority: Authority
 
     def _begin(self, member: Member) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
-        cluster = MemberCluster(
-            world.config, self.store, world.clock.now_ms(), member, Authority(world, member), records
-        )
+        self.authority = authority = Authority(world.quorum, world, member, len(NODES))
+        cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
         self.node = node = MemberNode(world.config, self.store, world.clock, (), cluster)
         self.purgatory = node.purgatory
         node.failures = Raising(world.clock.monotonic)
         node.member, node.peers = member, world
         member.begin(cluster, node, records, next_batch)
         member.moves = node
+        node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, Gate(member, selects_by_rack=False).intercept)
 
     def handle(self, request: Any, version: int, connection: int, answered: Callable[[Any], None]) -> None:

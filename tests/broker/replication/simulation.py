@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.replication.control.authority import Authority
 from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.gate import Written
 from penstock.broker.replication.member import Member
@@ -86,7 +87,7 @@ class SimNode:
     def _begin(self, member: Member) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
-        authority: Any = world
+        authority = Authority(world.quorum, world, member, len(NODES))
         cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
         member.begin(cluster, self, records, next_batch)
 
@@ -156,9 +157,6 @@ class World:
         self.delay_ms = self.random.choice((1, 5, 40, 200))
         self.minimum = self.random.choice((1, 2, 2))
         self.quorum = Quorum(MemoryLog(now_ms=0), "sim", self, self.clock, SESSION_MS / 1000, Random(seed))
-        # What a node's metadata need of the controller.
-        self.placing: Any = self.quorum.controller
-        self.cluster_id = "sim"
         self.nodes = {each: self._make_node(each) for each in NODES}
         self._checker = Checker(self)
         self.acked: dict[int, bytes] = {}
@@ -203,6 +201,10 @@ class World:
                     there.receive(source, message, answer)
 
         self._carry(source, target, receive)
+
+    def passes(self, source: int, target: int) -> bool:
+        """Whether a message from one node reaches another now."""
+        return (source, target) not in self.cut
 
     def life_of(self, node: int) -> int:
         """The number of a node's present life; the controller has one."""

@@ -30,8 +30,9 @@ from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from penstock.security.scram import ScramClient, ScramCredential, fake_credential
+from penstock.security.scram import ScramClient, ScramCredential
 from penstock.security.secrets import Secret
+from penstock.security.unknown_users import fake_credential
 
 NOW, NOW_MS = 1000.0, 1_700_000_000_000
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -53,7 +54,7 @@ class Users:
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
         return (CREDENTIALS[mechanism], "ann", NOW_MS + 60_000) if token_id == "token1" else None
 
-    def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
+    def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
         return fake_credential(mechanism, b"key", name)
 
 

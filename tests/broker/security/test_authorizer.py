@@ -10,6 +10,7 @@ from penstock.broker.security.authorizer import CACHED_PEERS_MAX, Authorizer, pa
 from penstock.errors import ConfigError
 from penstock.security.acls import (
     CLUSTER_NAME,
+    EVERY_ACL,
     EVERY_OPERATION,
     FITTING_OPERATIONS,
     Acl,
@@ -272,3 +273,36 @@ def test_a_thousand_entries_cost_as_much_as_one() -> None:
     rights = authorizer.rights("User:500", HOST)
     assert rights.on_topic(READ, "t500")
     assert not rights.on_topic(READ, "t501")
+
+
+@pytest.mark.parametrize(
+    ("host", "peer"),
+    [
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("::1", "::1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:DB8::0:1", "2001:db8::1"),
+        ("fe80::1", "fe80::1%eth0"),
+        ("FE80:0::1%eth0", "fe80::1%eth0"),
+    ],
+)
+def test_hosts_are_compared_as_addresses(host: str, peer: str) -> None:
+    denied = acl(READ, deny=True, host=host)
+    authorizer = Authorizer()
+    authorizer.add(acl(READ))
+    assert authorizer.rights(ANN, peer).allows(READ, TOPIC, "orders")
+    authorizer.add(denied)
+    assert not authorizer.rights(ANN, peer).allows(READ, TOPIC, "orders")
+    assert denied.covers_peer(ANN, peer)
+    authorizer.remove(denied)
+    assert authorizer.rights(ANN, peer).allows(READ, TOPIC, "orders")
+
+
+def test_a_zone_in_an_entry_is_compared() -> None:
+    assert not acl(READ, host="fe80::1%eth1").covers_peer(ANN, "fe80::1%eth0")
+
+
+def test_filters_compare_hosts_as_addresses() -> None:
+    wanted = EVERY_ACL._replace(host="::1")
+    assert wanted.selects(acl(READ, host="0:0:0:0:0:0:0:1"))
+    assert not wanted.selects(acl(READ, host="::2"))

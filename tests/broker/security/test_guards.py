@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from broker.bench_node import (
     produce_request,
 )
 from broker.handlers.test_every_version import CASES, REQUESTS, codes_in
+from broker.wire_client import WireClient
+from penstock import Broker
 from penstock.broker.context import CloseConnection
 from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
@@ -30,6 +33,7 @@ from penstock.broker.security.session import Principal
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError
 from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from penstock.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
@@ -47,7 +51,7 @@ from penstock.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from penstock.security.acls import Acl, parse_rule
+from penstock.security.acls import Acl, Operation, Permission, parse_rule
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)
@@ -494,3 +498,53 @@ def test_a_replica_needs_cluster_action_and_nothing_else() -> None:
         topics = [FetchTopic(topic="t", partitions=[place])]
         answer = ask_bytes(node, FetchRequest(replica_id=1, max_wait_ms=0, topics=topics), 4)
         assert [each.error_code for topic in answer.responses for each in topic.partitions] == [code]
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"])
+def test_rules_by_host_hold_at_a_listener_for_both_families(host: str, peer: str) -> None:
+    """Such a listener is told of IPv4 clients as `::ffff:127.0.0.1`."""
+    if not has_ipv6():
+        return
+    settings = {
+        "authorizer.class.name": STANDARD,
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker(host="::", config=settings) as broker:
+        over = socket.socket(socket.AF_INET6 if ":" in peer else socket.AF_INET)
+        with over, WireClient(broker.port, over=over, host=peer) as client:
+            entries = [
+                AclCreation(
+                    resource_type=2,
+                    resource_name="t",
+                    resource_pattern_type=3,
+                    principal="User:ANONYMOUS",
+                    host=where,
+                    operation=Operation.ALL,
+                    permission_type=permission,
+                )
+                for where, permission in (("*", Permission.ALLOW), (host, Permission.DENY))
+            ]
+            client.ask(
+                CreateTopicsRequest(
+                    topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+                ),
+                5,
+            )
+            created = client.ask(CreateAclsRequest(creations=entries), 3)
+            assert [each.error_code for each in created.results] == [0, 0]
+            answer = client.ask(produce_request(batch_of(b"v")), 9)
+            code = answer.responses[0].partition_responses[0].error_code
+            described = client.ask(DescribeClusterRequest(), 0)
+    is_meant = (host == "0:0:0:0:0:0:0:1") == (peer == "::1")
+    assert code == (ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_meant else 0)
+    assert described.brokers[0].host == peer
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True

@@ -40,7 +40,7 @@ def there_and_back(settings: dict[str, Any], topic: str = "t", value: bytes = b"
         consumer.subscribe([topic])
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
-            for record in consumer.poll(1.0):
+            for record in consumer.poll(1_000):
                 return record.value
     return None
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.bench_node import NOW_MS, context_of, make_node
-from penstock.broker.handlers import ROUTES
+from penstock import Cluster
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.handlers import ROUTES, delegation_tokens
 from penstock.broker.node import Node
+from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.security.mechanisms import AuthenticationFailed, ScramExchange
 from penstock.broker.security.session import Principal
-from penstock.broker.security.tokens import records_of_expired, token_hmac
+from penstock.broker.security.tokens import records_of_expired
+from penstock.broker.security.users import ListenerUsers
 from penstock.clock import ManualClock
 from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_user_scram_credentials_request import (
@@ -30,8 +38,10 @@ from penstock.protocol.messages.describe_user_scram_credentials_request import (
 )
 from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
-from penstock.security.scram import ScramCredential, salted_password
+from penstock.security import token_codes
+from penstock.security.scram import ScramClient, ScramCredential, salted_password
 from penstock.security.secrets import Secret
+from penstock.security.token_codes import TokenCodes, token_hmac
 
 DAY_MS = 86_400_000
 
@@ -108,6 +118,87 @@ def test_a_user_is_altered_and_described_once_in_a_request() -> None:
     assert [each.error_code for each in ask(node, request, 0).results] == [92, 91]
 
 
+# --- names that are none ------------------------------------------------------------------------------------
+
+
+def users_of(node: Node) -> ListenerUsers:
+    return ListenerUsers({}, node.cluster.security, lambda: Secret("secret"), node.cluster.login_secret())
+
+
+def told(node: Node, name: str, mechanism: str = "SCRAM-SHA-256", extension: str = "") -> tuple[bytes, int]:
+    """Salt and iterations that a broker answers a first message with."""
+    exchange = ScramExchange(mechanism, users_of(node), lambda: NOW_MS)
+    answer = exchange.step(f"n,,n={name},r=abc{extension}".encode()).decode()
+    fields = dict(part.split("=", 1) for part in answer.split(","))
+    return b64decode(fields["s"]), int(fields["i"])
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_name_that_is_none_has_the_same_salt_after_a_restart(on_disk: bool, tmp_path: Path) -> None:
+    def start() -> Node:
+        clock = ManualClock(NOW_MS)
+        if on_disk:
+            return make_node(DiskStore(str(tmp_path), BrokerConfig(), clock), clock)
+        return make_node(memory)
+
+    memory = MemoryStore(1, ManualClock(NOW_MS))
+    node = start()
+    before = told(node, "zed")
+    node.store.close()
+    again = start()
+    assert told(again, "zed") == before != told(again, "yak")
+    again.store.close()
+    if on_disk:
+        assert (tmp_path / "penstock.login.secret").stat().st_mode & 0o077 == 0
+        (tmp_path / "penstock.login.secret").write_text("half")  # what a crash cannot leave, and a hand can
+        assert told(start(), "zed") != before
+
+
+def test_the_salt_of_a_token_stays() -> None:
+    store = MemoryStore(1, ManualClock(NOW_MS))
+    node = with_tokens(store)
+    made = create(node)
+    before = told(node, made.token_id, extension=",tokenauth=true")
+    assert told(with_tokens(store), made.token_id, extension=",tokenauth=true") == before
+    assert len(before[0]) == len(told(node, "A" * 22, extension=",tokenauth=true")[0])
+
+
+def test_names_that_are_none_have_the_shapes_of_users_that_exist() -> None:
+    node = make_node()
+    shapes = {(8, 4096): 60, (16, 8192): 20}
+    number = 0
+    for (length, iterations), count in shapes.items():
+        for _ in range(count):
+            number += 1
+            salt = bytes([number]) * length
+            salted = salted_password("SCRAM-SHA-256", "pw", salt, 4096)
+            alter(node, upsert(f"u{number}", salt=salt, iterations=iterations, salted_password=salted))
+    seen = Counter()
+    answers = {}
+    for each in range(400):
+        salt, iterations = answers[each] = told(node, f"none{each}")
+        seen[len(salt), iterations] += 1
+        assert salt not in (b"", salt[:1] * len(salt))
+    assert set(seen) == set(shapes)
+    assert 40 < seen[16, 8192] < 160
+    # One more user changes what few names are answered, and one who goes restores it.
+    alter(node, upsert("late", salt=b"s" * 16, iterations=8192))
+    changed = [each for each in answers if told(node, f"none{each}") != answers[each]]
+    assert len(changed) < 20
+    alter(node, ScramCredentialDeletion(name="late", mechanism=1))
+    assert all(told(node, f"none{each}") == answers[each] for each in answers)
+
+
+def test_a_name_that_is_none_fails_as_a_wrong_password_does() -> None:
+    node = make_node()
+    alter(node, upsert("zed"))
+    for name in ("zed", "none"):
+        exchange = ScramExchange("SCRAM-SHA-256", users_of(node), lambda: NOW_MS)
+        client = ScramClient("SCRAM-SHA-256", name, "wrong")
+        with pytest.raises(AuthenticationFailed):
+            exchange.step(client.final(exchange.step(client.first())))
+
+
 # --- delegation tokens -------------------------------------------------------------------------------------
 
 
@@ -167,3 +258,59 @@ def test_tokens_that_have_expired_are_removed() -> None:
     assert records_of_expired(node.cluster.security, NOW_MS) == []
     node.cluster.alter(records_of_expired(node.cluster.security, NOW_MS + 2 * DAY_MS), NOW_MS)
     assert not node.cluster.security.tokens
+
+
+def test_one_user_makes_a_tenth_of_the_tokens_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delegation_tokens, "TOKENS_OF_ONE_MAX", 3)
+    node = with_tokens()
+    for _ in range(3):
+        assert create(node).error_code == 0
+    mine = create(node)
+    assert mine.error_code == 44
+    assert create(node, owner_principal_type="User", owner_principal_name="bob").error_code == 44
+    other = ask(node, CreateDelegationTokenRequest(max_lifetime_ms=-1), 3, "bob")
+    assert other.error_code == 0
+    found = ask(node, DescribeDelegationTokenRequest(owners=None), 3).tokens
+    expire = ExpireDelegationTokenRequest(hmac=found[0].hmac, expiry_time_period_ms=-1)
+    assert ask(node, expire, 2).error_code == 0
+    assert create(node).error_code == 0
+
+
+def test_a_token_is_looked_up_by_its_code_without_trying_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = with_tokens()
+    made = [create(node) for _ in range(20)]
+    wrong = RenewDelegationTokenRequest(hmac=b"x" * 64, renew_period_ms=-1)
+    assert ask(node, wrong, 2).error_code == 62
+    worked_out: list[str] = []
+
+    def noted(secret: Secret, token_id: str) -> bytes:
+        worked_out.append(token_id)
+        return token_hmac(secret, token_id)
+
+    monkeypatch.setattr(token_codes, "token_hmac", noted)
+    for _ in range(10):
+        assert ask(node, wrong, 2).error_code == 62
+        assert len(ask(node, DescribeDelegationTokenRequest(owners=None), 3).tokens) == 20
+    assert worked_out == []
+    right = RenewDelegationTokenRequest(hmac=made[7].hmac, renew_period_ms=1000)
+    assert ask(node, right, 2).expiry_timestamp_ms == NOW_MS + 1000
+    late = create(node)
+    assert ask(node, RenewDelegationTokenRequest(hmac=late.hmac, renew_period_ms=-1), 2).error_code == 0
+    assert len(worked_out) == 1
+
+
+def test_codes_of_another_secret_are_none() -> None:
+    codes = TokenCodes(Secret("secret"), ["a"])
+    other = TokenCodes(Secret("other"), ["a"])
+    assert other.token_id(codes.code("a")) is None
+    codes.remove("a")
+    codes.remove("a")
+    assert codes.token_id(other.code("a")) is None
+
+
+def test_all_brokers_of_a_cluster_make_the_same_salts() -> None:
+    with Cluster(3) as cluster:
+        servers = [node.server for node in cluster._nodes.values()]
+        secrets = {server.node.cluster.login_secret() for server in servers if server is not None}
+    assert len(servers) == 3
+    assert len(secrets) == 1

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from client.fake_broker import FakeBroker, fake_broker
+from penstock.client.addresses import Address
 from penstock.client.cluster.connection import Connection, connect
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, NetworkError, RequestTimeoutError
 from penstock.protocol.api import ApiKey

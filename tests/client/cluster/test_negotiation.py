@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
+from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.negotiation import NodeVersions
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -204,3 +205,14 @@ def _version_0(header: object, message: ApiVersionsResponse) -> bytes:
     """Frame an answer in version 0, whatever was asked."""
     body = message.encode(0)
     return (len(body) + 4).to_bytes(4, "big") + header.correlation_id.to_bytes(4, "big") + body  # type: ignore[attr-defined]
+
+
+def test_the_port_of_a_controller_is_named_as_that() -> None:
+    """It answers ApiVersions with what brokers send to it."""
+    ranges = {int(ApiKey.API_VERSIONS): (0, 4), int(ApiKey.BROKER_REGISTRATION): (0, 4)}
+    with pytest.raises(
+        UnsupportedVersionError, match=r"h:1 is the port of a controller, .* that of a broker"
+    ):
+        NodeVersions(Address("h", 1), ranges).choose(MetadataRequest)
+    with pytest.raises(UnsupportedVersionError, match="too old for this"):
+        NodeVersions(Address("h", 1), {int(ApiKey.PRODUCE): (0, 3)}).choose(MetadataRequest)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.other_protocols import HTTP, TLS, expects_tls, known_beginning
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.errors import AuthenticationError, NetworkError
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

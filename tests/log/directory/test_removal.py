@@ -66,7 +66,25 @@ def test_what_cannot_be_removed_is_told_and_holds_up_nothing(
         remover.remove(there)
         remover.wait()
     assert not os.path.exists(there)
-    assert "it is tried again at the next start" in caplog.text
+    assert "it is tried again later, or at the next start" in caplog.text
+
+
+def test_what_could_not_be_removed_is_removed_by_a_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remover = Remover()
+    unlink = removal.remove_file
+    with monkeypatch.context() as patched:
+        patched.setattr(removal, "remove_file", lambda path: unlink(path + ".odd/there/is/none"))
+        patched.setattr(os, "rmdir", lambda path: (_ for _ in ()).throw(OSError(5, "odd")))
+        with pytest.raises(StorageError):
+            remover.remove(make(tmp_path / "a-delete"))
+        remover.retry()
+        remover.wait()
+    assert (tmp_path / "a-delete").exists()
+    remover.retry()
+    remover.wait()
+    assert not (tmp_path / "a-delete").exists()
 
 
 def test_an_error_at_once_is_the_callers(tmp_path: Path) -> None:

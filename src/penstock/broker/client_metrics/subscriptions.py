@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from penstock.broker.requests.patterns import compile_pattern
+from penstock.broker.requests.patterns import Pattern, PatternWorkError, compile_pattern
 
 INTERVAL_MS = 300_000
 """`interval.ms` where it is not set, and how often a client that nothing is asked of looks again."""
@@ -18,6 +18,9 @@ EVERY_METRIC = "*"
 
 COMPARED_CHARACTERS_MAX = 255
 """Longer attributes of clients match no expression: comparing takes time with their length."""
+
+MATCHING_WORK_MAX = 20_000
+"""States that a pattern may visit for one client, about 10 ms: what takes longer does not match."""
 
 MATCHING_CPU_S = 0.02
 """CPU time for comparing one client with all subscriptions; those that are not reached do not hold for it."""
@@ -28,7 +31,7 @@ class Subscription(NamedTuple):
 
     metrics: frozenset[str]
     interval_ms: int
-    matches: Mapping[str, Callable[[str], bool]]
+    matches: Mapping[str, Pattern]
 
 
 class Asked(NamedTuple):
@@ -51,10 +54,10 @@ def subscription_of(settings: Mapping[str, str]) -> Subscription:
         PatternError: `match` has an expression that is not taken here. Directories that others have written
             may have expressions of Java.
     """
-    matches: dict[str, Callable[[str], bool]] = {}
+    matches: dict[str, Pattern] = {}
     for item in _items(settings.get("match", "")):
         name, _, pattern = item.partition("=")
-        matches[name.strip()] = compile_pattern(pattern.strip())
+        matches[name.strip()] = compile_pattern(pattern.strip(), MATCHING_WORK_MAX)
     interval_ms = int(settings.get("interval.ms", INTERVAL_MS))
     return Subscription(frozenset(_items(settings.get("metrics", ""))), interval_ms, matches)
 
@@ -84,5 +87,11 @@ def asked_of(
     return Asked(tuple(sorted(metrics)), interval_ms)
 
 
-def _is_match(matches: Callable[[str], bool], value: str | None) -> bool:
-    return value is not None and len(value) <= COMPARED_CHARACTERS_MAX and matches(value)
+def _is_match(pattern: Pattern, value: str | None) -> bool:
+    if value is None or len(value) > COMPARED_CHARACTERS_MAX:
+        return False
+    pattern.renew()
+    try:
+        return pattern(value)
+    except PatternWorkError:
+        return False

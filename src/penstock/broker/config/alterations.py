@@ -265,7 +265,7 @@ def check_changes(changes: Sequence[Change]) -> None:
 
 def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: Suggestions) -> None:
     try:
-        TopicConfig(cluster.config, texts, suggestions)
+        TopicConfig(cluster.config, texts, suggestions).check_together()
     except ConfigError as error:
         raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
 

@@ -293,6 +293,9 @@ class BrokerConfig:
             yield Setting(name, default, SOURCE_DEFAULT)
 
 
+MIN_LAG, MAX_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
+
+
 class TopicConfig:
     """The settings of one topic: set for the topic, else set for the broker, else Kafka's default.
 
@@ -348,6 +351,17 @@ class TopicConfig:
         self.compacted = isinstance(policy, list) and "compact" in policy
         self.inspects_records = self.compacted or self.codec_name != "producer"
         self.deletes_old = isinstance(policy, list) and "delete" in policy
+
+    def check_together(self) -> None:
+        """See that settings go together, before they are made: those that are stored stay as they are.
+
+        Raises:
+            ConfigError: they contradict each other.
+        """
+        if MIN_LAG in self.overrides or MAX_LAG in self.overrides:
+            least, most = self.integer(MIN_LAG), self.integer(MAX_LAG)
+            if least > most:
+                raise ConfigError(f"conflict topic config setting {MIN_LAG} ({least}) > {MAX_LAG} ({most})")
 
     def __getitem__(self, name: str) -> Value:
         return parse(TOPIC_KEYS[name], self.text(name))

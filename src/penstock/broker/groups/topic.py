@@ -78,6 +78,9 @@ class Topics(Protocol):
     def topics(self) -> Mapping[str, _Topic]: ...
     @property
     def config(self) -> Settings: ...
+    def catch_up(self) -> None:
+        """Take in all metadata that have been written."""
+
     def plan_topic(self, name: str, partitions: int, *, configs: Mapping[str, str | None]) -> Any: ...
     def create_topics(self, topics: Sequence[Any], now_ms: int) -> object: ...
 
@@ -138,11 +141,14 @@ class OffsetsTopic:
         self._cluster.topics[NAME].partitions[index].check_leads()
 
     def create(self, now_ms: int) -> list[int]:
-        """Create the topic, which must not exist; return its partitions that this node leads.
+        """Create the topic, which this node does not know; return the new partitions that this node leads.
 
         Raises:
             StorageError: the metadata log cannot be written.
         """
+        self._cluster.catch_up()
+        if self.exists:
+            return []  # another node has made it
         config = self._cluster.config
         plan = self._cluster.plan_topic(
             NAME,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
@@ -43,20 +44,17 @@ def create_partitions(request: CreatePartitionsRequest, context: Context[Needs])
     planner = Planner(cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
     results = {name: CreatePartitionsTopicResult(name=name) for name in times}
     good: dict[str, int] = {}
+    placed: dict[str, Sequence[Sequence[int]]] = {}
     for name, result in results.items():
         try:
-            _check(first_of[name], times[name], planner)
+            placed[name] = _plan(first_of[name], times[name], planner)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.detail
         else:
             good[name] = first_of[name].count
     if not request.validate_only:
         try:
-            assigned = {name: first_of[name].assignments for name in good}
-            chosen = {
-                name: [each.broker_ids for each in wanted] for name, wanted in assigned.items() if wanted
-            }
-            cluster.add_partitions(good, context.now_ms, chosen)
+            cluster.add_partitions(good, context.now_ms, placed)
         except StorageError as error:
             logger.error("%s", error)
             for name in good:
@@ -65,9 +63,9 @@ def create_partitions(request: CreatePartitionsRequest, context: Context[Needs])
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-def _check(wanted: CreatePartitionsTopic, times: int, planner: Planner) -> None:
+def _plan(wanted: CreatePartitionsTopic, times: int, planner: Planner) -> Sequence[Sequence[int]]:
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
     assignments = wanted.assignments
     brokers = None if assignments is None else [list(assigned.broker_ids) for assigned in assignments]
-    planner.growth(wanted.name, wanted.count, brokers)
+    return planner.growth(wanted.name, wanted.count, brokers)

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.config.security_settings import SecuritySettings
 from penstock.broker.context import Context, Parts
 from penstock.broker.security.image import DelegationToken
-from penstock.broker.security.tokens import RENEWERS_MAX, TOKENS_MAX, ended, renewed, token_hmac
+from penstock.broker.security.tokens import (
+    RENEWERS_MAX,
+    TOKENS_MAX,
+    TOKENS_OF_ONE_MAX,
+    ended,
+    renewed,
+)
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -35,6 +41,7 @@ from penstock.protocol.messages.renew_delegation_token_response import RenewDele
 from penstock.protocol.uuid import random_uuid
 from penstock.security.acls import Operation, ResourceType
 from penstock.security.secrets import Secret
+from penstock.security.token_codes import TokenCodes, token_hmac
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
@@ -84,10 +91,14 @@ def create_delegation_token(
         if kind != USER or any(each.principal_type != USER for each in request.renewers):
             raise error_for(ErrorCode.INVALID_PRINCIPAL_TYPE, "owners and renewers are of type User")
         secret = _secret(context)
-        tokens = context.node.cluster.security.tokens
-        if len(tokens) >= TOKENS_MAX or len(request.renewers) > RENEWERS_MAX:
+        image = context.node.cluster.security
+        if len(image.tokens) >= TOKENS_MAX or len(request.renewers) > RENEWERS_MAX:
             raise error_for(
                 ErrorCode.INVALID_REQUEST, f"at most {TOKENS_MAX} tokens, with {RENEWERS_MAX} renewers each"
+            )
+        if image.tokens_made[str(requester)] >= TOKENS_OF_ONE_MAX:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION, f"{requester} has {TOKENS_OF_ONE_MAX} tokens; let some expire"
             )
         now_ms, settings = context.now_ms, SecuritySettings(context.node.config)
         limit_ms = settings.integer("delegation.token.max.lifetime.ms")
@@ -171,7 +182,7 @@ def describe_delegation_token(
     """
     try:
         _check_session(context)
-        secret = _secret(context)
+        codes = _codes(context)
     except KafkaError as error:
         return DescribeDelegationTokenResponse(error_code=error.code)
     wanted = None
@@ -179,18 +190,19 @@ def describe_delegation_token(
         wanted = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
     context.begin_claims()
     found = []
+    sees_others = _sees_others(context)
     for token in context.node.cluster.security.tokens.values():
         if token.expiry_ms < context.now_ms:
             continue
         if wanted is not None and wanted.isdisjoint((token.owner, token.requester, *token.renewers)):
             continue
-        if _sees(context, token):
+        if _is_of(context, token) or (sees_others and _sees(context, token)):
             context.claim(TOKEN_BYTES + sum(map(len, token.renewers)))
-            found.append(_described(token, secret, context.version))
+            found.append(_described(token, codes.code(token.token_id), context.version))
     return DescribeDelegationTokenResponse(tokens=found)
 
 
-def _described(token: DelegationToken, secret: Secret, version: int) -> DescribedDelegationToken:
+def _described(token: DelegationToken, code: bytes, version: int) -> DescribedDelegationToken:
     kind, _, name = token.owner.partition(":")
     described = DescribedDelegationToken(
         principal_type=kind,
@@ -199,7 +211,7 @@ def _described(token: DelegationToken, secret: Secret, version: int) -> Describe
         expiry_timestamp=token.expiry_ms,
         max_timestamp=token.max_ms,
         token_id=token.token_id,
-        hmac=token_hmac(secret, token.token_id),
+        hmac=code,
     )
     if version >= REQUESTER_SINCE:
         kind, _, name = token.requester.partition(":")
@@ -210,10 +222,22 @@ def _described(token: DelegationToken, secret: Secret, version: int) -> Describe
     return described
 
 
-def _sees(context: Context[Needs], token: DelegationToken) -> bool:
-    principal = str(context.session.principal)
-    if principal in (token.owner, token.requester, *token.renewers):
+def _is_of(context: Context[Needs], token: DelegationToken) -> bool:
+    return str(context.session.principal) in (token.owner, token.requester, *token.renewers)
+
+
+def _sees_others(context: Context[Needs]) -> bool:
+    """Whether the caller may see any token of others at all."""
+    authorizer = context.node.authorizer
+    if authorizer is None:
         return True
+    rights = authorizer.rights(context.session.principal, context.session.client_address)
+    return rights.anywhere(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN) or rights.anywhere(
+        Operation.DESCRIBE_TOKENS, ResourceType.USER
+    )
+
+
+def _sees(context: Context[Needs], token: DelegationToken) -> bool:
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -254,13 +278,23 @@ def _secret(context: Context[Needs]) -> Secret:
 
 
 def _find(context: Context[Needs], code: bytes) -> DelegationToken:
-    import hmac  # asked for with a token only
-
-    secret = _secret(context)
-    for token in context.node.cluster.security.tokens.values():
-        if hmac.compare_digest(token_hmac(secret, token.token_id), code):
-            return token
+    token_id = _codes(context).token_id(code)
+    if token_id is not None:
+        return context.node.cluster.security.tokens[token_id]
     raise error_for(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "there is no such token")
+
+
+def _codes(context: Context[Needs]) -> TokenCodes:
+    """The codes of all tokens. They are worked out once; later tokens are added as they are made.
+
+    Raises:
+        KafkaError: there are no tokens (61).
+    """
+    secret, image = _secret(context), context.node.cluster.security
+    codes = image.token_codes
+    if codes is None or codes.secret != secret:
+        codes = image.token_codes = TokenCodes(secret, image.tokens)
+    return codes
 
 
 def _record(token: DelegationToken) -> DelegationTokenRecord:

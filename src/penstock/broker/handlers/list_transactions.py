@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.context import Context, Parts
 from penstock.broker.requests.patterns import PatternError, compile_pattern
 from penstock.broker.transactions.queries import STATE_NAMES, listed
+from penstock.common.logs import logger_named
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 
 if TYPE_CHECKING:
     from penstock.broker.transactions.service import TransactionService
+
+logger = logger_named("penstock.broker")
 
 ENTRY_BYTES = 30
 """What an id takes in an answer beside its name."""
@@ -31,13 +34,22 @@ class Needs(Parts, Protocol):
 
 
 def list_transactions(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
-    """List the ids that pass all filters."""
+    """List the ids that pass all filters.
+
+    A pattern that is none, or that takes too long to match, is answered with 128 and no ids.
+    """
+    try:
+        return _listed(request, context)
+    except PatternError as error:
+        logger.debug("ListTransactions: %s", error)
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+
+
+def _listed(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
+    """Raises PatternError."""
     is_wanted: Callable[[str], bool] | None = None
     if request.transactional_id_pattern:
-        try:
-            is_wanted = compile_pattern(request.transactional_id_pattern)
-        except PatternError:
-            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        is_wanted = compile_pattern(request.transactional_id_pattern)
     service = context.node.transactions
     coordinator = service.open()
     if coordinator.loading:

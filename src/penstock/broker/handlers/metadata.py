@@ -101,11 +101,16 @@ def _create_missing(
     node = context.node
     cluster = node.cluster
     allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
-    planner = Planner(cluster, ErrorCode.LEADER_NOT_AVAILABLE)
     failures: dict[str, KafkaError | StorageError] = {}
+    missing = [each.name for each in wanted if each.topic_id == ZERO_UUID and each.name not in cluster.topics]
+    if not missing:
+        return failures
+    if allowed:
+        cluster.catch_up()  # another broker may have made them
+    planner = Planner(cluster, ErrorCode.LEADER_NOT_AVAILABLE)
     plans: list[NewTopic] = []
     excess: KafkaError | None = None
-    for name in (each.name for each in wanted if each.topic_id == ZERO_UUID):
+    for name in missing:
         if name is None or name in cluster.topics:
             continue
         if excess is not None:

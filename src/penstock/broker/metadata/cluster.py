@@ -82,6 +82,8 @@ class Cluster:
         """What else looks at settings of this broker that clients make; each raises ConfigError."""
         self.replicas = self._new_replicas(store)
         self._store = store
+        self.login_secret: Callable[[], bytes] = store.login_secret
+        """Returns a secret that stays with the data of the cluster, for salts."""
         self._next_producer_id = self._producer_ids_end = 0
         self._begin(config, now_ms)
 
@@ -211,6 +213,12 @@ class Cluster:
 
     # --- creating --------------------------------------------------------------------------------------
 
+    def catch_up(self) -> None:
+        """Take in all metadata that have been written, since a change is about to be decided.
+
+        A broker by itself has all of them at any time.
+        """
+
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
     ) -> NewTopic:
@@ -269,7 +277,7 @@ class Cluster:
     ) -> None:
         """Let topics grow to so many partitions, which `Planner.growth` has approved, all in one step.
 
-        `assignments` are the brokers of the new ones, by topic, where a request has named them.
+        `assignments` are the brokers of the new ones, by topic; a cluster of one needs none.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
@@ -324,9 +332,12 @@ class Cluster:
         """
         if topics:
             self._commit([RemoveTopicRecord(topic_id=topic.id) for topic in topics], now_ms)
-            for topic in topics:
-                self.replicas.delete(topic)
+            self._delete_data(topics)
             _tell("deleted", [topic.name for topic in topics])
+
+    def _delete_data(self, topics: Sequence[Topic]) -> None:
+        for topic in topics:
+            self.replicas.delete(topic)
 
     # --- producers -------------------------------------------------------------------------------------
 
@@ -365,6 +376,7 @@ class Cluster:
     # --- the state -------------------------------------------------------------------------------------
 
     def _commit(self, records: Sequence[Message], now_ms: int) -> None:
+        self.image.check(records)
         self._metadata.append(records, now_ms)
         for record in records:
             self._apply(record)

@@ -8,12 +8,13 @@ it (logs, directories, typed settings) is `penstock.broker.metadata.replica_mana
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.metadata.metadata_log import SECURITY_RECORDS
 from penstock.broker.quota_entities import Entity, entity_of
+from penstock.errors import StorageError
 from penstock.protocol.messages.clear_elr_record import ClearElrRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -140,9 +141,74 @@ class ClusterImage:
             self._security = SecurityImage()
         return self._security
 
+    def check(self, records: Sequence[Message]) -> None:
+        """See that records that are to be written fit the image: each was decided against what there is.
+
+        Raises:
+            StorageError: a topic is made whose name or id there is, a partition that does not come next;
+                something is changed or removed that there is not; producer ids are given out twice.
+        """
+        made: dict[bytes, str] = {}
+        names: dict[str, bytes] = {}
+        removed: set[bytes] = set()
+        counts: dict[bytes, int] = {}
+        ids_end = self.producer_ids_end
+        for record in records:
+            if isinstance(record, PartitionRecord):
+                topic = self.topics_by_id.get(record.topic_id)
+                if topic is None and record.topic_id not in made:
+                    raise _unfit(f"a partition of the topic {record.topic_id.hex()}, which there is not")
+                count = counts.get(record.topic_id)
+                if count is None:
+                    count = 0 if topic is None else len(topic.partitions)
+                if record.partition_id != count:
+                    raise _unfit(f"partition {record.partition_id} of a topic that has {count}")
+                counts[record.topic_id] = count + 1
+            elif isinstance(record, PartitionChangeRecord):
+                topic = self.topics_by_id.get(record.topic_id)
+                if (
+                    topic is None
+                    or record.topic_id in removed
+                    or record.partition_id >= len(topic.partitions)
+                ):
+                    raise _unfit(
+                        f"a change of {record.topic_id.hex()}-{record.partition_id}, which there is not"
+                    )
+            elif isinstance(record, TopicRecord):
+                known = self.topics.get(record.name)
+                if known is not None and known.id not in removed:
+                    raise _unfit(f"another topic {record.name}")
+                if record.name in names or record.topic_id in self.topics_by_id or record.topic_id in made:
+                    raise _unfit(f"the topic {record.name} twice")
+                made[record.topic_id], names[record.name] = record.name, record.topic_id
+            elif isinstance(record, RemoveTopicRecord):
+                if record.topic_id not in self.topics_by_id or record.topic_id in removed:
+                    raise _unfit(f"the removal of the topic {record.topic_id.hex()}, which there is not")
+                removed.add(record.topic_id)
+            elif isinstance(record, ConfigRecord):
+                if record.resource_type == TOPIC_RESOURCE and record.resource_name not in names:
+                    known = self.topics.get(record.resource_name)
+                    if known is None or known.id in removed:
+                        raise _unfit(f"a setting of the topic {record.resource_name}, which there is not")
+            elif isinstance(record, ProducerIdsRecord):
+                if record.next_producer_id <= ids_end:
+                    raise _unfit(f"producer ids up to {record.next_producer_id}; {ids_end} are given out")
+                ids_end = record.next_producer_id
+
     def apply(self, record: Message) -> None:
-        """Apply a metadata record. Records of other types change nothing."""
+        """Apply a metadata record. Records of other types change nothing.
+
+        Raises:
+            StorageError: it would replace a topic by another one of its name.
+        """
         if isinstance(record, TopicRecord):
+            known = self.topics.get(record.name)
+            if known is not None and known.id != record.topic_id:
+                raise StorageError(
+                    f"the metadata log makes the topic {record.name} twice, with the ids {known.id.hex()} and"
+                    f" {record.topic_id.hex()}, and does not remove the first in between: it is damaged;"
+                    " begin with an empty directory, or with a copy from before"
+                )
             topic = TopicImage(record.name, record.topic_id)
             topic.overrides = self._early_overrides.pop(record.name, {})
             self.topics[topic.name] = topic
@@ -246,6 +312,10 @@ class ClusterImage:
             values[record.key] = record.value
         if not values:
             del self.quotas[entity]
+
+
+def _unfit(what: str) -> StorageError:
+    return StorageError(f"the metadata log does not take {what}: it was decided against other metadata")
 
 
 def _put(texts: dict[str, str], record: ConfigRecord) -> None:

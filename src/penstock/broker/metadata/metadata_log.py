@@ -10,6 +10,7 @@ Parses and writes records; their meaning is in `cluster`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
@@ -202,6 +203,8 @@ class MetadataLog:
         self.epoch = LEADER_EPOCH if last < 0 else last + 1
         """The raft epoch of what this run writes: one more than the last of any controller on this log."""
         self._has_begun = False
+        self._kept_to: int | None = None
+        """Where records begin that were appended and did not happen; None where there are none."""
         self.bytes_behind = 0
         """How much of the log lies behind the newest snapshot."""
 
@@ -309,6 +312,7 @@ class MetadataLog:
         Raises:
             StorageError: they could not be written.
         """
+        self._take_back()
         if not self._has_begun:
             if self._base is not None:
                 self._base.begin_epoch(self.epoch)
@@ -320,8 +324,25 @@ class MetadataLog:
             base_offset=first_offset,
             partition_leader_epoch=self.epoch,
         )
-        self._log.append(
-            batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms
-        )
-        self._log.flush()
+        self._kept_to = first_offset
+        try:
+            self._log.append(
+                batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms
+            )
+            self._log.flush()
+        except BaseException:
+            with suppress(StorageError):
+                self._take_back()
+            raise
+        self._kept_to = None
         self.bytes_behind += len(batch)
+
+    def _take_back(self) -> None:
+        """Cut off what an append has written that was not to happen: the next start would apply it.
+
+        Raises:
+            StorageError: it cannot be cut; nothing may be appended behind it.
+        """
+        if self._kept_to is not None:
+            self._log.truncate_to(self._kept_to)
+            self._kept_to = None

@@ -139,12 +139,17 @@ class Planner:
         self._folded[folded(name)] = name
         return NewTopic(name, partitions, config, placed)
 
-    def growth(self, name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> Topic:
+    def growth(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Sequence[Sequence[int]]:
         """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
 
+        Return the brokers of the new ones, placed if they were not assigned; none in a cluster of one.
+
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICA_ASSIGNMENT
-                (39) or POLICY_VIOLATION (44), as it applies, or the code for excess.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
+                (38), INVALID_REPLICA_ASSIGNMENT (39) or POLICY_VIOLATION (44), as it applies, or the code
+                for excess.
         """
         self._check_room()
         topic = self._cluster.topic(name)
@@ -165,8 +170,10 @@ class Planner:
                     f"{count - have} partitions are to be added, {len(assignments)} assigned",
                 )
             self._check_brokers(dict(enumerate(assignments, have)))
+        elif self._cluster.placing is not None:
+            assignments = self._cluster.placing.place(count - have, len(topic.partitions[0].replicas))
         self._take(count - have)
-        return topic
+        return assignments or ()
 
     def removal(self) -> None:
         """Count a topic that is to be deleted.
@@ -291,9 +298,11 @@ class Planner:
                 f"the settings of a topic have at most {TOPIC_CHARACTERS_MAX} characters",
             )
         try:
-            return TopicConfig(self._cluster.config, texts, self._suggestions)
+            config = TopicConfig(self._cluster.config, texts, self._suggestions)
+            config.check_together()
         except ConfigError as error:
             raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+        return config
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:

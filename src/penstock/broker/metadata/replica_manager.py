@@ -16,6 +16,8 @@ from penstock.broker.config.values import TopicConfig
 from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from penstock.broker.partitions.partition import Partition
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.log_store import LogStore
     from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
 
 
 class Topic:
@@ -145,13 +149,12 @@ class ReplicaManager:
             partition.configure(topic.config)
 
     def delete(self, topic: Topic) -> None:
-        """Close the partitions of a topic, and delete their data.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
+        """Close the partitions of a topic, and delete their data: what the disk refuses is done later."""
         for partition in topic.partitions:
-            partition.close()
+            try:
+                partition.close()
+            except StorageError as error:
+                logger.warning("%s; the partition is deleted nevertheless", error)
             self._store.delete_log(topic.name, partition.index, topic.id)
 
     def reconcile(self, removed_ids: set[bytes]) -> Iterator[tuple[str, bytes | None, int]]:

@@ -21,6 +21,7 @@ from penstock.broker.network.large_answer import INLINE_BYTES_MAX, LargeAnswer
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import DelayedOperation
 from penstock.broker.security.session import Session
+from penstock.common.listening.addresses import canonical_address
 from penstock.common.operating_system import HAS_SENDFILE
 from penstock.log.contract import FileRegion
 from penstock.protocol.connection.errors import FrameSizeError
@@ -99,9 +100,11 @@ class Connection(asyncio.BufferedProtocol):
         local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
         peer = transport.get_extra_info("peername")
         if peer:
-            self.peer = peer[0]
+            self.peer = canonical_address(peer[0])
         port = peer[1] if peer else 0
-        self.session = Session(self.number, self.peer, (local[0], local[1]), client_port=port)
+        self.session = Session(
+            self.number, self.peer, (canonical_address(local[0]), local[1]), client_port=port
+        )
         listener = self.listener
         if listener is not None:
             self.session.listener_name = listener.name

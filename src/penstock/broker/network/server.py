@@ -214,7 +214,9 @@ class Server:
             self._tokens_at = now + interval_ms / 1000
             now_ms = self.now_ms()
             cluster = self.node.cluster
-            cluster.alter(records_of_expired(cluster.security, now_ms), now_ms)
+            if records_of_expired(cluster.security, now_ms):
+                cluster.catch_up()  # another broker may have removed them
+                cluster.alter(records_of_expired(cluster.security, now_ms), now_ms)
 
     def renew_certificates(self) -> None:
         """Have listeners read certificates again that have changed."""

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID
-from penstock.broker.partitions.log_store import UnflushedLog, log_config
+from penstock.broker.partitions.log_store import LOGIN_SECRET_BYTES, UnflushedLog, log_config
 from penstock.broker.partitions.openings import Openings
 from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
 from penstock.log.contract import LogConfig
-from penstock.log.directory.files import storage
+from penstock.log.directory.files import read_text, storage, write_text
 from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.segments.closed import may_be_due, size_of
 from penstock.log.segments.recovery import segments_in
@@ -32,6 +32,9 @@ logger = logger_named("penstock.broker")
 
 _FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
 """Files beside the metadata log that a start has to look into."""
+
+LOGIN_SECRET = "penstock.login.secret"
+"""The file in a data directory from which salts are made of names that are none."""
 
 _UNNAMED = ZERO_UUID
 """Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
@@ -122,10 +125,7 @@ class DiskStore:
             log = self._directory.create_log(
                 partition, METADATA_TOPIC_ID, self._metadata_config, now_ms=now_ms
             )
-            if self.directory_id != _UNNAMED:
-                from penstock.log.directory.metadata_snapshots import write_first_voters
-
-                write_first_voters(path, self.node_id, self.directory_id, now_ms)
+            self._note_voters(path, now_ms)
             return log
         with storage("read", path):
             names = os.listdir(path)
@@ -137,10 +137,18 @@ class DiskStore:
             if not segments_in(names):
                 files.begin_log()
         log = self._directory.open_log(partition, self._metadata_config, now_ms=now_ms)
+        if files is None and not log.end_offset:
+            self._note_voters(path, now_ms)  # an earlier start has come as far as the empty log
         if files is not None:
             files.find_snapshot(log.start_offset, log.end_offset)
             self.metadata_files = files
         return log
+
+    def _note_voters(self, path: str, now_ms: int) -> None:
+        if self.directory_id != _UNNAMED:
+            from penstock.log.directory.metadata_snapshots import write_first_voters
+
+            write_first_voters(path, self.node_id, self.directory_id, now_ms)
 
     @property
     def broker_epoch(self) -> int:
@@ -196,6 +204,14 @@ class DiskStore:
         if tp in self._on_disk:
             self._on_disk.discard(tp)
             self._directory.delete_log(tp)
+
+    def login_secret(self) -> bytes:
+        path = f"{self._directory.all[0].path}/{LOGIN_SECRET}"
+        text = read_text(path) or ""
+        if len(text) != 2 * LOGIN_SECRET_BYTES:
+            text = os.urandom(LOGIN_SECRET_BYTES).hex()
+            write_text(path, text, sync=True)
+        return text.encode()
 
     def side_directory(self, name: str) -> str:
         return f"{self._directory.all[0].path}/{name}"

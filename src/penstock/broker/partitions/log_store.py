@@ -6,6 +6,7 @@ works on names and numbers of partitions, independent of topics and their settin
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log, PendingFlush
     from penstock.model import TopicPartition
 
+
+LOGIN_SECRET_BYTES = 32
 
 NOT_REGISTERED = -1
 """The broker epoch where no controller of Apache Kafka has registered this node."""
@@ -101,6 +104,9 @@ class LogStore(Protocol):
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Delete a partition's data, if there are any. The log is closed."""
 
+    def login_secret(self) -> bytes:
+        """A random secret that stays with the data, and that no client learns; made when first asked for."""
+
     def side_directory(self, name: str) -> str:
         """A directory for data that are no partitions. They live as long as the partitions do."""
 
@@ -144,6 +150,7 @@ class MemoryStore:
         self._metadata = MemoryLog(now_ms=clock.now_ms())
         self._logs: dict[tuple[bytes, int], MemoryLog] = {}
         self._scratch: str | None = None
+        self._login_secret = b""
 
     def uptime_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)
@@ -201,6 +208,11 @@ class MemoryStore:
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         self._logs.pop((topic_id, partition), None)
+
+    def login_secret(self) -> bytes:
+        if not self._login_secret:
+            self._login_secret = os.urandom(LOGIN_SECRET_BYTES)
+        return self._login_secret
 
     def side_directory(self, name: str) -> str:
         """A temporary one, which goes when the store goes."""

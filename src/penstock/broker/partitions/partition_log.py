@@ -262,8 +262,9 @@ class PartitionLog(PartitionState):
         if self.config.deletes_old:
             log = self.log
             keep_from = log.retention_offset(now_ms, self._high_watermark)
-            if keep_from > log.start_offset:
-                log.delete_before(keep_from)
+            is_news = keep_from > log.start_offset
+            log.delete_before(keep_from)  # or goes on with what an earlier call could not remove
+            if is_news:
                 self._advance(log)
 
     def delete_records(self, offset: int) -> int:

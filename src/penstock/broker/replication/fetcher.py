@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, PenstockError
+from penstock.errors import PenstockError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
@@ -105,7 +105,7 @@ class Fetcher:
                 offset, epoch = partition.fetch_position
                 start_offset = partition.log_start_offset
             except PenstockError as error:
-                _say(partition, error)
+                partition.troubled(error)
                 self.not_before[partition] = now_s + self._settings.backoff_s
                 continue
             topic = topics.get(partition.topic_id)
@@ -163,10 +163,12 @@ class Fetcher:
                 try:
                     if self._take(asked, answer, now_s, now_ms):
                         moved(partition)
-                    elif answer.error_code:
+                    if answer.error_code:
                         self._leave_alone(partition, now_s)
+                    else:
+                        partition.well()
                 except PenstockError as error:
-                    _say(partition, error)
+                    partition.troubled(error)
                     self._leave_alone(partition, now_s)
 
     def _take(self, asked: _Asked, answer: PartitionData, now_s: float, now_ms: int) -> bool:
@@ -202,12 +204,6 @@ class Fetcher:
         if self._asked_at is not None:
             return self._asked_at + self._patience_s
         return min(self.not_before.values(), default=None)
-
-
-def _say(partition: ReplicatedPartition, error: PenstockError) -> None:
-    """Log why a partition cannot be followed now, unless its log only waits for its turn to be opened."""
-    if not isinstance(error, KafkaError):
-        logger.error("%s cannot be followed: %s", partition, error)
 
 
 def _joined(pieces: Iterable[object]) -> bytes:

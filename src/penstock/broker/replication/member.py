@@ -51,6 +51,9 @@ TOPIC_IDS_SINCE = 13
 WAKES_ALL = 1 << 40
 """More bytes than any fetch waits for."""
 
+BEHIND_S = 1.0
+"""How long partitions are left alone that could not follow their metadata."""
+
 RETRY_S = 0.2
 """How long a registration waits for its answer before it is sent again."""
 
@@ -135,6 +138,7 @@ class Member:
         self._turns: dict[int, DelayedOperation] = {}
         self._proposals = IsrProposals(node_id, random)
         self._next_proposal: DelayedOperation | None = None
+        self._next_try: DelayedOperation | None = None
 
     def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
         """Take over what there is: the cluster, which has applied `records`, and the node."""
@@ -254,7 +258,7 @@ class Member:
         """Apply metadata, each batch once and in order; what comes too early is left for a heartbeat.
 
         Raises:
-            StorageError: a log cannot be opened, or not be deleted.
+            StorageError: the metadata contradict themselves.
         """
         if self.ended:
             return
@@ -300,6 +304,13 @@ class Member:
                 self.moves.quotas_changed()
         for leader in list(self._fetchers):
             self._fetch(leader)
+        if self.cluster.is_behind and (self._next_try is None or not self._next_try.is_waiting):
+            self._next_try = self._alarm(BEHIND_S, self._follow_again)
+
+    def _follow_again(self) -> None:
+        """Have partitions follow their metadata that could not."""
+        self.cluster.follow_again()
+        self._refresh(brokers_changed=False)
 
     # --- following ---------------------------------------------------------------------------------------
 

@@ -13,7 +13,11 @@ from penstock.broker.metadata.cluster import PRODUCER_ID_BLOCK, Cluster
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.partition import Host, ReplicatedPartition
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, PenstockError, StorageError
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
@@ -22,11 +26,13 @@ from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.metadata.image import ClusterImage, PartitionImage
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
 
 _FACTORS = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
@@ -39,6 +45,8 @@ class Authority(Protocol):
 
     placing: Placing
     cluster_id: str
+    size: int
+    """How many brokers the cluster has: those that are not there yet will be."""
 
     @property
     def end_offset(self) -> int:
@@ -51,14 +59,15 @@ class Authority(Protocol):
     def producer_ids_end(self) -> int:
         """The first producer id that no node has reserved."""
 
-    def broker_count(self) -> int:
-        """How many brokers are registered."""
+    def catch_up(self) -> None:
+        """Have the node take in all metadata that have been written, where the controller is in reach."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Have records written, and take them and all before them.
+        """Have records written that were decided against all before them, and take them.
 
         Raises:
-            StorageError: they could not be written, or the controller cannot be reached.
+            StorageError: they could not be written, others came before them, or the controller cannot be
+                reached.
         """
 
 
@@ -72,6 +81,11 @@ class MemberReplicas(ReplicaManager):
     """Whether partitions follow their images. They do not while a start reads what has been: only the last
     state of a partition counts, and a leadership that has ended must not begin again for a moment."""
 
+    def __init__(self, image: ClusterImage, config: BrokerConfig, store: LogStore) -> None:
+        super().__init__(image, config, store)
+        self.behind: dict[ReplicatedPartition, None] = {}
+        """Partitions that could not follow their image: their logs cannot be opened, or not yet."""
+
     def _new_partition(self, topic: Topic, index: int) -> Partition:
         return ReplicatedPartition(
             topic.name, topic.id, index, topic.config, self._store, self.opened, self.host
@@ -79,21 +93,51 @@ class MemberReplicas(ReplicaManager):
 
     def _follow(self, partition: Partition, image: PartitionImage) -> None:
         assert isinstance(partition, ReplicatedPartition)
-        if not self.follows:
-            return
-        partition.follow(image)
+        if self.follows:
+            try:
+                self._follow_now(partition, image)
+            except PenstockError as error:
+                # What the disk refuses must not keep other metadata from counting.
+                partition.troubled(error)
+                self.behind[partition] = None
+
+    def _follow_now(self, partition: ReplicatedPartition, image: PartitionImage) -> None:
+        before = partition.leader_epoch
+        try:
+            partition.follow(image)
+        except PenstockError:
+            # It neither leads nor follows until it can: another try begins where this one did.
+            partition.leader, partition.leader_epoch = NO_LEADER, before
+            raise
         if not partition.is_kept_here and self._store.has_log(
             partition.topic, partition.index, partition.topic_id
         ):
             partition.close()
             self._store.delete_log(partition.topic, partition.index, partition.topic_id)
+        if partition in self.behind:
+            del self.behind[partition]
+            partition.well()
+
+    def follow_again(self) -> list[ReplicatedPartition]:
+        """Have partitions follow their images that could not; return those that do now."""
+        done = []
+        for partition in list(self.behind):
+            topic = self._image.topics_by_id.get(partition.topic_id)
+            if topic is None:
+                del self.behind[partition]
+                continue
+            try:
+                self._follow_now(partition, topic.partitions[partition.index])
+            except KafkaError:
+                break  # enough logs were opened in this second
+            except StorageError as error:
+                partition.troubled(error)
+            else:
+                done.append(partition)
+        return done
 
     def begin_to_follow(self) -> None:
-        """Have every partition follow its image, from now on.
-
-        Raises:
-            StorageError: a log cannot be opened, or not be deleted.
-        """
+        """Have every partition follow its image, from now on."""
         self.follows = True
         for topic in self.topics.values():
             for partition, image in zip(
@@ -155,17 +199,22 @@ class MemberCluster(Cluster):
         self.replicas.begin_to_follow()
 
     def apply(self, records: Sequence[Message]) -> None:
-        """Apply what the controller has written.
+        """Apply what the controller has written. What the disk refuses is logged, and tried again.
 
         Raises:
-            StorageError: a log cannot be opened, or not be deleted.
+            StorageError: the metadata contradict themselves.
         """
         for record in records:
             if isinstance(record, RemoveTopicRecord):
                 topic = self.topics_by_id.get(record.topic_id)
                 self._apply(record)
                 if topic is not None:
-                    self.replicas.delete(topic)
+                    try:
+                        self.replicas.delete(topic)
+                    except StorageError as error:
+                        logger.error(
+                            "topic %s is deleted from the disk at the next start: %s", topic.name, error
+                        )
                     self.removed.append(topic)
                     for each in topic.partitions:
                         self.changed[each] = None  # type: ignore[index]
@@ -182,6 +231,18 @@ class MemberCluster(Cluster):
         self.image.apply(record)
         self.replicas.apply(record)
 
+    def follow_again(self) -> None:
+        """Have partitions follow their metadata that could not."""
+        assert isinstance(self.replicas, MemberReplicas)
+        for partition in self.replicas.follow_again():
+            self.changed[partition] = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether partitions cannot follow their metadata yet."""
+        assert isinstance(self.replicas, MemberReplicas)
+        return bool(self.replicas.behind)
+
     def _commit(self, records: Sequence[Message], now_ms: int) -> None:
         self._authority.commit(records, now_ms)
 
@@ -193,7 +254,13 @@ class MemberCluster(Cluster):
     def metadata_epoch(self) -> int:
         return self._authority.epoch
 
+    def _delete_data(self, topics: Sequence[Topic]) -> None:
+        """Nothing: data go when the removal is applied, on every node."""
+
     # --- topics ------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        self._authority.catch_up()
 
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
@@ -201,8 +268,14 @@ class MemberCluster(Cluster):
         setting = _FACTORS.get(name)
         factor = -1
         if setting is not None:
-            factor = max(1, min(self.config.integer(setting), self._authority.broker_count()))
-        return Planner(self).new_topic(name, partitions, factor, configs=configs)
+            factor = max(1, min(self.config.integer(setting), self._authority.size))
+        try:
+            return Planner(self).new_topic(name, partitions, factor, configs=configs)
+        except KafkaError as error:
+            if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
+                raise
+            # No broker is alive, by the metadata: clients ask for their coordinators again.
+            raise StorageError(f"{name} cannot be made now: {error}") from error
 
     def _partition_record(
         self, name: str, topic_id: bytes, index: int, replicas: Sequence[int] = ()
@@ -226,14 +299,9 @@ class MemberCluster(Cluster):
         assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
     ) -> None:
         records: list[Message] = []
-        for name, count in wanted.items():
+        for name in wanted:
             topic = self.topics[name]
-            have = len(topic.partitions)
-            chosen = (assignments or {}).get(name)
-            if chosen is None:
-                factor = len(topic.partitions[0].replicas)
-                chosen = self._authority.placing.place(count - have, factor)
-            for index, replicas in enumerate(chosen, have):
+            for index, replicas in enumerate((assignments or {})[name], len(topic.partitions)):
                 records.append(self._partition_record(name, topic.id, index, replicas))
         if records:
             self._commit(records, now_ms)
@@ -242,6 +310,7 @@ class MemberCluster(Cluster):
 
     def new_producer_id(self, now_ms: int) -> int:
         if self._next_producer_id >= self._own_ids_end:
+            self.catch_up()
             first = max(self._authority.producer_ids_end(), self._next_producer_id)
             end = first + PRODUCER_ID_BLOCK
             self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=end)], now_ms)

@@ -13,7 +13,7 @@ from penstock.broker.partitions.partition import Appended, Partition
 from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.followers import Followers
 from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
+from penstock.errors import StorageError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import read_header
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.producers.transactional_appends import Joining
+    from penstock.errors import KafkaError, PenstockError
     from penstock.log.contract import Log, Slice
     from penstock.records.compression.budget import UnpackBudget
 
 logger = logger_named("penstock.broker")
 
 ALL_REPLICAS = -1
-
-NOT_OPEN = 1 << 62
-"""Stands for the start of a leader's epoch as long as its log cannot be opened."""
 
 
 class Host(Protocol):
@@ -66,7 +64,7 @@ class Host(Protocol):
 class ReplicatedPartition(Partition):
     """One partition of a cluster, as one of its nodes has it."""
 
-    __slots__ = ("_gap_to", "_host", "epoch", "followers", "led_before", "losses")
+    __slots__ = ("_gap_to", "_host", "_trouble", "epoch", "followers", "led_before", "losses")
 
     def __init__(
         self,
@@ -91,6 +89,7 @@ class ReplicatedPartition(Partition):
         what that one had proposed may yet be written."""
         self.losses = 0
         """How often this node has lost the leadership: what it had appended before may be gone."""
+        self._trouble = ""
 
     # --- who it is ---------------------------------------------------------------------------------------
 
@@ -104,11 +103,23 @@ class ReplicatedPartition(Partition):
         """Whether this node keeps a replica, by the metadata that it has."""
         return self._host.node_id in self.replicas
 
+    def troubled(self, error: PenstockError) -> None:
+        """Log why this replica cannot do its part now: a cause once, however often it is tried again."""
+        # Other errors pass: many logs are being opened, and the store says so itself.
+        if isinstance(error, StorageError) and self._trouble != str(error):
+            self._trouble = str(error)
+            logger.error("%s cannot be followed: %s", self, error)
+
+    def well(self) -> None:
+        """The replica does its part: trouble is logged again."""
+        self._trouble = ""
+
     def follow(self, image: PartitionImage) -> None:
         """Take the leader and the replicas of the metadata, and begin or stop leading.
 
         Raises:
-            KafkaError, StorageError: the log cannot be cut where it has formats before magic 2.
+            StorageError: the log cannot be opened.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
         """
         before, led = self.leader_epoch, self.followers is not None
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
@@ -144,17 +155,9 @@ class ReplicatedPartition(Partition):
         """Begin an epoch as the leader: it begins where the log ends now."""
         end_offset = 0
         if self._log is not None or self._store.has_log(self.topic, self.index, self.topic_id):
-            try:
-                log = self.log
-            except (KafkaError, StorageError) as error:
-                # What is said of other partitions in the same batch of metadata is to be followed all the
-                # same. The epoch begins when the log can be opened: nothing is written to it before.
-                if isinstance(error, StorageError):
-                    logger.error("%s is led without its log: %s", self, error)
-                end_offset = NOT_OPEN
-            else:
-                end_offset = log.end_offset
-                log.leader_epochs.assign(self.leader_epoch, end_offset)
+            log = self.log
+            end_offset = log.end_offset
+            log.leader_epochs.assign(self.leader_epoch, end_offset)
         self.followers = Followers(self._host.node_id, self.replicas, self.in_sync, end_offset, now_s)
 
     def check_is_kept(self) -> None:
@@ -231,10 +234,6 @@ class ReplicatedPartition(Partition):
 
     def _open(self) -> Log:
         log = super()._open()
-        followers = self.followers
-        if followers is not None and followers.epoch_start == NOT_OPEN:
-            followers.epoch_start = log.end_offset
-            log.leader_epochs.assign(self.leader_epoch, log.end_offset)
         saved = min(self._host.saved_high_watermark(self), log.end_offset)
         if len(self.replicas) > 1 and self._high_watermark < saved:
             self._place_watermarks(log, max(saved, log.start_offset))

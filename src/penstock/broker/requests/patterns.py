@@ -1,18 +1,26 @@
-"""Patterns that clients send: regular expressions that match in time linear in the length of a text.
+"""Patterns that peers send: regular expressions of which neither reading nor matching takes long.
 
 Transactional ids are listed by them, and clients chosen that push metrics. Apache Kafka matches with RE2/J,
-which never goes back; Python's `re` does, and a pattern of a few characters can keep it busy for hours.
-Python's parser reads the pattern, and the states that it may be in are followed side by side. References to
-groups and looks around are refused, as RE2 does.
+which never goes back; Python's `re` does, and a pattern of a few characters can keep it busy for hours. So a
+pattern becomes an automaton of a limited number of states, counted before any of them is made; the states
+that it may be in are followed side by side, and each set of them that was met is kept with what follows
+it. What was not met before is work, of which each pattern has a limited amount.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from typing import Any
-
-from re import _constants, _parser  # type: ignore[attr-defined]  # isort: skip
+from penstock.broker.requests.pattern_syntax import (
+    At,
+    Choice,
+    Node,
+    One,
+    PatternError,
+    Place,
+    Repeat,
+    Test,
+    is_word,
+    parse,
+)
 
 PATTERN_CHARACTERS_MAX = 1000
 """The names that a pattern could match are far shorter."""
@@ -20,157 +28,198 @@ PATTERN_CHARACTERS_MAX = 1000
 STATES_MAX = 2000
 """How many states a pattern may have, repetitions written out: each character may visit all of them."""
 
-Test = Callable[[str], bool]
+WORK_MAX = 250_000
+"""States that a pattern may visit in all: a tenth of a second. Sets of states that were met cost nothing."""
+
+USUAL_CHARACTERS_MAX = 255
+"""Longer texts count as work, too: a state for every `CHARACTERS_A_STATE` characters."""
+
+CHARACTERS_A_STATE = 4
+
+KEPT_MAX = 100_000
+"""States in all sets that a pattern keeps: some megabytes."""
+
+__all__ = ["Pattern", "PatternError", "PatternWorkError", "compile_pattern"]
 
 
-class PatternError(ValueError):
-    """A pattern is no regular expression, or one that is not supported."""
+class PatternWorkError(PatternError):
+    """Matching takes too long."""
 
 
-def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return a function that returns whether all of a text matches.
+def compile_pattern(pattern: str, work_max: int = WORK_MAX) -> Pattern:
+    """Return a function that returns whether all of a text matches. `pattern_syntax` has the syntax.
 
     Raises:
         PatternError: the pattern cannot be used.
     """
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         raise PatternError(f"a pattern of more than {PATTERN_CHARACTERS_MAX} characters")
-    try:
-        parsed = _parser.parse(pattern)
-        automaton = _Automaton()
-        automaton.final = automaton.sequence(parsed, automaton.start, parsed.state.flags)
-    except (re.error, OverflowError, RecursionError, ValueError) as error:
-        raise PatternError(str(error)) from None
-    return automaton.matches
+    return Pattern(parse(pattern, STATES_MAX), work_max)
 
 
-class _Automaton:
-    """States with tests for the next character, and with steps that take none."""
+_EDGE, _WORD, _NEWLINE, _OTHER = range(4)
+"""Kinds of characters, as far as places depend on them. The edge is before the first and behind the last."""
 
-    def __init__(self) -> None:
-        self._tests: list[list[tuple[Test, int]]] = []
-        self._steps: list[list[tuple[str, int]]] = []
-        self.start = self._state()
-        self.final = self.start
 
-    def matches(self, text: str) -> bool:
-        """Whether all of `text` matches."""
-        active = self._reached([self.start], at_start=True, at_end=not text)
-        for position, character in enumerate(text):
-            following = {target for state in active for test, target in self._tests[state] if test(character)}
-            active = self._reached(following, at_start=False, at_end=position + 1 == len(text))
-            if not active:
+def _kind_of(character: str) -> int:
+    if character == "\n":
+        return _NEWLINE
+    return _WORD if is_word(character) else _OTHER
+
+
+def _holds(at: At, before: int, behind: int) -> bool:
+    if at is At.TEXT_BEGIN:
+        return before == _EDGE
+    if at is At.TEXT_END:
+        return behind == _EDGE
+    if at is At.LINE_BEGIN:
+        return before in (_EDGE, _NEWLINE)
+    if at is At.LINE_END:
+        return behind in (_EDGE, _NEWLINE)
+    return ((before == _WORD) != (behind == _WORD)) == (at is At.WORD_EDGE)
+
+
+class _Met:
+    """A set of states that was met, and what follows it by character."""
+
+    __slots__ = ("accepts", "before", "following", "states")
+
+    def __init__(self, states: frozenset[int], before: int) -> None:
+        self.states = states
+        self.before = before
+        self.following: dict[str, _Met] = {}
+        self.accepts: bool | None = None
+        """Whether a text that ends here matches; None until it is asked."""
+
+
+class Pattern:
+    """A compiled pattern, called with a text."""
+
+    def __init__(self, tree: Node, work_max: int) -> None:
+        self._tests: list[Test | None] = []
+        self._steps: list[list[tuple[At | None, int]]] = []
+        self._sees_kinds = False
+        start = self._state()
+        self._final = self._build(tree, start)
+        self._met: dict[tuple[frozenset[int], int], _Met] = {}
+        self._kept = 0
+        self._first = _Met(frozenset((start,)), _EDGE)
+        self._work_max = work_max
+        self._work = 0
+
+    def __call__(self, text: str) -> bool:
+        """Whether all of `text` matches.
+
+        Raises:
+            PatternWorkError: the pattern has done all the work that it may do.
+        """
+        if len(text) > USUAL_CHARACTERS_MAX:
+            self._count(len(text) // CHARACTERS_A_STATE)
+        met = self._first
+        for character in text:
+            following = met.following.get(character)
+            if following is None:
+                following = self._follow(met, character)
+            met = following
+            if not met.states:
                 return False
-        return self.final in active
+        if met.accepts is None:
+            met.accepts = self._final in self._reached(met, _EDGE)
+        return met.accepts
 
-    def _reached(self, states: Iterable[int], *, at_start: bool, at_end: bool) -> set[int]:
-        reached = set(states)
+    def renew(self) -> None:
+        """Let the pattern work as much again."""
+        self._work = 0
+
+    def _count(self, work: int) -> None:
+        self._work += work
+        if self._work > self._work_max:
+            raise PatternWorkError("a pattern that takes too long to match")
+
+    # --- matching --------------------------------------------------------------------------------------
+
+    def _follow(self, met: _Met, character: str) -> _Met:
+        kind = _kind_of(character) if self._sees_kinds else _OTHER
+        tests = self._tests
+        states = frozenset(
+            state + 1
+            for state in self._reached(met, kind)
+            if (test := tests[state]) is not None and test(character)
+        )
+        found = self._met.get((states, kind))
+        if found is None:
+            self._kept += len(states) + 1
+            if self._kept > KEPT_MAX:
+                self._met.clear()
+                self._first = _Met(self._first.states, _EDGE)
+                self._kept = len(states) + 1
+            found = self._met[states, kind] = _Met(states, kind)
+        met.following[character] = found
+        self._kept += 1
+        return found
+
+    def _reached(self, met: _Met, behind: int) -> set[int]:
+        """The states that are reached without a character, before one of a kind."""
+        reached = set(met.states)
         waiting = list(reached)
         while waiting:
-            for condition, target in self._steps[waiting.pop()]:
-                holds = not condition or (at_start if condition == "start" else at_end)
-                if holds and target not in reached:
+            for at, target in self._steps[waiting.pop()]:
+                if target not in reached and (at is None or _holds(at, met.before, behind)):
                     reached.add(target)
                     waiting.append(target)
+        self._count(len(reached) + 1)
         return reached
 
-    # --- building ----------------------------------------------------------------------------------------
+    # --- building --------------------------------------------------------------------------------------
 
     def _state(self) -> int:
-        if len(self._tests) >= STATES_MAX:
-            raise PatternError(f"a pattern with more than {STATES_MAX} states")
-        self._tests.append([])
+        self._tests.append(None)
         self._steps.append([])
         return len(self._tests) - 1
 
-    def _test(self, test: Test, begin: int) -> int:
-        end = self._state()
-        self._tests[begin].append((test, end))
-        return end
+    def _step(self, begin: int, end: int, at: At | None = None) -> None:
+        self._steps[begin].append((at, end))
 
-    def _step(self, begin: int, end: int, condition: str = "") -> None:
-        self._steps[begin].append((condition, end))
-
-    def sequence(self, items: Any, begin: int, flags: int) -> int:
-        """Build what matches `items` one after the other; return the state behind."""
-        for kind, argument in items:
-            begin = self._item(kind, argument, begin, flags)
+    def _build(self, node: Node, begin: int) -> int:
+        """Build what matches `node` behind `begin`, the last state that was made; return the last again."""
+        if isinstance(node, One):
+            # `begin` is the last that was made: the state behind the test has the next number.
+            self._tests[begin] = node.test
+            return self._state()
+        if isinstance(node, Place):
+            self._sees_kinds = True
+            end = self._state()
+            self._step(begin, end, node.at)
+            return end
+        if isinstance(node, Choice):
+            ends = [self._build(branch, self._from(begin)) for branch in node.branches]
+            end = self._state()
+            for each in ends:
+                self._step(each, end)
+            return end
+        if isinstance(node, Repeat):
+            return self._build_repeat(node, begin)
+        for part in node.parts:
+            begin = self._build(part, begin)
         return begin
 
-    def _item(self, kind: Any, argument: Any, begin: int, flags: int) -> int:
-        name = str(kind)
-        if name in ("LITERAL", "NOT_LITERAL", "IN", "ANY"):
-            return self._test(_test_of(name, argument, flags), begin)
-        if name == "BRANCH":
-            end = self._state()
-            for branch in argument[1]:
-                self._step(self.sequence(branch, begin, flags), end)
-            return end
-        if name == "SUBPATTERN":
-            _, added, removed, items = argument
-            return self.sequence(items, begin, (flags | added) & ~removed)
-        if name in ("MAX_REPEAT", "MIN_REPEAT"):
-            return self._repeat(begin, flags, *argument)
-        if name == "AT":
-            condition = "start" if str(argument).startswith("AT_BEGINNING") else "end"
-            if "BOUNDARY" in str(argument):
-                raise PatternError("a pattern with word boundaries")
-            end = self._state()
-            self._step(begin, end, condition)
-            return end
-        raise PatternError(f"a pattern with {name.lower()}")
+    def _from(self, begin: int) -> int:
+        fresh = self._state()
+        self._step(begin, fresh)
+        return fresh
 
-    def _repeat(self, begin: int, flags: int, least: int, most: Any, items: Any) -> int:
-        for _ in range(least):
-            begin = self.sequence(items, begin, flags)
-        if most == _constants.MAXREPEAT:
-            loop = self._state()
-            self._step(begin, loop)
-            self._step(self.sequence(items, loop, flags), loop)
-            return loop
+    def _build_repeat(self, node: Repeat, begin: int) -> int:
+        for _ in range(node.least):
+            begin = self._build(node.part, begin)
+        if node.most is None:
+            loop = self._from(begin)
+            self._step(self._build(node.part, self._from(loop)), loop)
+            return self._from(loop)
+        skipping = [begin]
+        for _ in range(node.most - node.least):
+            begin = self._build(node.part, self._from(begin))
+            skipping.append(begin)
         end = self._state()
-        self._step(begin, end)
-        for _ in range(most - least):
-            begin = self.sequence(items, begin, flags)
-            self._step(begin, end)
+        for each in skipping:
+            self._step(each, end)
         return end
-
-
-def _test_of(name: str, argument: Any, flags: int) -> Test:
-    """Whether one element of a pattern matches a character, by Python's own matching of one character."""
-    if name == "LITERAL":
-        source = re.escape(chr(argument))
-    elif name == "NOT_LITERAL":
-        source = f"[^{re.escape(chr(argument))}]"
-    elif name == "ANY":
-        source = "."
-    else:
-        source = _set_source(argument)
-    one = re.compile(source, flags & (re.IGNORECASE | re.DOTALL | re.ASCII))
-    return lambda character: one.fullmatch(character) is not None
-
-
-_CATEGORIES = {
-    "CATEGORY_DIGIT": r"\d",
-    "CATEGORY_NOT_DIGIT": r"\D",
-    "CATEGORY_SPACE": r"\s",
-    "CATEGORY_NOT_SPACE": r"\S",
-    "CATEGORY_WORD": r"\w",
-    "CATEGORY_NOT_WORD": r"\W",
-}
-
-
-def _set_source(items: Any) -> str:
-    parts = []
-    negated = ""
-    for kind, argument in items:
-        name = str(kind)
-        if name == "NEGATE":
-            negated = "^"
-        elif name == "LITERAL":
-            parts.append(re.escape(chr(argument)))
-        elif name == "RANGE":
-            parts.append(f"{re.escape(chr(argument[0]))}-{re.escape(chr(argument[1]))}")
-        else:
-            parts.append(_CATEGORIES[str(argument)])
-    return f"[{negated}{''.join(parts)}]"

@@ -63,12 +63,14 @@ class Authorizer:
 
     def add(self, acl: Acl) -> None:
         """Heed an entry from now on. An entry that is added twice has to be removed twice."""
+        acl = acl.by_address()
         entries = self._entries(acl, make=True)
         entries[acl] = entries.get(acl, 0) + 1
         self._changed()
 
     def remove(self, acl: Acl) -> None:
         """Heed an entry no longer. Does nothing where it was not added."""
+        acl = acl.by_address()
         entries = self._entries(acl, make=False)
         count = entries.get(acl, 0)
         if count > 1:

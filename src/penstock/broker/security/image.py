@@ -6,6 +6,7 @@ records, and come back here.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.security.acls import DENIED_BITS, Acl, Permission
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Authorizer
     from penstock.protocol.message import Message
     from penstock.security.scram import ScramCredential
+    from penstock.security.token_codes import TokenCodes
+    from penstock.security.unknown_users import CredentialShape
 
 (
     DELEGATION_TOKEN,
@@ -63,8 +66,14 @@ class SecurityImage:
         """Entries by the ids of their records."""
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
         """By name of the user and code of the mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+        self.credential_shapes: dict[int, Counter[CredentialShape]] = {}
+        """How many credentials of a mechanism have which shape."""
         self.tokens: dict[str, DelegationToken] = {}
         """By token id."""
+        self.tokens_made: Counter[str] = Counter()
+        """How many tokens there are that a principal has asked for."""
+        self.token_codes: TokenCodes | None = None
+        """The tokens by what proves them, once that has been asked for."""
         self._authorizer: Authorizer | None = None
 
     def inform(self, authorizer: Authorizer) -> None:
@@ -117,11 +126,23 @@ class SecurityImage:
     def _apply_credential(self, record: Message) -> None:
         from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
         from penstock.security.scram import ScramCredential
+        from penstock.security.unknown_users import shape_of
 
         assert isinstance(record, UserScramCredentialRecord)
-        self.credentials[record.name, record.mechanism] = ScramCredential(
+        self._drop_credential(record.name, record.mechanism)
+        credential = self.credentials[record.name, record.mechanism] = ScramCredential(
             bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
         )
+        self.credential_shapes.setdefault(record.mechanism, Counter())[shape_of(credential)] += 1
+
+    def _drop_credential(self, name: str, mechanism: int) -> None:
+        dropped = self.credentials.pop((name, mechanism), None)
+        if dropped is not None:
+            from penstock.security.unknown_users import shape_of
+
+            shapes = self.credential_shapes[mechanism]
+            shapes[shape_of(dropped)] -= 1
+            self.credential_shapes[mechanism] = +shapes
 
     def _apply_remove_credential(self, record: Message) -> None:
         from penstock.protocol.messages.remove_user_scram_credential_record import (
@@ -129,12 +150,16 @@ class SecurityImage:
         )
 
         assert isinstance(record, RemoveUserScramCredentialRecord)
-        self.credentials.pop((record.name, record.mechanism), None)
+        self._drop_credential(record.name, record.mechanism)
 
     def _apply_token(self, record: Message) -> None:
         from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
 
         assert isinstance(record, DelegationTokenRecord)
+        self._drop_token(record.token_id)
+        self.tokens_made[record.requester] += 1
+        if self.token_codes is not None:
+            self.token_codes.add(record.token_id)
         self.tokens[record.token_id] = DelegationToken(
             record.token_id,
             record.owner,
@@ -149,7 +174,16 @@ class SecurityImage:
         from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 
         assert isinstance(record, RemoveDelegationTokenRecord)
-        self.tokens.pop(record.token_id, None)
+        self._drop_token(record.token_id)
+        if self.token_codes is not None:
+            self.token_codes.remove(record.token_id)
+
+    def _drop_token(self, token_id: str) -> None:
+        dropped = self.tokens.pop(token_id, None)
+        if dropped is not None:
+            self.tokens_made[dropped.requester] -= 1
+            if not self.tokens_made[dropped.requester]:
+                del self.tokens_made[dropped.requester]
 
 
 _APPLY = {

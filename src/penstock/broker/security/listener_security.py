@@ -107,7 +107,9 @@ class ListenerSecurity:
             name = f"listener.name.{self.listener.name.lower()}.plain.sasl.jaas.config"
             logger.warning("listener %s has no users for PLAIN; set %s", self.listener.name, name)
         secret = partial(self.settings.secret, "delegation.token.secret.key")
-        self.users = ListenerUsers(passwords, self._node.cluster.security, secret)
+        self.users = ListenerUsers(
+            passwords, self._node.cluster.security, secret, self._node.cluster.login_secret()
+        )
         if OAUTHBEARER in self.mechanisms:
             self.validate_token = self._make_validator()
         if "GSSAPI" in self.mechanisms:

@@ -59,7 +59,7 @@ class Users(Protocol):
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
         """The credential of a delegation token, its owner's name, and when it expires (ms since 1970)."""
 
-    def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
+    def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
         """A credential that no proof matches, for an unknown name: responses do not reveal who exists."""
 
 
@@ -158,6 +158,8 @@ class ScramExchange:
     def _find(self) -> ScramCredential:
         """The credential to be proved; one that nothing proves, where there is none."""
         name, mechanism = self._server.username, self._server.mechanism
+        # Made for names that exist as well, so that it takes as long.
+        fake = self._users.fake_credential(name, mechanism, is_token=self._server.is_token)
         if self._server.is_token:
             found = self._users.token_credential(name, mechanism)
             if found is not None and found[2] > self._now_ms():
@@ -168,7 +170,7 @@ class ScramExchange:
             if credential is not None:
                 self._identity = Identity(name)
                 return credential
-        return self._users.fake_credential(name, mechanism)
+        return fake
 
 
 _BEARER = re.compile(rb"n,(?:a=([^,\x01]*))?,\x01((?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)+)\x01", re.DOTALL)

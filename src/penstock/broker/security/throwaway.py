@@ -149,6 +149,7 @@ class Security:
                         iterations=made.iterations,
                     )
                 )
+        node.cluster.catch_up()
         known = set(node.cluster.security.acls.values())
         records += [record_of(acl) for acl in dict.fromkeys(self._rules) if acl not in known]
         node.cluster.alter(records, node.clock.now_ms())

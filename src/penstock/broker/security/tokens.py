@@ -6,12 +6,12 @@ SCRAM. The log holds everything but that code.
 
 from __future__ import annotations
 
-import hmac
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from penstock.broker.security.image import DelegationToken
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.security.token_codes import token_hmac
 
 if TYPE_CHECKING:
     from penstock.broker.security.image import SecurityImage
@@ -23,32 +23,34 @@ if TYPE_CHECKING:
 TOKENS_MAX = 10_000
 """Delegation tokens that there can be."""
 
+TOKENS_OF_ONE_MAX = 1000
+"""Those of them that one principal may have asked for."""
+
 RENEWERS_MAX = 100
 """Principals that may renew one token."""
 
 ITERATIONS = 4096
 
 
-def token_hmac(secret: Secret, token_id: str) -> bytes:
-    """The code of a token: HMAC-SHA-512 of its id."""
-    return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
-
-
 class TokenCredentials:
     """SCRAM credentials of tokens, worked out at their first login and kept while there are few."""
 
-    def __init__(self, secret: Secret) -> None:
+    def __init__(self, secret: Secret, salt_key: bytes) -> None:
+        """Salts are made with `salt_key`: the same ones for a token whenever it logs in."""
         self._secret = secret
+        self._salt_key = salt_key
         self._known: dict[tuple[str, str], ScramCredential] = {}
 
     def credential(self, token_id: str, mechanism: str) -> ScramCredential:
         """The credential whose password is the base64 text of the token's code. Takes 2 ms at first."""
-        from penstock.security.scram import ScramCredential, new_salt
+        from penstock.security.scram import ScramCredential
+        from penstock.security.unknown_users import derived_salt
 
         found = self._known.get((token_id, mechanism))
         if found is None:
             password = b64encode(token_hmac(self._secret, token_id)).decode()
-            found = ScramCredential.of_password(mechanism, password, new_salt(), ITERATIONS)
+            salt = derived_salt(self._salt_key, token_id.encode())
+            found = ScramCredential.of_password(mechanism, password, salt, ITERATIONS)
             if len(self._known) >= 1000:
                 self._known.clear()
             self._known[token_id, mechanism] = found

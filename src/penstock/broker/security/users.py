@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -42,12 +41,16 @@ class ListenerUsers:
         passwords: dict[str, Secret],
         image: SecurityImage,
         token_secret: Callable[[], Secret | None],
+        salt_key: bytes,
     ) -> None:
+        """`salt_key` is a secret that stays with the data of the broker: salts of names that are none, and of
+        tokens, are made with it.
+        """
         self.passwords = passwords
         self._image = image
         self._token_secret = token_secret
         self._tokens: TokenCredentials | None = None
-        self._key = os.urandom(32)
+        self._salt_key = salt_key
 
     def password(self, name: str) -> Secret | None:
         """The password for PLAIN, None for an unknown user."""
@@ -63,15 +66,16 @@ class ListenerUsers:
         if token is None or secret is None:
             return None
         if self._tokens is None:
-            self._tokens = TokenCredentials(secret)
+            self._tokens = TokenCredentials(secret, self._salt_key)
         credential = self._tokens.credential(token_id, mechanism)
         return credential, token.owner.partition(":")[2], min(token.expiry_ms, token.max_ms)
 
-    def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
-        """A credential that nothing proves; a name has the same one until the broker ends."""
-        from penstock.security.scram import fake_credential
+    def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
+        """A credential that nothing proves, in the shapes that those of users have, or of tokens."""
+        from penstock.security.unknown_users import fake_credential
 
-        return fake_credential(mechanism, self._key, name)
+        shapes = None if is_token else self._image.credential_shapes.get(SCRAM_CODES[mechanism])
+        return fake_credential(mechanism, self._salt_key, name, shapes)
 
 
 def enabled_mechanisms(settings: SecuritySettings, supported: tuple[str, ...]) -> list[str]:

@@ -48,11 +48,14 @@ class TransactionTopic:
         return self._store.has_log(TRANSACTIONS_TOPIC, index, self._cluster.topics[TRANSACTIONS_TOPIC].id)
 
     def create(self, now_ms: int) -> None:
-        """Make the topic, which there is not.
+        """Make the topic, which this node does not know.
 
         Raises:
             StorageError: the metadata log cannot be written.
         """
+        self._cluster.catch_up()
+        if self.exists:
+            return  # another node has made it
         config = self._cluster.config
         plan = self._cluster.plan_topic(
             TRANSACTIONS_TOPIC,

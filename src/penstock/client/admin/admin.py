@@ -18,10 +18,11 @@ from penstock.client.arguments import checked, flag, one_of, optional
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER, AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
-from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo
+from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo, no_such_topic
 from penstock.client.config import ClientConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.fetch.offsets import Answers, fetch_offsets
+from penstock.common.hints import with_hints
 from penstock.errors import AuthorizationError, ConfigError, KafkaError, NetworkError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -55,6 +56,7 @@ NAMED_DELETE_VERSION = 6
 """From here on DeleteTopics has names and ids in one list."""
 
 
+@with_hints("NewTopic")
 class NewTopic(NamedTuple):
     """A topic to be created. -1 leaves a number to the broker (which before Kafka 2.4 means 1)."""
 
@@ -64,6 +66,7 @@ class NewTopic(NamedTuple):
     config: Mapping[str, str] = {}
 
 
+@with_hints("TopicDescription")
 class TopicDescription(NamedTuple):
     """A topic as the cluster describes it. `topic_id` is None where the broker has none."""
 
@@ -73,6 +76,7 @@ class TopicDescription(NamedTuple):
     is_internal: bool = False
 
 
+@with_hints("ClusterDescription")
 class ClusterDescription(NamedTuple):
     """The cluster and its brokers. `controller` is -1 where no broker answers for it."""
 
@@ -90,6 +94,7 @@ class ConfigValue(NamedTuple):
     is_sensitive: bool
 
 
+@with_hints("AsyncAdmin")
 class AsyncAdmin(
     GroupAdministration,
     ChangeAdministration,
@@ -102,8 +107,9 @@ class AsyncAdmin(
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.AdminOptions`, which ``help()`` lists.
+    Options are keywords, or stand in `config` under dotted names, such as request_timeout_ms (30,000),
+    default_api_timeout_ms (60,000), security_protocol, sasl_mechanism, sasl_username, sasl_password and
+    ssl_cafile. `penstock.client.AdminOptions` describes all of them.
     """
 
     def __init__(
@@ -248,9 +254,7 @@ class AsyncAdmin(
 
     async def _unknown_topic(self, name: str) -> KafkaError:
         await self._client.refresh(all_topics=True)
-        hint = self._client.cluster.unknown_topic_hint(name)
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return KafkaError(code, code.name, f"topic {name!r} does not exist{hint}")
+        return no_such_topic(name, self._client.cluster)
 
     @checked(include_internal=flag)
     async def list_topics(self, *, include_internal: bool = False) -> list[str]:
@@ -344,7 +348,9 @@ class AsyncAdmin(
     ) -> Answers:
         """One offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
 
-        See `offsets.fetch_offsets`.
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         wanted = arguments.by_partition(questions, "list_offsets()")
         for tp, question in wanted.items():

@@ -168,7 +168,12 @@ class GroupAdministration:
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, for all partitions or some. Raises as `GroupOffsets.fetch`."""
+        """What a group has committed, for all partitions or some.
+
+        Raises:
+            KafkaError: the group may not be read.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
         asked = None if partitions is None else topic_partitions(partitions, "list_group_offsets()")
         found = await self._offsets(group_id).fetch(asked)
         return {tp: at for tp, at in sorted(found.items()) if at is not None}

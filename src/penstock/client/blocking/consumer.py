@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from penstock.client.arguments import checked, column_names, flag, milliseconds, seconds
+from penstock.client.arguments import checked, column_names, flag, poll_ms, seconds
 from penstock.client.blocking.base import Blocking
+from penstock.client.closing import closing_patience_s
 from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.group.commits import WhenDone
 from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import Callback
-from penstock.client.produce.producer import closing_patience_s
 from penstock.client.record import Record
 from penstock.common.extras import need_arrow
+from penstock.common.hints import with_hints
 from penstock.model import COLUMN_NAMES, K, TopicPartition, V
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@with_hints("Consumer")
 class Consumer(Blocking, Generic[K, V]):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
@@ -45,9 +47,19 @@ class Consumer(Blocking, Generic[K, V]):
     ...     consumer.seek_to_beginning()
     ...     records = consumer.poll(timeout_ms=1000)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.ConsumerOptions`, which ``help()`` lists. For one thread at
-    a time; heartbeats go on in the background. Callbacks of `subscribe` run in the thread that polls.
+    Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
+
+        group_id: the group that shares the topics and keeps offsets; without it, partitions are assigned.
+        auto_offset_reset: where to begin without a position: ``latest`` (the default) or ``earliest``.
+        enable_auto_commit: whether positions are committed in the background; True by default.
+        isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
+        max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
+        security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
+
+    `penstock.client.ConsumerOptions` describes all of them.
+
+    For one thread at a time; heartbeats go on in the background. Callbacks of `subscribe` run in the
+    thread that polls.
 
     Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
     functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not
@@ -79,11 +91,22 @@ class Consumer(Blocking, Generic[K, V]):
         self._run(self._consumer.start())
 
     def client_instance_id(self, timeout: float | None = None) -> str:
-        """The id by which brokers know this client's metrics. See `AsyncAdmin.client_instance_id`."""
+        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
+
+        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+
+        Raises:
+            ConfigError: ``enable.metrics.push`` is false.
+            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
+            NetworkError, RequestTimeoutError: no broker answers, or not in time.
+        """
         return self._run(self._consumer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
-        """Return what this client has done since it was made. See `AsyncConsumer.stats`."""
+        """Return what this consumer has done since it was made, and what it has in hand. From any thread.
+
+        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        """
         return self._consumer.stats()
 
     # -- what to read
@@ -108,9 +131,12 @@ class Consumer(Blocking, Generic[K, V]):
     ) -> None:
         """Share the partitions of these topics with the other members of the group.
 
-        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with ``^``.
-        Subscribing again replaces the topics and the callbacks. Callbacks get a list of partitions and run
-        in the thread that polls. See `AsyncConsumer.subscribe`.
+        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
+        ``^``. Subscribing again replaces the topics and the callbacks. Callbacks get a list of
+        partitions and run inside `poll`, or any other call that waits for records.
+        With ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
+        is the last chance to commit; when partitions are lost it is too late for that (without
+        `on_lost`, `on_revoked` is called then, too).
 
         Raises:
             ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
@@ -120,6 +146,19 @@ class Consumer(Blocking, Generic[K, V]):
     def assignment(self) -> list[TopicPartition]:
         """The partitions that are read."""
         return self._consumer.assignment()
+
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        return self._consumer.subscription()
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions.
+
+        Raises:
+            KafkaError: the topic does not exist, or may not be seen.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._consumer.partitions_for_topic(topic))
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         """Go on at an offset, or at `EARLIEST` or `LATEST`.
@@ -138,7 +177,14 @@ class Consumer(Blocking, Generic[K, V]):
         self._consumer.seek_to_end(*partitions)
 
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go back to what the group has committed. See `AsyncConsumer.seek_to_committed`."""
+        """Go back to what the group has committed, for some partitions, for all by default.
+
+        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
+        decides.
+
+        Raises:
+            ConfigError: a partition is not assigned, or there is no ``group.id``.
+        """
         self._consumer.seek_to_committed(*partitions)
 
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
@@ -160,12 +206,21 @@ class Consumer(Blocking, Generic[K, V]):
     # -- records
 
     def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
-        """Return the next records: what is there at once, at most `max_records` (default
-        ``max.poll.records``); wait up to `timeout_ms` for the first. See `AsyncConsumer.poll`.
+        """Return the next records, of one partition or several: what is there at once, at most
+        `max_records` (default ``max.poll.records``); wait up to `timeout_ms` for the first.
+
+        Raises:
+            KafkaError: a topic does not exist, or the position is outside the log and
+                ``auto.offset.reset`` is none.
+            CorruptRecordError: a batch is damaged. Its partition stays where it is: `seek` past it.
+            DeserializationError: a deserializer has raised. The error has the record, which counts as handed
+                out: the next poll goes on behind it, unless you `seek` to it.
+            NetworkError: no broker has been reached so far.
+            PenstockError: the group refuses the member, or an assignor of one's own has failed.
         """
         consumer = self._consumer
         limit = consumer.poll_limit(max_records)
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if consumer.needs_attention:
                 self._attend()
@@ -180,11 +235,14 @@ class Consumer(Blocking, Generic[K, V]):
         columns: Sequence[str] = COLUMN_NAMES,
         batch_bytes: int = ARROW_BATCH_BYTES,
     ) -> pa.RecordBatch | None:
-        """Return the next records of one partition as an Arrow batch. See `AsyncConsumer.poll_arrow`."""
+        """Return the next records of one partition as an Arrow batch with the given columns, in that order.
+
+        About `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
+        """
         need_arrow("poll_arrow")
         columns = column_names(columns, COLUMN_NAMES)
         consumer = self._consumer
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if consumer.needs_attention:
                 self._attend()
@@ -199,7 +257,7 @@ class Consumer(Blocking, Generic[K, V]):
         records before its `start`. For copies of batches as they are. Raises as `poll`.
         """
         consumer = self._consumer
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if consumer.needs_attention:
                 self._attend()
@@ -231,7 +289,15 @@ class Consumer(Blocking, Generic[K, V]):
         self._leave(False)
 
     def commit(self, offsets: Committable | None = None) -> None:
-        """Commit `offsets`, by default where every partition is. See `AsyncConsumer.commit`."""
+        """Commit `offsets`, the next to read of each partition; by default where every partition is.
+
+        Values are numbers, or `OffsetAndMetadata`. By default that is behind the last record returned.
+
+        Raises:
+            KafkaError: the group has gone on without this member (22, 25 or 82), or refuses.
+            ConfigError: no ``group.id``, or a negative offset.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
         self._run(self._consumer.commit(offsets))
 
     def commit_async(
@@ -239,28 +305,43 @@ class Consumer(Blocking, Generic[K, V]):
         offsets: Committable | None = None,
         when_done: WhenDone | None = None,
     ) -> None:
-        """Commit in the background, in the order of the calls.
+        """Commit in the background, in the order of the calls; `when_done` gets the offsets and the error.
 
-        `when_done` gets the offsets and the error, if any, in the background thread.
+        That function runs in the background thread; the error is None where there was none. Raises
+        ConfigError without ``group.id``.
         """
         self._run(_on_loop(lambda: self._consumer.commit_async(offsets, when_done)))
 
     def committed(
         self, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for each partition; None for nothing."""
+        """What the group has committed for each partition; None for nothing.
+
+        Raises:
+            KafkaError: the group may not be read.
+            ConfigError: no ``group.id``.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
         return self._run(self._consumer.committed(partitions))
 
     def group_metadata(self) -> GroupMetadata:
-        """The member's present id and generation. See `AsyncConsumer.group_metadata`."""
+        """The member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+
+        Raises:
+            KafkaError: the group has gone on without this member (25), or it has not joined yet.
+            ConfigError: no ``group.id``.
+        """
         return self._run(_on_loop(self._consumer.group_metadata))
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset to read of each assigned partition. See `AsyncConsumer.positions`."""
+        """The next offset to read of each assigned partition: behind the last record returned.
+
+        A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
+        """
         return self._run(_on_loop(self._consumer.positions))
 
     def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """How many offsets lie between the position of each partition and its end."""
+        """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
         return self._run(self._consumer.lag(partitions))
 
     @property
@@ -269,21 +350,40 @@ class Consumer(Blocking, Generic[K, V]):
         return self._consumer.member_id
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out."""
+        """The offset of the next record to be handed out. Raises as `poll`."""
         return self._run(self._consumer.position(partition))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
+        """The first offset of each partition.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
         return self._run(self._consumer.beginning_offsets(partitions))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get."""
+        """The offset that the next record of each partition will get.
+
+        With ``isolation.level=read_committed``, where the first open transaction begins.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
         return self._run(self._consumer.end_offsets(partitions))
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than a time (milliseconds, or a datetime), or None."""
+        """The first offset whose record is not older than the given time, or None.
+
+        Times are milliseconds since 1970, or datetimes (without a zone: local time).
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
         return self._run(self._consumer.offsets_for_times(times))
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
@@ -291,7 +391,10 @@ class Consumer(Blocking, Generic[K, V]):
 
     @checked(has_failed=flag, timeout=seconds)
     def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
-        """Leave the group, stop fetching and close the connections. See `AsyncConsumer.close`.
+        """Leave the group, stop fetching and close the connections.
+
+        Automatic commits include what has been handed out last; unless the application `has_failed`,
+        so that those records come again. A static member keeps its place until its session ends.
 
         Committing and leaving are given up after `timeout` seconds each; the group then notices at the end
         of ``session.timeout.ms``. The end of a `with` block waits half a second at most when the program

@@ -12,15 +12,17 @@ import contextlib
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name
 from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transactions import BlockingTransactionCalls
+from penstock.client.closing import closing_patience_s
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
-from penstock.client.produce.producer import AsyncProducer, closing_patience_s
+from penstock.client.produce.producer import AsyncProducer
 from penstock.common.extras import need_arrow
+from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.errors import PenstockError
 from penstock.model import Header, K, V
 
@@ -41,6 +43,7 @@ EXIT_PATIENCE_S = 5.0
 """How long the end of the process may wait for producers that were not closed."""
 
 
+@with_hints("Producer", leave=("send", "send_encoded"))
 class Producer(BlockingTransactionCalls, Generic[K, V]):
     """Writes records to topics.
 
@@ -48,8 +51,16 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
     ...     delivery = producer.send("orders", b"two tickets", key=b"ada")
     ...     metadata = delivery.result(timeout=10)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.ProducerOptions`, which ``help()`` lists. Thread-safe.
+    Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
+
+        acks: ``all`` replicas in sync (the default), 1 the leader, 0 none.
+        linger_ms: how long a batch that is not full may wait for more records; 0 by default.
+        compression_type: ``none`` (the default), gzip, snappy, lz4 or zstd.
+        delivery_timeout_ms: how long a record may take to be acknowledged in all; 120,000 by default.
+        transactional_id: the name under which this producer has transactions; without it there are none.
+        security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
+
+    `penstock.client.ProducerOptions` describes all of them. Thread-safe.
 
     Keys and values are bytes, or what `key_serializer` and `value_serializer` make bytes of. These are
     functions of one argument, such as ``str.encode``; None is never given to them.
@@ -82,21 +93,33 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
         self._run(self._producer.start())
 
     def client_instance_id(self, timeout: float | None = None) -> str:
-        """The id by which brokers know this client's metrics. See `AsyncAdmin.client_instance_id`."""
+        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
+
+        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+
+        Raises:
+            ConfigError: ``enable.metrics.push`` is false.
+            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
+            NetworkError, RequestTimeoutError: no broker answers, or not in time.
+        """
         return self._run(self._producer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
-        """Return what this client has done since it was made. See `AsyncProducer.stats`."""
+        """Return what this producer has done since it was made, and what it has in hand. From any thread.
+
+        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        """
         return self._producer.stats()
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
         self.close(closing_patience_s(exc_type))
 
+    @without_strays
     def send(
         self,
         topic: str,
         value: V | None = None,
-        *,
+        *strays: Never,
         key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
@@ -105,8 +128,28 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
         mode: Mode = "binary",
         key_mapper: KeyMapper | None = None,
         event_format: FormatName = "json",
+        **others: Never,
     ) -> Delivery:
-        """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
+        """Accept one record and return its delivery: `result()` waits for it, to know where the record went.
+
+        Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
+        milliseconds since 1970, or a datetime (without a zone: local time); now by default.
+
+        `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
+        (in `event_format`), with the event's headers before the others. The key
+        stays `key` unless `key_mapper` makes another of the event (`partitionkey_mapper` is one).
+
+        Raises:
+            ConfigError: there is a value as well as an event.
+            InvalidEventError: no record of that mode can carry the event.
+            SerializationError: a serializer has raised, or returned something else than bytes.
+            EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
+            KafkaError: the topic does not exist, or the record is too large.
+            NetworkError: no broker answers.
+            RequestTimeoutError: no room within ``max.block.ms``.
+        """
+        if topic is NOT_GIVEN or strays or others:
+            refuse_strays(Producer.send, "Producer.send", (self, topic, value, *strays), others)
         if self._serializers is not None:
             key, value = self._serializers.apply(topic, key, value)
         if event is not None:
@@ -125,9 +168,17 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
         fields: Mapping[str, str] | None = None,
         delivery: TableDelivery | None = None,
     ) -> TableDelivery:
-        """Accept a table and return its delivery. See `AsyncProducer.send_arrow`.
+        """Accept a table and return its delivery: `result()` waits, and has the offsets of the rows.
 
-        Encodes in this thread, while the background loop sends. `delivery` collects several tables.
+        The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they
+        are there; `fields` maps these names to others. Keys and values are binary or string. Other columns
+        are refused, since they would be lost (see `penstock.write_topic`). `delivery` collects several.
+
+        Rows with a partition go there, those with a key where Java would send them, and the others are
+        spread over all partitions, a batch's worth at a time. This thread encodes them, while the background
+        loop sends.
+
+        Raises: as `send`.
         """
         need_arrow("send_arrow")
         from penstock.client.produce.columns import TableDelivery, record_batches
@@ -147,7 +198,7 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
 
         It has no producer id yet, and its offset deltas are 0, 1, 2 and so on. `delivery` collects it. Waits
         only while ``buffer.memory`` is full, or the topic or its partition is not known yet. Raises as
-        `AsyncProducer.send`.
+        `send`.
         """
         if not self._producer.append_encoded(topic, batch, delivery):
             deadline = time.monotonic() + self._block_s
@@ -168,12 +219,19 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
     def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
         """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
 
-        See `AsyncProducer.warn_of_retention`.
+        `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
+        logged where the broker has no API for settings (before 0.11).
         """
         self._run(self._producer.warn_of_retention(topic, oldest_ms))
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything now, and wait for the outcome of every record. See `AsyncProducer.flush`."""
+        """Send everything now, and wait until every record accepted so far is settled.
+
+        Failures are in the deliveries, not here; those of deliveries that are not read are logged.
+
+        Raises:
+            RequestTimeoutError: not within `timeout` seconds.
+        """
         self._run(self._producer.flush(timeout))
 
     @checked(timeout=seconds)

@@ -14,14 +14,16 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.connection import Connection
-from penstock.client.cluster.connection_pool import ConnectionPool, Peer, ignore_outcome
-from penstock.client.cluster.metadata import Cluster, TopicInfo, no_such_partition
+from penstock.client.cluster.connection_pool import ConnectionPool, Peer
+from penstock.client.cluster.metadata import MOMENT_S, Cluster, TopicInfo, no_such_partition, no_such_topic
+from penstock.client.cluster.metadata_requests import MetadataRequests
 from penstock.client.cluster.obstacles import Troubles, register
 from penstock.client.cluster.other_protocols import wants_sasl
 from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
@@ -66,7 +68,7 @@ class AsyncClient:
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
         """The group APIs of brokers older than ApiVersions, as far as they were needed."""
         self._topics: set[str] = set()
-        self._refreshing: asyncio.Task[None] | None = None
+        self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
         self._told_by: object = "unknown"
         """Which broker has answered the last request for metadata."""
@@ -116,7 +118,7 @@ class AsyncClient:
             await self.metrics_push.close(timeout_s)
         if self.reports is not None:
             self.reports.end()
-        tasks = [*self._pool.end_opening(), *([self._refreshing] if self._refreshing else [])]
+        tasks = [*self._pool.end_opening(), *self._metadata_requests.tasks()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -324,35 +326,16 @@ class AsyncClient:
     # -- metadata
 
     async def refresh(self, topics: Iterable[str] = (), *, all_topics: bool = False) -> None:
-        """Ask any broker for the metadata of the topics in use and of `topics`.
+        """Ask any broker for the metadata of `topics`, which are in use from now on; or of all in use.
 
         Raises:
             NetworkError: no broker answers.
         """
-        new = set(topics) - self._topics
-        self._topics |= new
-        if self._refreshing is not None and (new or all_topics):
-            # The one under way does not ask for these: let it end, then ask again.
-            await asyncio.wait([self._refreshing])
-        if self._refreshing is None:
-            task = asyncio.create_task(self._refresh_now(all_topics))
-            self._refreshing = task
-            task.add_done_callback(self._refreshed)
-        task = self._refreshing
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise NetworkError("the client was closed") from None
-            task.add_done_callback(ignore_outcome)
-            raise
+        names = set(topics)
+        self._topics |= names
+        await self._metadata_requests.get(None if all_topics else names or set(self._topics))
 
-    def _refreshed(self, task: asyncio.Task[None]) -> None:
-        if self._refreshing is task:
-            self._refreshing = None
-
-    async def _refresh_now(self, all_topics: bool) -> None:
-        asked = None if all_topics else sorted(self._topics)
+    async def _ask_metadata(self, asked: list[str] | None) -> None:
         peer = await self._any_peer(MAIN)
         version = peer.versions.choose(MetadataRequest)
         request = MetadataRequest(
@@ -375,7 +358,8 @@ class AsyncClient:
         if version == 0 and not asked:
             asked = None
         self.cluster.update(answer, asked)
-        self._refreshed_at = asyncio.get_running_loop().time()
+        if asked is None or self._topics.issubset(asked) or not self.is_reached:
+            self._refreshed_at = asyncio.get_running_loop().time()
         self._told_by = peer.connection.address
         if self._snapshot is not None and ApiKey.GET_TELEMETRY_SUBSCRIPTIONS in peer.versions.ranges:
             from penstock.client.cluster.metrics_push import MetricsPush  # few brokers take metrics
@@ -421,8 +405,7 @@ class AsyncClient:
     async def topics_with(self, partitions: Collection[TopicPartition]) -> dict[str, TopicInfo]:
         """Return what is known about the topics of `partitions`, all of which exist.
 
-        Topics grow while clients run: a partition that is not known is asked for again, as long as an
-        unknown topic would be, before it counts as missing.
+        Topics grow while clients run: a partition that is not known is asked for again for a moment.
 
         Raises:
             ConfigError: a topic has no such partition.
@@ -437,7 +420,7 @@ class AsyncClient:
             if missing is None:
                 break
             if deadline is None:
-                deadline = loop.time() + self._patience_s()
+                deadline = loop.time() + MOMENT_S
             elif loop.time() >= deadline:
                 raise no_such_partition(missing, len(topics[missing.topic].partitions))
             else:
@@ -453,8 +436,8 @@ class AsyncClient:
 
     def _patience_s(self) -> float:
         """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""
-        patience_ms = self.config.topic_metadata_propagation_max_ms
-        return (patience_ms if self.config.allow_auto_create_topics else min(patience_ms, 300)) / 1000
+        patience_s = self.config.topic_metadata_propagation_max_ms / 1000
+        return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 
     def _is_usable(self, name: str) -> bool:
         topic = self.cluster.topics.get(name)
@@ -476,8 +459,7 @@ class AsyncClient:
             await self.refresh(all_topics=True)
         except PenstockError:
             return error
-        hint = self.cluster.unknown_topic_hint(name)
-        return KafkaError(error.code, error.name, f"topic {name!r} does not exist{hint}")
+        return no_such_topic(name, self.cluster, was_to_be_created=self.config.allow_auto_create_topics)
 
     async def leader(self, partition: TopicPartition) -> int:
         """Return the node that leads a partition.

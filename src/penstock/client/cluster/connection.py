@@ -22,8 +22,9 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.other_protocols import TLS, known_beginning
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.client.counters import BrokerCounters, Durations
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import AuthenticationError, DecodeError, NetworkError, PenstockError, RequestTimeoutError

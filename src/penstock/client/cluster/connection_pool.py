@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.connection import AbandonedError, Connection, connect
 from penstock.client.cluster.negotiation import NodeVersions, negotiate
 from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
 from penstock.client.cluster.other_protocols import explained
 from penstock.client.cluster.retry import Backoff
-from penstock.client.config import Address, ClientConfig
+from penstock.client.config import ClientConfig
 from penstock.client.counters import ClientCounters
 from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory

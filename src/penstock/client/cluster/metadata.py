@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.config import Address
+from penstock.client.addresses import Address
 from penstock.common.suggestions import did_you_mean
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, KafkaError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
@@ -152,6 +152,18 @@ def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> Part
         tuple(told.offline_replicas),
         told.error_code,
     )
+
+
+def no_such_topic(name: str, cluster: Cluster, *, was_to_be_created: bool = False) -> KafkaError:
+    """The error for a topic that is not there, and that the brokers did not create although they may have."""
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    why = ", and the broker does not create topics that are asked for" if was_to_be_created else ""
+    hint = cluster.unknown_topic_hint(name) or "; make it: penstock topic create, or Admin.create_topic()"
+    return KafkaError(code, code.name, f"topic {name!r} does not exist{why}{hint}")
+
+
+MOMENT_S = 0.3
+"""How long a change of the cluster may take to reach all brokers."""
 
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:

@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.client.addresses import Address
 from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.other_protocols import TLS, expects_tls
-from penstock.client.config import Address
 from penstock.errors import (
     AuthenticationError,
     DecodeError,
@@ -83,6 +83,11 @@ class NodeVersions:
             ours_high = min(ours_high, at_most)
         theirs = self.ranges.get(key)
         if theirs is None:
+            if self.is_of_controller:
+                raise UnsupportedVersionError(
+                    f"{self.address} is the port of a controller, which does not know {name}: take that of a "
+                    "broker"
+                )
             raise UnsupportedVersionError(
                 f"broker {self.address} does not know {name}: it is too old for this"
             )
@@ -93,6 +98,11 @@ class NodeVersions:
                 f"{ours_low} to {ours_high} would do"
             )
         return version
+
+    @property
+    def is_of_controller(self) -> bool:
+        """Whether this is the listener of a controller: it takes the registrations of brokers, no records."""
+        return ApiKey.BROKER_REGISTRATION in self.ranges and ApiKey.PRODUCE not in self.ranges
 
     def highest(self, key: int) -> int:
         """The highest version of an API that the broker speaks; -1 when it does not know it."""

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from penstock.client.config import Address
+    from penstock.client.addresses import Address
 
 PASSING_S = 3.0
 """A failure that was not repeated for so long is over. Attempts come at most a second apart."""

@@ -13,7 +13,7 @@ from penstock.errors import AuthenticationError, NetworkError, PenstockError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from penstock.client.config import Address
+    from penstock.client.addresses import Address
     from penstock.client.security.settings import SecuritySettings
     from penstock.protocol.message import Message
 

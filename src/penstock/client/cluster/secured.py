@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from penstock.client.addresses import Address
     from penstock.client.cluster.negotiation import NodeVersions
-    from penstock.client.config import Address, ClientConfig
+    from penstock.client.config import ClientConfig
     from penstock.client.security.settings import SecuritySettings
     from penstock.common.reused_buffers import ReusedMemory
     from penstock.protocol.message import Message

@@ -27,6 +27,10 @@ class AssignedPartitions(FetchedRecords[K, V]):
         """The partitions that are read."""
         return list(self._positions)
 
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        return set() if self._group is None else self._group.subscription()
+
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         """Go on at an offset, or at `EARLIEST` or `LATEST`.
 

@@ -19,8 +19,8 @@ from penstock.client.arguments import (
     column_names,
     flag,
     function,
-    milliseconds,
     optional,
+    poll_ms,
     topic_partitions,
     whole,
 )
@@ -35,6 +35,7 @@ from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.record import Record
 from penstock.clock import SystemClock
 from penstock.common.extras import need_arrow
+from penstock.common.hints import with_hints
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, TopicPartition, V
 
@@ -48,11 +49,14 @@ BREATH_S = 0.02
 """How long ``async for`` may run without letting the event loop do anything else."""
 
 ITERATION_POLL_S = 1.0
+INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
+"""What is called for each record or for each poll, by the consumers alone."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on; the first always."""
 
 
+@with_hints("AsyncConsumer", leave=INNER)
 class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
@@ -66,8 +70,16 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
     ...     consumer.seek_to_beginning()
     ...     records = await consumer.poll(timeout_ms=1000)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.ConsumerOptions`, which ``help()`` lists.
+    Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
+
+        group_id: the group that shares the topics and keeps offsets; without it, partitions are assigned.
+        auto_offset_reset: where to begin without a position: ``latest`` (the default) or ``earliest``.
+        enable_auto_commit: whether positions are committed in the background; True by default.
+        isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
+        max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
+        security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
+
+    `penstock.client.ConsumerOptions` describes all of them.
 
     Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
     functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not
@@ -340,7 +352,7 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
             PenstockError: the group refuses the member, or an assignor of one's own has failed.
         """
         limit = self.poll_limit(max_records)
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         if self._group is not None:
             # Records may be there for many polls to come: heartbeats must go on meanwhile.
             await asyncio.sleep(0)
@@ -372,7 +384,7 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
         """
         need_arrow("poll_arrow")
         names = column_names(columns, COLUMN_NAMES)
-        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
         while True:
             if self.needs_attention:
                 await self._attend()

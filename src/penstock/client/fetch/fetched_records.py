@@ -14,7 +14,7 @@ from penstock.client.arguments import size
 from penstock.client.counters import PartitionCounters
 from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
-from penstock.client.record import Record
+from penstock.client.record import Record, Records
 from penstock.errors import DecodeError, DeserializationError, KafkaError, PenstockError
 from penstock.model import K, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode
@@ -118,7 +118,7 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
             self._positions[tp] = reading.position
             if is_cut:
                 break
-        return records
+        return Records(records)
 
     def _deserialized(
         self, reading: RowReading, taken: list[Record], *, is_first: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import by_partition, time_ms, topic_partitions
+from penstock.client.arguments import by_partition, time_ms, topic_name, topic_partitions
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
@@ -33,16 +33,38 @@ class OffsetCalls(CommitCalls):
     _client: AsyncClient
     _clock: Clock
 
+    async def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions.
+
+        Raises:
+            KafkaError: the topic does not exist, or may not be seen.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        name = topic_name(topic)
+        known = await self._client.retrying(
+            f"getting to know topic {name!r}", lambda: self._client.topic(name)
+        )
+        return set(known.partitions)
+
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition. Raises as `fetch_offsets`."""
+        """The first offset of each partition.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
         return await fetch_known_offsets(
             self._client, topic_partitions(partitions, "beginning_offsets()"), EARLIEST
         )
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get. Raises as `fetch_offsets`.
+        """The offset that the next record of each partition will get.
 
         With ``isolation.level=read_committed``, where the first open transaction begins.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         isolation = self.config.isolation_level
         return await fetch_known_offsets(
@@ -55,7 +77,10 @@ class OffsetCalls(CommitCalls):
         """The first offset whose record is not older than the given time, or None.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
-        Raises as `fetch_offsets`.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         questions = by_partition(times, "offsets_for_times()")
         for tp, time in questions.items():

@@ -13,6 +13,7 @@ from penstock.client.cluster.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.old_groups import peer_for_groups
+from penstock.common.hints import with_hints
 from penstock.errors import (
     ConfigError,
     KafkaError,
@@ -50,6 +51,7 @@ ALL_TOPICS_VERSION = 2
 NOT_COMMITTED = -1
 
 
+@with_hints("OffsetAndMetadata")
 class OffsetAndMetadata(NamedTuple):
     """A committed offset: the next record to read; and a note of the application's own."""
 

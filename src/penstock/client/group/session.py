@@ -258,6 +258,11 @@ class GroupSession:
             topics_wanted=self._matching,
         )
 
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        fitting = self._matching()
+        return (set(self._names) if fitting is None else set(fitting)) if self.is_subscribed else set()
+
     def _matching(self) -> list[str] | None:
         """The topics that the pattern fits; None where names are given."""
         if self._pattern is None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
+from penstock.common.hints import with_hints
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError, RequestTimeoutError
 from penstock.model import RecordMetadata
@@ -127,6 +128,7 @@ class Outcome:
         return outcome, index
 
 
+@with_hints("Delivery", leave=("__init__", "done"))
 class Delivery:
     """The delivery of one record. Awaitable in asyncio; `result()` waits for it in other threads."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name, whole
+from penstock.client.closing import closing_patience_s
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import no_such_partition
@@ -25,6 +26,7 @@ from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
+from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import Header, K, RecordMetadata, TopicPartition, V
@@ -53,10 +55,8 @@ RETENTION_ANSWER_S = 2.0
 
 log = logger_named("penstock.client")
 
-INTERRUPTED_PATIENCE_S = 0.5
-"""Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
 
-
+@with_hints("AsyncProducer", leave=("send", "try_send", "append_encoded"))
 class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
     """Writes records to topics.
 
@@ -66,8 +66,16 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
 
     With ``transactional_id`` all writing is done in transactions (see `transaction`).
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
-    `penstock.client.ProducerOptions`, which ``help()`` lists.
+    Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
+
+        acks: ``all`` replicas in sync (the default), 1 the leader, 0 none.
+        linger_ms: how long a batch that is not full may wait for more records; 0 by default.
+        compression_type: ``none`` (the default), gzip, snappy, lz4 or zstd.
+        delivery_timeout_ms: how long a record may take to be acknowledged in all; 120,000 by default.
+        transactional_id: the name under which this producer has transactions; without it there are none.
+        security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
+
+    `penstock.client.ProducerOptions` describes all of them.
 
     Keys and values are bytes, or what `key_serializer` and `value_serializer` make bytes of. These are
     functions of one argument, such as ``str.encode``; None is never given to them.
@@ -142,11 +150,12 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
 
     # -- rows
 
+    @without_strays
     async def send(
         self,
         topic: str,
         value: V | None = None,
-        *,
+        *strays: Never,
         key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
@@ -155,6 +164,7 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         mode: Mode = "binary",
         key_mapper: KeyMapper | None = None,
         event_format: FormatName = "json",
+        **others: Never,
     ) -> Delivery:
         """Accept one record and return its delivery: await that to know where the record went.
 
@@ -174,6 +184,8 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
             NetworkError: no broker answers.
             RequestTimeoutError: no room within ``max.block.ms``.
         """
+        if topic is NOT_GIVEN or strays or others:
+            refuse_strays(AsyncProducer.send, "AsyncProducer.send", (self, topic, value, *strays), others)
         if self.serializers is not None:
             key, value = self.serializers.apply(topic, key, value)
         if event is not None:
@@ -481,10 +493,3 @@ def serializers_of(config: ProducerConfig) -> Serializers | None:
     from penstock.client.serializers import Serializers
 
     return Serializers(config.key_serializer, config.value_serializer)
-
-
-def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
-    """How long the end of a `with` block may flush: without a limit, unless the program is interrupted."""
-    if exc_type is not None and not issubclass(exc_type, Exception):
-        return INTERRUPTED_PATIENCE_S
-    return None

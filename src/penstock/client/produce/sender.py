@@ -81,6 +81,8 @@ class Sender:
         self._muted_until: dict[int, float] = {}
         self._tasks = KeyedTasks(self._loop, self.wake)
         """Connecting to a node (by its id), metadata, a producer id."""
+        self._stale: set[str] = set()
+        """Topics whose metadata have turned out to be wrong."""
         self._room: list[asyncio.Future[None]] = []
         self._hindered_since = 0.0
         """Seconds of the loop's clock since which nothing was acknowledged; 0 while all is well."""
@@ -151,6 +153,7 @@ class Sender:
             drained = self._accumulator.drain(now, self._client.cluster.leader, self._can_take)
             if drained.unroutable:
                 self._note_unroutable(drained.unroutable)
+                self._stale.update(tp.topic for tp in drained.unroutable)
                 self._tasks.start("metadata", self._fetch_metadata())
             if not drained.requests:
                 return drained.wake_at
@@ -292,6 +295,7 @@ class Sender:
 
     def _fail(self, batches: Iterable[Batch], error: PenstockError) -> None:
         now = self._loop.time()
+        batches = list(batches)
         for batch in batches:
             too_large = self._accumulator.fail(batch, error, now)
             if too_large is not None:
@@ -300,6 +304,7 @@ class Sender:
         if verdict is not Verdict.FATAL:
             self._client.troubles.note("producing", error)
         if verdict is Verdict.REFRESH:
+            self._stale.update(batch.outcome.topic for batch in batches)
             self._tasks.start("metadata", self._fetch_metadata())
         self._wake_room()
         self.wake()
@@ -336,11 +341,13 @@ class Sender:
             await self._fetch_metadata()
 
     async def _fetch_metadata(self) -> None:
+        stale, self._stale = self._stale, set()
         try:
-            await self._client.refresh()
+            await self._client.refresh(stale)
         except AuthenticationError as error:
             await self._refused(error)
         except PenstockError as error:
+            self._stale |= stale
             self._note(error)
         self.wake()
         # Not more often than this, however many batches ask for it.

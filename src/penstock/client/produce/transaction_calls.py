@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 from penstock.errors import ConfigError, PenstockError, TransactionAbortableError
 
 if TYPE_CHECKING:
@@ -181,7 +181,10 @@ class TransactionCalls:
     def check_transactional_id(self) -> None:
         """Raise ConfigError where there is no ``transactional.id``."""
         if self.config.transactional_id is None:
-            raise ConfigError('transactions need the option "transactional.id": a name that it keeps')
+            raise ConfigError(
+                'transactions need the option "transactional.id": a name that this producer has again '
+                "after a restart, and that no other producer has meanwhile"
+            )
 
     async def _transactions(self) -> TransactionDriver:
         self.check_transactional_id()

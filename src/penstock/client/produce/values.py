@@ -9,7 +9,7 @@ import contextlib
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 from penstock.errors import EncodeError
 from penstock.model import Header
 

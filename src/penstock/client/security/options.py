@@ -16,6 +16,7 @@ from penstock.client.security.settings import (
     OAuthSettings,
     SecuritySettings,
 )
+from penstock.client.unknown_options import unknown_option
 from penstock.common.logs import logger_named
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
@@ -198,13 +199,17 @@ effect.
 TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 
 
-def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
+def parse_security(
+    given: Mapping[str, object], prefix: str = "", spelt: Mapping[str, str] | None = None
+) -> SecuritySettings | None:
     """Settings from dotted names; None for PLAINTEXT.
+
+    Errors have names with the `prefix`, and those that are not known as they are `spelt`.
 
     Raises:
         ConfigError: see the promise of this module.
     """
-    values, spelt = _read(given)
+    values, written = _read(given, prefix, spelt or {})
     protocol = values.pop("protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise ConfigError(
@@ -212,14 +217,14 @@ def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
             f"{did_you_mean(protocol, PROTOCOLS, 3, quoted=True)}"
         )
     if protocol == "PLAINTEXT":
-        if spelt:
+        if written:
             log.warning(
                 "%s has no effect: security.protocol is PLAINTEXT; is SSL or SASL_SSL meant?",
-                ", ".join(sorted(spelt.values())),
+                ", ".join(sorted(written.values())),
             )
         return None
     tls = TlsSettings(**{name: value for name, value in values.items() if name in TLS_FIELDS})
-    settings: dict[str, Any] = {"protocol": protocol, "tls": _checked_tls(tls, spelt), "given": dict(given)}
+    settings: dict[str, Any] = {"protocol": protocol, "tls": _checked_tls(tls, written), "given": dict(given)}
     if "ssl_context" in values:
         settings["ssl_context"] = values["ssl_context"]
     if protocol.startswith("SASL"):
@@ -227,7 +232,9 @@ def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
     return SecuritySettings(**settings)
 
 
-def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+def _read(
+    given: Mapping[str, object], prefix: str, names: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Values by what they are called here, and how the user called those."""
     values: dict[str, Any] = {}
     spelt: dict[str, str] = {}
@@ -236,8 +243,7 @@ def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
             continue
         known = OPTIONS.get(name)
         if known is None:
-            hint = did_you_mean(name, [*OPTIONS, *INERT], 3, quoted=True)
-            raise ConfigError(f"unknown option {name!r}{hint}")
+            raise unknown_option(names.get(name, name), [*OPTIONS, *INERT], prefix)
         key, parse = known
         if value is None:
             continue
@@ -251,10 +257,10 @@ def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
         try:
             values[key] = parse(value)
         except ConfigError as error:
-            raise ConfigError(f"option {name!r}: {error}") from None
+            raise ConfigError(f"option {prefix + name!r}: {error}") from None
         except ValueError as error:
             quoted = "" if was_hidden or parse in (_secret, _callback, _as_is) else f" = {value!r}"
-            raise ConfigError(f"option {name!r}{quoted}: {error}") from None
+            raise ConfigError(f"option {prefix + name!r}{quoted}: {error}") from None
         if key != "protocol":
             spelt[key] = name
     return values, spelt

@@ -6,6 +6,7 @@ what was being done, the reason, and what may help. The system's number stays in
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from io import FileIO
 
 from penstock.common.errno_advice import reason_of
 from penstock.common.logs import logger_named
-from penstock.common.operating_system import OPEN_FLAGS, sync_directory_entries
+from penstock.common.operating_system import OPEN_FLAGS, descriptor_limits, sync_directory_entries
 from penstock.errors import StorageError
 
 logger = logger_named("penstock.log")
@@ -86,10 +87,24 @@ class OpenFile(FileIO):
         self.close()
 
 
+DESCRIPTORS_SPARE = 16
+"""Descriptors below the process's limit that files which stay open leave free. What is open for a moment
+needs them: a checkpoint, a directory that is listed, a module that is imported where an error is reported."""
+
+
 def open_file(path: str, *, writable: bool) -> OpenFile:
-    """Open a file that exists."""
+    """Open a file that exists, and that stays open.
+
+    Raises:
+        StorageError: it cannot be opened, or no more than `DESCRIPTORS_SPARE` would be left.
+    """
     with storage("open", path):
-        return OpenFile(path, "r+" if writable else "r")
+        file = OpenFile(path, "r+" if writable else "r")
+        soft = descriptor_limits().soft
+        # The system gives the lowest number that is free: this one says how many are taken.
+        if soft is not None and file.fileno() >= soft - DESCRIPTORS_SPARE:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return file
 
 
 def make_directory(path: str) -> None:

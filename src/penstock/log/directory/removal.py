@@ -36,12 +36,14 @@ class Remover:
         self._waiting: deque[str] = deque()
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._left: deque[str] = deque()
+        """Directories that could not be removed, for `retry`."""
 
     def remove(self, path: str) -> None:
         """Remove a directory with all that is in it, now or soon.
 
         Raises:
-            StorageError: it was to be removed now, and cannot be.
+            StorageError: it was to be removed now, and cannot be; `retry` tries again.
         """
         began = self._monotonic()
         if not 0 <= began - self._period_began < PERIOD_S:
@@ -49,10 +51,23 @@ class Remover:
         if self._spent_s < INLINE_S and not self._waiting:
             try:
                 remove_directory(path)
+            except StorageError:
+                self._left.append(path)
+                raise
             finally:
                 self._spent_s += self._monotonic() - began
             return
         self._waiting.append(path)
+        self._begin()
+
+    def retry(self) -> None:
+        """Try again, in the thread, to remove what could not be removed."""
+        while self._left:
+            self._waiting.append(self._left.popleft())
+        if self._waiting:
+            self._begin()
+
+    def _begin(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="penstock-remover", daemon=True)
             self._thread.start()
@@ -75,13 +90,14 @@ class Remover:
             self._thread.join()
 
     def _run(self) -> None:
-        """Remove what waits. A directory that cannot be removed is left to the next start, and logged."""
+        """Remove what waits. A directory that cannot be removed is left to `retry`, or the next start."""
         while self._waiting and not self._stopping.is_set():
             path = self._waiting.popleft()
             try:
                 remove_directory(path, self._stopping.is_set)
             except StorageError as error:
-                logger.warning("%s; it is tried again at the next start", error)
+                self._left.append(path)
+                logger.warning("%s; it is tried again later, or at the next start", error)
             except Exception:
                 logger.exception("removing %s failed; it is tried again at the next start", path)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import OPEN_FLAGS, try_lock
@@ -107,13 +108,15 @@ class DataDirectory:
         make_directory(self.path)
         warn_if_others_may_read(self.path)
         self._lock = _lock(self.path)
-        self._lock_identity = identity_of(f"{self.path}/{LOCK}")
         self._missing: set[TopicPartition] = set()
+        self._unwanted: set[TopicPartition] = set()
+        """Directories that are no partitions any more, or not yet, but could not be taken away."""
         self._remover = Remover()
         self._looked_at = 0
         self.broker_epoch = -1
         """What the mark of a clean shutdown names: the epoch of the last registration with a controller."""
         try:
+            self._lock_identity = identity_of(self._lock)
             self.meta = self._identify(node_id, cluster_id)
             was_marked = os.path.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
             # From here on a crash is a crash, also one before the first append.
@@ -243,13 +246,15 @@ class DataDirectory:
         *,
         now_ms: int,
     ) -> DiskLog:
-        """Make the directory of a new partition, and its empty log.
+        """Make the directory of a new partition, and its empty log: all of it, or nothing.
 
         Raises:
             StorageError: there is one already, or it cannot be made.
         """
         path = f"{self.path}/{partition}"
         self.check_in_place()
+        if partition in self._unwanted:
+            self._take_away(partition)
         if partition in self._deleted:
             # What the checkpoints say of the one that had this name must not be taken for the new one's.
             self.write_checkpoints()
@@ -257,9 +262,16 @@ class DataDirectory:
             os.mkdir(path, DIRECTORY_MODE)
         except OSError as error:
             raise storage_error("create", path, error) from error
-        if topic_id is not None:
-            write_topic_id(path, topic_id)
-        log = DiskLog(path, config, now_ms=now_ms, clean_shutdown=True)
+        try:
+            if topic_id is not None:
+                write_topic_id(path, topic_id)
+            log = DiskLog(path, config, now_ms=now_ms, clean_shutdown=True)
+        except BaseException:
+            # What is left of it would be taken for a partition by the next start.
+            self._unwanted.add(partition)
+            with suppress(StorageError):
+                self._take_away(partition)
+            raise
         self._paths[partition] = path
         self.logs[partition] = log
         return log
@@ -268,22 +280,38 @@ class DataDirectory:
         """Remove a partition with all its files. Slices that were read stay readable.
 
         The directory is renamed first: a crash on the way leaves nothing that looks like a partition. Where
-        many are deleted, their files are removed in a thread, after this has returned.
-
-        Raises:
-            StorageError: it cannot be removed.
+        many are deleted, their files are removed in a thread, after this has returned. What the system
+        refuses is logged, and done later: with the next checkpoint, when the name is needed, or at the next
+        start.
         """
-        path = self._paths.pop(partition)
+        del self._paths[partition]
         self._deleted.add(partition)
         self.logs.pop(partition, None)
         self._recovery_points.pop(partition, None)
         self._start_offsets.pop(partition, None)
         self._cleaned.pop(partition, None)
+        self._unwanted.add(partition)
+        try:
+            self._take_away(partition)
+        except StorageError as error:
+            logger.warning("%s; it is tried again later", error)
+
+    def _take_away(self, partition: TopicPartition) -> None:
+        """Rename a directory that is no partition, and have it removed.
+
+        Raises:
+            StorageError: it keeps its name.
+        """
+        path = f"{self.path}/{partition}"
         mark = f".{random_uuid().hex()}{SUFFIX_DELETE}"
         doomed = f"{self.path}/{str(partition)[: NAME_CHARACTERS_MAX - len(mark)]}{mark}"
         with storage("delete", path):
             os.rename(path, doomed)
-        self._remover.remove(doomed)
+        self._unwanted.discard(partition)
+        try:
+            self._remover.remove(doomed)
+        except StorageError as error:
+            logger.warning("%s; it is tried again later", error)
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         """Look through what was there at the start; may run in another thread.
@@ -355,6 +383,9 @@ class DataDirectory:
             StorageError: it cannot be written.
         """
         self.check_in_place()
+        for partition in list(self._unwanted):
+            self._take_away(partition)
+        self._remover.retry()
         for partition, log in self.logs.items():
             self._recovery_points[partition] = log.recovery_point
             self._start_offsets[partition] = log.start_offset

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from penstock.common import operating_system
 from penstock.common.logs import logger_named
@@ -70,16 +71,22 @@ class FileSegment(IndexedSegment):
     def create(
         cls, directory: str, base_offset: int, config: LogConfig, now_ms: int, *, suffix: str = ""
     ) -> FileSegment:
-        """Make an empty segment.
+        """Make an empty segment: all its files, or none.
 
         Raises:
-            StorageError: the file cannot be made.
+            StorageError: a file cannot be made.
         """
         segment = cls(directory, base_offset, config, now_ms, suffix=suffix)
-        create_file(segment.path)
-        indexes = segment._empty_indexes()
-        for index in indexes:
-            create_file(index.path)  # Kafka's tools expect all three from the beginning
+        try:
+            create_file(segment.path)
+            indexes = segment._empty_indexes()
+            for index in indexes:
+                create_file(index.path)  # Kafka's tools expect all three from the beginning
+        except BaseException:
+            # An empty segment would cut the one that goes on growing before it, at the next start.
+            with suppress(StorageError):
+                segment.remove_files()
+            raise
         segment._use(*indexes)
         return segment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.emitter import INT8, UVARINT
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter

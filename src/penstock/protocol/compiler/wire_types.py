@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 from penstock.protocol.compiler import runtime
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.emitter import INT8, INT16, INT32, ArrayPart, HeadKind, fixed_kind

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.common.short_repr import short_repr
-from penstock.common.suggestions import did_you_mean
+from penstock.common.suggestions import did_you_mean, short_repr
 from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.versions import Versions
 

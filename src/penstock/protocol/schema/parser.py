@@ -10,8 +10,7 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.common.short_repr import short_repr
-from penstock.common.suggestions import did_you_mean
+from penstock.common.suggestions import did_you_mean, short_repr
 from penstock.protocol.quoting import is_identifier
 from penstock.protocol.schema.definition import (
     FIXED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import short_repr
 
 OPEN_END = 32767
 """The highest version an int16 can carry: where ``0+`` ends."""

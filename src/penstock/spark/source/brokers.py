@@ -37,7 +37,7 @@ def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> Consu
     Raises:
         ConfigError: an option is unknown, malformed, or belongs to a producer.
     """
-    return ConsumerConfig.parse(client, {"bootstrap_servers": bootstrap_servers})
+    return ConsumerConfig.parse(client, {"bootstrap_servers": bootstrap_servers}, prefix="kafka.")
 
 
 def presume_login(config: ClientConfig) -> None:

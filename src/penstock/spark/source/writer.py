@@ -136,7 +136,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def presume_written_before(options: WriteOptions) -> None:
     """Take the login of a stream for one that was accepted: this process may be new, the query is not."""
     if "security.protocol" in options.client:
-        presume_login(ProducerConfig.parse(options.client, {"bootstrap_servers": options.bootstrap_servers}))
+        presume_login(producer_config(options))
+
+
+def producer_config(options: WriteOptions) -> ProducerConfig:
+    """The options of the client, checked.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, or belongs to a consumer.
+    """
+    where = {"bootstrap_servers": options.bootstrap_servers}
+    return ProducerConfig.parse(options.client, where, prefix="kafka.")
 
 
 def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -149,6 +159,8 @@ def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa
     from penstock.client.produce.columns import TableDelivery
 
     deliveries: dict[str, TableDelivery] = {}
+    with plain_errors():
+        producer_config(options)  # so that errors name options as they were written
     try:
         with plain_errors(), Producer(options.bootstrap_servers, options.client) as producer:
             for batch in batches:

@@ -34,6 +34,7 @@ from penstock.broker.replication.transport.messages import (
     Registration,
 )
 from penstock.common.logs import logger_named
+from penstock.errors import StorageError
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -70,6 +71,10 @@ class Observer(NamedTuple):
     """When it has last asked for more."""
     caught_up_ms: int
     """When it has last had all."""
+
+
+class StaleDecisionError(StorageError):
+    """A change was decided against metadata that are not the newest: it is not written."""
 
 
 class Quorum:
@@ -143,14 +148,29 @@ class Quorum:
 
     # --- writing -----------------------------------------------------------------------------------------
 
-    def commit(self, records: Sequence[Message], now_ms: int, beside: int | None = None) -> None:
+    def commit(
+        self,
+        records: Sequence[Message],
+        now_ms: int,
+        beside: int | None = None,
+        decided_at: int | None = None,
+    ) -> None:
         """Write records, apply them, and send them to the nodes, but for `beside`, which takes them itself.
 
+        `decided_at` is the number of the first batch that the one who has decided them did not know; None
+        where the controller itself has decided. Between a decision and its batch there may be no other.
+
         Raises:
-            StorageError: they could not be written; nothing has changed.
+            StaleDecisionError: other metadata have been written since; nothing has changed.
+            StorageError: they could not be written, or do not fit the image; nothing has changed.
         """
         if not records:
             return
+        if decided_at is not None and decided_at != self._next_batch:
+            raise StaleDecisionError(
+                f"the metadata have changed meanwhile: decided against {decided_at} batches, there are"
+                f" {self._next_batch}; ask again"
+            )
         batch = self._write(records, now_ms)
         for node in list(self._nodes):
             if node != beside:
@@ -162,6 +182,7 @@ class Quorum:
         records = [*records, *self.controller.eligibility.consequences(records)]
         kept = [each for each in records if not isinstance(each, _UNWRITTEN)]
         if kept:
+            self.image.check(kept)
             self._log.append(kept, now_ms)
         for record in records:
             self.image.apply(record)

@@ -1,0 +1,98 @@
+"""The controller as one node reaches it: what the node decides is decided at the end of the metadata log.
+
+A node's image may be behind the log: records are on their way to it, or it has stood still. So before a node
+decides about a change, it takes in all that has been written (`catch_up`), and what it has decided is
+written only if nothing else has been written since (`commit`). All changes are so decided one after the
+other, each against the outcome of all before it, as by the one controller of Apache Kafka that brokers
+forward such requests to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.replication.transport.messages import CONTROLLER
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.planning import Placing
+    from penstock.broker.replication.control.quorum import Quorum
+    from penstock.broker.replication.transport.messages import Batch
+    from penstock.protocol.message import Message
+
+
+class Passing(Protocol):
+    """The links between nodes and the controller."""
+
+    def passes(self, source: int, target: int) -> bool:
+        """Whether a message from one node reaches another now."""
+
+
+class Taking(Protocol):
+    """A node, as far as it takes in metadata."""
+
+    node_id: int
+    next_batch: int
+    """The number of the first batch that it does not have."""
+    ended: bool
+
+    def take(self, batches: Sequence[Batch]) -> None:
+        """Apply batches, each once and in order."""
+
+
+class Authority:
+    """The controller of `quorum` as `member` reaches it over `links`, in a cluster of `size` brokers."""
+
+    def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
+        self.placing: Placing = quorum.controller
+        self.cluster_id = quorum.cluster_id
+        self._quorum = quorum
+        self._links = links
+        self._member = member
+        self.size = size
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether a message of this life of the node reaches the controller, and its answer the node."""
+        node, passes = self._member.node_id, self._links.passes
+        return not self._member.ended and passes(node, CONTROLLER) and passes(CONTROLLER, node)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last metadata record."""
+        return self._quorum.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which the controller leads the metadata log."""
+        return self._quorum.epoch
+
+    def producer_ids_end(self) -> int:
+        """The first producer id that no node has reserved."""
+        return self._quorum.image.producer_ids_end
+
+    def catch_up(self) -> None:
+        """Have the node take in all that has been written. A node that is cut off stays behind: what it
+        decides is not written.
+        """
+        if self.is_reachable:
+            self._take()
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        """Have records written that the node has decided, and take them.
+
+        Raises:
+            StaleDecisionError: other metadata were written since the node caught up; it has them now.
+            StorageError: they could not be written, or the controller cannot be reached.
+        """
+        member = self._member
+        if not self.is_reachable:
+            raise StorageError(f"broker {member.node_id} cannot reach the controller; try another one")
+        try:
+            self._quorum.commit(records, now_ms, beside=member.node_id, decided_at=member.next_batch)
+        finally:
+            self._take()
+
+    def _take(self) -> None:
+        self._member.take(self._quorum.since(self._member.next_batch))

@@ -1,0 +1,90 @@
+"""Requests that brokers of Apache Kafka forward to the controller: here they are decided with all metadata.
+
+An interceptor outside of authorization, since rights are judged by the controller as well. A node that
+cannot reach the controller answers REQUEST_TIMED_OUT (7) at once; what it would have decided by itself does
+not count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.requests.routes import when_answered
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.message import Struct
+
+if TYPE_CHECKING:
+    from penstock.broker.context import Context
+    from penstock.broker.requests.routes import VersionedRoute
+
+FORWARDED = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    }
+)
+"""What the brokers of Apache Kafka forward, where it is offered."""
+
+
+class Reaching(Protocol):
+    """The controller as one node reaches it."""
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the controller can be reached now."""
+
+    def catch_up(self) -> None:
+        """Have the node take in all metadata that have been written."""
+
+
+class Forwarding:
+    """The interceptor of one node."""
+
+    def __init__(self, authority: Reaching) -> None:
+        self._authority = authority
+
+    def intercept(self, route: VersionedRoute) -> VersionedRoute:
+        """Have a route judged with all metadata, where it is one that is forwarded."""
+        if route.key not in FORWARDED:
+            return route
+        inner, authority = route.handle, self._authority
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            if authority.is_reachable:
+                authority.catch_up()
+                return inner(request, context)
+            # The handler says what the answer names; nothing that it decides can be written.
+            return when_answered(inner(request, context), _timed_out)
+
+        return route._replace(handle=handle)
+
+
+def _timed_out(response: Any) -> Any:
+    """Have all of an answer say that the controller was not reached."""
+    if isinstance(response, Struct):
+        for name in response.__slots__:
+            value = getattr(response, name)
+            if name == "error_code":
+                response.error_code = ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]
+            elif name == "error_message":
+                response.error_message = "The controller cannot be reached."  # type: ignore[attr-defined]
+            elif type(value) is list:
+                for each in value:
+                    _timed_out(each)
+    return response

@@ -1,0 +1,77 @@
+"""Requests for metadata, one at a time: what is asked for meanwhile goes into the next one, together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock.client.cluster.connection_pool import ignore_outcome
+from penstock.errors import NetworkError
+
+
+class _Request:
+    """A request of `names`, or of all topics where that is None."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self) -> None:
+        self.names: set[str] | None = set()
+
+    def covers(self, wanted: set[str] | None) -> bool:
+        return self.names is None or (wanted is not None and wanted <= self.names)
+
+    def add(self, wanted: set[str] | None) -> None:
+        if self.names is not None:
+            self.names = None if wanted is None else self.names | wanted
+
+
+class MetadataRequests:
+    """Sends requests by `ask`, which is given the names of topics in order, or None for all there are."""
+
+    def __init__(self, ask: Callable[[list[str] | None], Awaitable[None]]) -> None:
+        self._ask = ask
+        self._sent: _Request | None = None
+        self._next: _Request | None = None
+        """The one that is sent when that has ended, to which names can be added until then."""
+
+    async def get(self, wanted: set[str] | None) -> None:
+        """Return when an answer has come to a request that asks for the topics, None for all.
+
+        Raises:
+            NetworkError: the client was closed.
+            PenstockError: what `ask` raises.
+        """
+        request = self._sent
+        if request is None or not request.covers(wanted):
+            request = self._next
+            if request is None:
+                request = self._next = _Request()
+                request.task = asyncio.create_task(self._run(request, self._sent))
+                request.task.add_done_callback(self._ended)
+            request.add(wanted)
+        task = request.task
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise NetworkError("the client was closed") from None
+            task.add_done_callback(ignore_outcome)
+            raise
+
+    async def _run(self, request: _Request, before: _Request | None) -> None:
+        if before is not None:
+            await asyncio.wait([before.task])
+        self._sent, self._next = request, None
+        await self._ask(None if request.names is None else sorted(request.names))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        for request in (self._sent, self._next):
+            if request is not None and request.task is task:
+                if request is self._sent:
+                    self._sent = None
+                else:
+                    self._next = None
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What is under way."""
+        return [each.task for each in (self._sent, self._next) if each is not None]

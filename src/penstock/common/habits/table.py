@@ -1,0 +1,51 @@
+"""The table of habits: what people type who come from other clients, and what to type here.
+
+The files ``*.txt`` beside this module hold it. A line ``[Producer]`` begins what concerns that class, a line
+``[Producer.send]`` the arguments of that method; `*` is for too many of them. In the advice, ``{await}``,
+``{async}`` and ``{Async}`` become what asyncio needs, and nothing for the blocking clients; ``{name}``
+becomes what was typed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+ASYNC = "Async"
+"""What the names of classes for asyncio begin with. They have no sections of their own."""
+
+FILES = ("clients.txt", "options.txt", "commands.txt")
+
+
+def advice(place: str, name: str) -> str | None:
+    """Return what to type in place of `name`; None where the table does not have it.
+
+    `place` is a class, a method with its class, or another section of the table. What a method's section
+    does not have is looked for in the section ``arguments``, which is that of all calls.
+    """
+    is_async = place.startswith(ASYNC)
+    section = place.removeprefix(ASYNC)
+    known = table()
+    found = known.get(section, {}).get(name)
+    if found is None and "." in section and name != "*":
+        found = known["arguments"].get(name)
+    if found is None:
+        return None
+    for mark, word in (("{await}", "await "), ("{async}", "async "), ("{Async}", ASYNC)):
+        found = found.replace(mark, word if is_async else "")
+    return found.replace("{name}", name)
+
+
+@cache
+def table() -> dict[str, dict[str, str]]:
+    """All sections, each with its names and the advice about them."""
+    found: dict[str, dict[str, str]] = {}
+    for file in FILES:
+        section: dict[str, str] = {}
+        for line in (files(__package__) / file).read_text(encoding="utf-8").splitlines():
+            if line.startswith("[") and line.endswith("]"):
+                section = found.setdefault(line[1:-1], {})
+            elif line and not line.startswith("#"):
+                names, _, said = line.partition(": ")
+                section.update(dict.fromkeys(names.split(", "), said))
+    return found

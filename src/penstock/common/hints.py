@@ -1,0 +1,183 @@
+"""What has calls and classes answer habits of other clients: what they do not have is refused with words.
+
+Names, arguments and statements end in an error that says what to type. Its words are in the table of
+`penstock.common.habits`, read after a mistake only. It is an `AttributeError` or a `TypeError` as ever,
+so that `hasattr`, `copy`, `pickle` and mocks work.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+Kind = TypeVar("Kind", bound=type[Any])
+
+
+def hinted(place: str) -> Callable[[Call], Call]:
+    """A decorator of a function: arguments that do not fit are answered with what to type."""
+
+    def decorate(call: Call) -> Call:
+        @functools.wraps(call)
+        async def asynchronous(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return await call(*arguments, **keywords)
+            except TypeError:
+                refuse(call, place, arguments, keywords)
+                raise
+
+        @functools.wraps(call)
+        def plain(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return call(*arguments, **keywords)
+            except TypeError:
+                refuse(call, place, arguments, keywords)
+                raise
+
+        made: Any = asynchronous if inspect.iscoroutinefunction(call) else plain
+        explaining: Call = made
+        return explaining
+
+    return decorate
+
+
+def refuse(
+    call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> None:
+    """Raise the error for a call whose arguments do not fit; return where they do.
+
+    Raises:
+        CallError: what does not fit, and what to type.
+    """
+    error = refusals().wrong_call(call, place, arguments, keywords)
+    if error is not None:
+        raise error from None
+
+
+NOT_GIVEN: Any = object()
+"""In place of an argument that has to be given, and was not."""
+
+
+def without_strays(call: Call) -> Call:
+    """A decorator of a method that itself takes what does not fit, as `strays` and `others`.
+
+    For what is called so often that one more call would be felt. Both are left out of the signature that
+    `help`, editors and mocks see. Arguments that have to be given are `NOT_GIVEN` where they are not: for
+    all that does not fit, the method calls `refuse_strays`.
+    """
+    signature = inspect.signature(call)
+    kept = [each for name, each in signature.parameters.items() if name not in ("strays", "others")]
+    needed = [each for each in kept[1:] if each.default is each.empty]
+    made: Any = call
+    made.__signature__ = signature.replace(parameters=kept)
+    made.__defaults__ = (*[NOT_GIVEN] * len(needed), *(made.__defaults__ or ()))
+    return call
+
+
+def refuse_strays(
+    call: Callable[..., Any], place: str, given: Sequence[Any], others: Mapping[str, Any]
+) -> None:
+    """Raise the error for what a method `without_strays` was given and does not take, or was not given.
+
+    Raises:
+        CallError: what does not fit, and what to type.
+    """
+    count = next((at for at, each in enumerate(given) if each is NOT_GIVEN), len(given))
+    refuse(call, place, given[:count], others)
+
+
+def refusals() -> Any:
+    """The module with the errors, by its name: the nouns of their types have hints themselves."""
+    return importlib.import_module("penstock.common.habits.refusals")
+
+
+def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], Kind]:
+    """A decorator of a class: names and arguments that it does not have are answered with what to type.
+
+    `place` is its section in the table. Methods in `leave` stay as they are: what is called for each record.
+    """
+
+    def decorate(kind: Kind) -> Kind:
+        kind.__getattr__ = _getattr(place)
+        # A class of tuples takes its arguments in __new__.
+        constructor = "__new__" if issubclass(kind, tuple) else "__init__"
+        for name in [constructor, *(name for name in dir(kind) if not name.startswith("_"))]:
+            found = inspect.getattr_static(kind, name)
+            is_ours = inspect.isfunction(found) and (found.__module__ or "").startswith("penstock")
+            if (is_ours or name == constructor) and name not in leave and callable(found):
+                setattr(kind, name, hinted(f"{place}.{name}")(found))
+        for name, said in STATEMENTS.get(place, {}).items():
+            setattr(kind, name, Refused(said) if "enter" in name else _refusing(f"{place}: {said}"))
+        return kind
+
+    return decorate
+
+
+def _getattr(place: str) -> Callable[[Any, str], Any]:
+    """A `__getattr__`, which Python calls for what it has not found."""
+
+    def __getattr__(self: Any, name: str) -> Any:  # noqa: N807
+        try:
+            return object.__getattribute__(self, name)
+        except AttributeError:
+            if name.startswith("_") or hasattr(type(self), name):
+                raise
+        raise refusals().unknown_name(place, name, f"{type(self).__name__!r} object", dir(self)) from None
+
+    return __getattr__
+
+
+class Refused:
+    """Stands where a ``with`` statement looks for what it calls, and raises what to write when looked at.
+
+    That is an `AttributeError`: the object does not have the method, for everything else.
+    """
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise refusals().UnknownNameError(f"{owner.__name__}: {self._said}")
+
+
+def _refusing(said: str) -> Callable[[Any], NoReturn]:
+    """A method for a statement that iterates: Python drops the text of another error there."""
+
+    def refuse_iteration(self: Any) -> NoReturn:
+        raise refusals().CallError(said)
+
+    return refuse_iteration
+
+
+def _async_with(name: str) -> str:
+    return (
+        f"this is the blocking client: write with {name}(...), or, for asyncio, "
+        f"async with Async{name}(...) (from penstock import Async{name})"
+    )
+
+
+def _plain_with(name: str) -> str:
+    return (
+        f"this is the client for asyncio: write async with Async{name}(...), or, without asyncio, "
+        f"with {name}(...) (from penstock import {name})"
+    )
+
+
+STATEMENTS: dict[str, dict[str, str]] = {
+    **{name: {"__aenter__": _async_with(name)} for name in ("Producer", "Admin")},
+    **{f"Async{name}": {"__enter__": _plain_with(name)} for name in ("Producer", "Admin")},
+    "Consumer": {
+        "__aenter__": _async_with("Consumer"),
+        "__aiter__": "this is the blocking client: write for record in consumer, or use AsyncConsumer",
+        "__next__": "write for record in consumer, next(iter(consumer)), or consumer.poll(max_records=1)",
+    },
+    "AsyncConsumer": {
+        "__enter__": _plain_with("Consumer"),
+        "__iter__": "this is the client for asyncio: write async for record in consumer, or use Consumer",
+        "__anext__": "write async for record in consumer, or await consumer.poll(max_records=1)",
+    },
+}
+"""What Python looks for in each class for a statement that needs the other one, and what to write."""

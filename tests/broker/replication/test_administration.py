@@ -1,0 +1,146 @@
+"""A simulated cluster that is administered at every node: the law holds, and seeded mistakes are found.
+
+A seed that fails is run again by `python tests/broker/replication/administration.py SEED`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.replication import administration
+from broker.replication.simulation import Violation
+from penstock.broker.metadata.image import ClusterImage
+from penstock.broker.metadata.planning import Planner
+from penstock.broker.replication.control import forwarding
+from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.quorum import Quorum
+from penstock.broker.replication.member_cluster import MemberCluster
+
+SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
+
+KINDS = {
+    "CreateTopics",
+    "CreatePartitions",
+    "DeleteTopics",
+    "IncrementalAlterConfigs",
+    "AlterClientQuotas",
+    "AlterUserScramCredentials",
+    "AlterPartitionReassignments",
+}
+
+
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_the_law_holds(first: int) -> None:
+    done: set[str] = set()
+    for seed in range(first, first + 10):
+        counts = administration.run(seed).administrators.counts
+        done |= {name.split()[0] for name, count in counts.items() if count}
+    assert done >= KINDS
+
+
+def test_the_topics_of_coordinators_have_as_many_replicas_as_there_will_be_brokers() -> None:
+    """One broker had registered when a client asked for a coordinator: the topic had one replica for ever."""
+    administration.run(42)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(SOAK_S + 300)
+def test_the_law_holds_for_long() -> None:
+    end, seed = time.monotonic() + SOAK_S, 1_000_000
+    while time.monotonic() < end:
+        administration.run(seed)
+        seed += 1
+    assert seed > 1_000_000
+
+
+# --- seeded mistakes ----------------------------------------------------------------------------------------
+
+
+def _nodes_decide_by_their_own_image(patch: Any) -> None:
+    """A node does not take in what has been written: the controller refuses what it decides."""
+    patch.setattr(Authority, "catch_up", lambda self: None)
+
+
+def _the_controller_does_not_check_again(patch: Any) -> None:
+    """What a node has decided by its own image is written as it comes, and images replace topics."""
+    _nodes_decide_by_their_own_image(patch)
+    _stale_decisions_are_written(patch)
+    patch.setattr(ClusterImage, "check", lambda self, records: None)
+    plain = ClusterImage.apply
+
+    def apply(self: Any, record: Any) -> None:
+        known = self.topics.get(getattr(record, "name", None))
+        if known is not None and record.API_KEY == 2:
+            del self.topics[known.name]
+        plain(self, record)
+
+    patch.setattr(ClusterImage, "apply", apply)
+
+
+def _stale_decisions_are_written(patch: Any) -> None:
+    """The controller looks only at whether records fit, not at what they were decided against."""
+    _nodes_decide_by_their_own_image(patch)
+    plain = Quorum.commit
+
+    def commit(self: Any, records: Any, now_ms: int, beside: Any = None, decided_at: Any = None) -> None:
+        plain(self, records, now_ms, beside)
+
+    patch.setattr(Quorum, "commit", commit)
+
+
+def _a_node_that_is_cut_off_answers_for_the_controller(patch: Any) -> None:
+    patch.setattr(forwarding, "_timed_out", lambda response: response)
+
+
+def _auto_creation_does_not_catch_up(patch: Any) -> None:
+    """Only requests that change metadata by their kind are decided with all of them; not so Metadata."""
+    patch.setattr(MemberCluster, "catch_up", lambda self: None)
+
+
+def _existing_topics_are_not_looked_for(patch: Any) -> None:
+    """The planner lets a topic be made whatever there is: what is written must fit all the same."""
+    plain = Planner.new_topic
+
+    def new_topic(self: Any, name: str, *rest: Any, **more: Any) -> Any:
+        topics, folded = self._cluster.topics, self._cluster.image.folded_names
+        hidden = topics.pop(name, None)
+        kept = folded.pop(name, None)
+        try:
+            return plain(self, name, *rest, **more)
+        finally:
+            if hidden is not None:
+                topics[name] = hidden
+            if kept is not None:
+                folded[name] = kept
+
+    patch.setattr(Planner, "new_topic", new_topic)
+
+
+MISTAKES: dict[Callable[[Any], None], int] = {
+    _nodes_decide_by_their_own_image: 0,
+    _the_controller_does_not_check_again: 0,
+    _stale_decisions_are_written: 0,
+    _a_node_that_is_cut_off_answers_for_the_controller: 0,
+    _auto_creation_does_not_catch_up: 0,
+    _existing_topics_are_not_looked_for: 0,
+}
+"""Each with the first seed that finds it: with another order of random numbers it is another one."""
+
+SEEDS_NEARBY = 8
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.__name__.strip("_"))
+def test_a_mistake_is_found(mistake: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    mistake(monkeypatch)
+    with pytest.raises(Violation, match="seed"):
+        _run_all(MISTAKES[mistake], SEEDS_NEARBY)
+
+
+def _run_all(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        administration.run(seed)
