@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from compat.peers import PATIENCE_S, free_ports, need_module
-from penstock import Broker
+from compat.places import ONE, THREE, made
+from penstock import Broker, Cluster
 
 aiokafka = need_module("aiokafka")
 confluent_kafka = need_module("confluent_kafka")
@@ -48,9 +49,10 @@ ROWS: list[Row] = [
 ]
 
 
-@pytest.fixture(params=["memory", "disk"])
-def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path if request.param == "disk" else None, num_partitions=2) as broker:
+@pytest.fixture(params=["memory", "disk", THREE])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker | Cluster]:
+    place = THREE if request.param == THREE else ONE
+    with made(place, tmp_path if request.param == "disk" else None, num_partitions=2) as broker:
         yield broker
 
 
@@ -292,11 +294,12 @@ def test_confluent_admin(broker: Broker) -> None:
         admin.create_topics([NewTopic("a", 3, 1)])["a"].result(PATIENCE_S)
     listed = admin.list_topics(timeout=PATIENCE_S)
     assert {name: len(topic.partitions) for name, topic in listed.topics.items()} == {"a": 3, "b": 1}
-    assert listed.controller_id == 1
+    ids = list(range(1, len(broker.bootstrap_servers.split(",")) + 1))
+    assert listed.controller_id in ids
     described = admin.describe_topics(confluent_kafka.TopicCollection(["a"]))["a"].result(PATIENCE_S)
     assert len(described.partitions) == 3
     cluster = admin.describe_cluster().result(PATIENCE_S)
-    assert [node.id for node in cluster.nodes] == [1]
+    assert sorted(node.id for node in cluster.nodes) == ids
     resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, "a")
     configs = admin.describe_configs([resource])[resource].result(PATIENCE_S)
     assert configs["retention.ms"].value == "604800000"
@@ -315,7 +318,8 @@ def test_kafka_python_admin(broker: Broker) -> None:
         admin.create_topics([kafka.admin.NewTopic("a", 3, 1)])
     assert admin.list_topics() == ["a"]
     assert len(admin.describe_topics(["a"])[0]["partitions"]) == 3
-    assert [found["broker_id"] for found in admin.describe_cluster()["brokers"]] == [1]
+    ids = list(range(1, len(broker.bootstrap_servers.split(",")) + 1))
+    assert [found["broker_id"] for found in admin.describe_cluster()["brokers"]] == ids
     resource = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.TOPIC, "a")
     assert admin.describe_configs([resource])["topic"]["a"]["retention.ms"]["value"] == "5000"
     admin.delete_topics(["a"])

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from compat.peers import PATIENCE_S, need_module
+from compat.places import PLACES, made
 from compat.test_broker_clients import CLIENTS, CODECS, READERS, ROWS, WRITERS, Row, pytestmark
-from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic, write_topic
+from penstock import Admin, Consumer, Producer, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncConsumer, AsyncProducer
 from penstock.client.config import PARTITIONER_NAMES
 from penstock.client.produce.partitioner import PARTITIONERS
@@ -23,9 +24,9 @@ PLACE = 1
 """The partition that all readers and writers use."""
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with Broker(num_partitions=2) as broker:
+@pytest.fixture(scope="module", params=PLACES)
+def servers(request: pytest.FixtureRequest) -> Iterator[str]:
+    with made(request.param, num_partitions=2) as broker:
         yield broker.bootstrap_servers
 
 

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import pytest
 
 from compat.peers import PATIENCE_S, free_ports, need_module, until
-from penstock import Broker
+from compat.places import PLACES, made
+from penstock import Broker, Cluster
 
 aiokafka = need_module("aiokafka")
 confluent_kafka = need_module("confluent_kafka")
@@ -162,9 +163,9 @@ class AioKafka(Consumer):
 CLIENTS: list[type[Consumer]] = [Confluent, KafkaPython, AioKafka]
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path, num_partitions=PARTITIONS) as broker:
+@pytest.fixture(params=PLACES)
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker | Cluster]:
+    with made(request.param, tmp_path, num_partitions=PARTITIONS) as broker:
         yield broker
         Consumer.end_all()
 
@@ -197,7 +198,7 @@ def test_alone_it_reads_commits_and_goes_on_where_it_was(broker: Broker, client:
     first.start()
     until(lambda: set(first.seen) == everything(60), "not everything was read")
     first.stop()
-    broker.stop()
+    broker.close()
     broker.start()
     write(broker.bootstrap_servers, 60, 60)
     second = client(broker.bootstrap_servers, "g", "range")

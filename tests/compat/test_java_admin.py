@@ -10,12 +10,22 @@ from collections.abc import Iterator
 import pytest
 
 from compat.peers import HERE, java, maven_classpath, real_kafka
-from penstock import Broker
+from compat.places import PLACES, THREE, made
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SETTINGS = {"offsets.topic.num.partitions": "5"}
 HERE_COLUMN, KAFKA_COLUMN = 1, 2
+
+OF_THREE_BROKERS = {
+    "createTopics replicas 3": "{r=ok}",
+    "createTopics assigned": "{r=!TopicExistsException}",
+    "createTopics assigned badly": "{r2=ok, r3=!InvalidReplicaAssignmentException, "
+    "r4=!InvalidReplicaAssignmentException}",
+    "alterReassignments badly": "{t-0=ok, t-1=!InvalidReplicaAssignmentException, "
+    "t-9=!UnknownTopicOrPartitionException}",
+}
+"""What succeeds because there are brokers 2 and 3. All else is as at one broker."""
 
 
 def outcomes(column: int) -> dict[str, str]:
@@ -25,22 +35,22 @@ def outcomes(column: int) -> dict[str, str]:
     return {row[0]: row[min(column, len(row) - 1)] for row in rows}
 
 
-@pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])
-def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
-    """Bootstrap servers, and the column that is theirs."""
-    if request.param == "Penstock":
-        with Broker(config=SETTINGS) as broker:
-            yield broker.bootstrap_servers, HERE_COLUMN
+@pytest.fixture(params=[*PLACES, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, str]]]:
+    """Bootstrap servers, and what is expected of them."""
+    if request.param in PLACES:
+        more = OF_THREE_BROKERS if request.param == THREE else {}
+        with made(request.param, config=SETTINGS) as broker:
+            yield broker.bootstrap_servers, outcomes(HERE_COLUMN) | more
     else:
         with real_kafka("4.3.0", settings=SETTINGS) as servers:
-            yield servers, KAFKA_COLUMN
+            yield servers, outcomes(KAFKA_COLUMN)
 
 
-def test_every_call_of_the_admin(place: tuple[str, int]) -> None:
-    servers, column = place
+def test_every_call_of_the_admin(place: tuple[str, dict[str, str]]) -> None:
+    servers, expected = place
     program = HERE / "java" / "admin" / "AdminCalls.java"
     done = java(maven_classpath("kafka-4.3.0"), program, servers, timeout_s=300, check=True)
     said = dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
     assert len(said) > 120
-    expected = outcomes(column)
     assert {name: text for name, text in said.items() if "!" in text or name in expected} == expected

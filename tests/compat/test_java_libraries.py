@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from compat.peers import HERE, java, maven_classpath
-from penstock import Broker
+from compat.places import ONE, PLACES, made
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -32,7 +32,7 @@ def program(classpath: str, path: str, *args: str) -> dict[str, str]:
     return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
 
 
-def expected(version: str) -> dict[str, str]:
+def expected(version: str, brokers: int) -> dict[str, str]:
     codecs, assignors = (words.split() for words in RELEASES[version])
     total = EACH * len(codecs)
     in_first, in_last = (total + 2) // 3, total // 3
@@ -48,21 +48,22 @@ def expected(version: str) -> dict[str, str]:
     for name in assignors:
         lines[f"{name}Assignor"] = f"{total} read, {total} committed, failures null null"
     if version >= "1":
-        lines |= {"topics": "true 2", "cluster": "1", "config": "delete", "transactions": "begun"}
+        lines |= {"topics": "true 2", "cluster": str(brokers), "config": "delete", "transactions": "begun"}
         lines["administered"] = "true" if version >= "2" else "false"
     if version >= "2":
         lines["group"] = "Empty 3"
     return lines
 
 
-def test_old_clients() -> None:
+@pytest.mark.parametrize("place", PLACES)
+def test_old_clients(place: str) -> None:
     """Every codec, headers, an idempotent producer, seeks, times, groups of two, commits, administration."""
-    with Broker(config=SETTINGS) as broker, ThreadPoolExecutor(2) as pool:
+    with made(place, config=SETTINGS) as broker, ThreadPoolExecutor(2) as pool:
         servers = broker.bootstrap_servers
 
         def run(version: str) -> dict[str, str]:
             return program(f"clients-{version}", "clients/OldClients.java", servers, f"of-{version}")
 
         assert dict(zip(RELEASES, pool.map(run, RELEASES), strict=True)) == {
-            version: expected(version) for version in RELEASES
+            version: expected(version, 1 if place == ONE else 3) for version in RELEASES
         }

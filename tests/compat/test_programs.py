@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from compat.peers import go_program, need, node_program
-from penstock import Broker
+from compat.places import PLACES, made
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SETTINGS = {"offsets.topic.num.partitions": "5", "group.initial.rebalance.delay.ms": "0"}
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Broker(tmp_path_factory.mktemp("data"), config=SETTINGS) as broker:
-        yield broker.bootstrap_servers
+@pytest.fixture(scope="module", params=PLACES)
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with made(request.param, tmp_path_factory.mktemp("data"), SETTINGS) as broker:
+        yield broker.bootstrap_servers.partition(",")[0]  # the programs take one address
 
 
 def run(*command: object, stdin: str = "", timeout_s: float = 300) -> str:

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from compat.peers import PATIENCE_S, java, maven_classpath, need_module, until
-from penstock import Broker
+from compat.places import PLACES, made
 
 confluent_kafka = need_module("confluent_kafka")
 
 pytestmark = pytest.mark.compat
 
 
-@pytest.fixture
-def servers() -> Iterator[str]:
-    with Broker() as broker:
+@pytest.fixture(params=PLACES)
+def servers(request: pytest.FixtureRequest) -> Iterator[str]:
+    with made(request.param) as broker:
         yield broker.bootstrap_servers
 
 

@@ -14,7 +14,8 @@ from threading import Timer
 import pytest
 
 from compat.peers import PATIENCE_S, answers, free_ports, java, maven_classpath, need_module, until
-from penstock import Broker
+from compat.places import PLACES, made
+from penstock import Broker, Cluster
 
 aiokafka = need_module("aiokafka")
 confluent_kafka = need_module("confluent_kafka")
@@ -32,9 +33,9 @@ TURNS = 6
 COMMITTED = [b"%d/%d" % (turn, number) for turn in range(0, TURNS, 2) for number in range(3)]
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "data", num_partitions=1) as broker:
+@pytest.fixture(params=PLACES)
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker | Cluster]:
+    with made(request.param, tmp_path / "data", num_partitions=1) as broker:
         yield broker
 
 

@@ -31,7 +31,7 @@ Producer(9092)  # type: ignore  # 1
 Producer(SERVERS, lingre_ms=5)  # type: ignore  # 2
 Producer(SERVERS, linger_ms="5")  # type: ignore  # 3
 Producer(SERVERS, acks="two")  # type: ignore  # 4
-Producer(SERVERS, acks=2)  # type: ignore  # 5
+Producer(SERVERS, acks=-2)  # type: ignore  # 5
 Producer(SERVERS, compression_type="lzma")  # type: ignore  # 6
 Producer(SERVERS, group_id="billing")  # type: ignore  # 7
 Producer(SERVERS, batch_size=1.5)  # type: ignore  # 8

@@ -88,6 +88,8 @@ class Cluster(Served):
             rack = racks[(number - 1) % len(racks)] if racks else None
             port = ports[number - 1] if ports else 0
             own = dict(texts)
+            if "advertised.listeners" in own:
+                own["advertised.listeners"] = _own_ports(own["advertised.listeners"], number)
             if self.security is not None:
                 own["listeners"] = (
                     f"{self.security.protocol}://{'[' + host + ']' if ':' in host else host}:{port}"
@@ -206,3 +208,17 @@ class Cluster(Served):
     def _connect(self, node: ClusterNode) -> Callable[[Server], Connection] | None:
         """What makes the object of each connection to a broker; None for the usual `Connection`."""
         return None
+
+
+def _own_ports(advertised: str, number: int) -> str:
+    """Return `advertised.listeners` for one of the brokers, which are numbered from 1.
+
+    All brokers have the same settings. Their ports follow one another, as those that they listen on do; 0
+    stands for the port that each listens on.
+    """
+    parts = []
+    for part in advertised.split(","):
+        name, colon, port = part.strip().rpartition(":")
+        is_first = colon and port.isdecimal() and int(port) > 0
+        parts.append(f"{name}:{int(port) + number - 1}" if is_first else part.strip())
+    return ",".join(parts)

@@ -109,7 +109,10 @@ class Shared:
             self.random,
             lambda: self.config.boolean("unclean.leader.election.enable"),
             self.config.integer("leader.imbalance.check.interval.seconds") if rebalances else None,
+            lambda: self.config.integer("min.insync.replicas"),
+            self.config.integer("unclean.leader.election.interval.ms") / 1000,
         )
+        self.quorum.directory_id = self._store.directory_id
         self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)
         self._expires_at = loop.time()
         self._expire()
@@ -185,6 +188,7 @@ class ClusterNode:
         self._memory: MemoryStore | None = None
         self._saved: dict[tuple[str, int], int] = {}
         self._lives = 0
+        self._was_killed = False
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Event
         self._saver: asyncio.TimerHandle | None = None
@@ -255,7 +259,7 @@ class ClusterNode:
                 assert isinstance(server.node, MemberNode)
                 shared.nodes[self.id] = server.node
                 shared.transport.attach(self.id, member.receive, server.run_due)
-                member.join(server.addresses)
+                member.join(self._endpoints(server))
                 self._save_later()
                 started.set_result(None)
                 try:
@@ -284,6 +288,7 @@ class ClusterNode:
             rack=self.rack,
             saved=self._saved,
             fetching=FetchSettings.of(config),
+            was_clean=store.was_clean and not self._was_killed,
         )
         authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
@@ -294,7 +299,7 @@ class ClusterNode:
         member.begin(cluster, node, records, next_batch)
         member.moves = node
         gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
-        answers = Answers(member, shared.quorum.controller, authority.commit, shared.random)
+        answers = Answers(member, shared.quorum, authority.commit, shared.random)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
         self.member = member
@@ -310,6 +315,15 @@ class ClusterNode:
         if self._memory is None:
             self._memory = MemoryStore(self.id, self._shared.clock)
         return self._memory
+
+    def _endpoints(self, server: Server) -> dict[str, tuple[str, int]]:
+        """Return the address of each listener for clients: the advertised one, else where it listens."""
+        found = dict(server.addresses)
+        for each in listeners_of(self.config):
+            if each.advertised is not None:
+                host, port = each.advertised
+                found[each.name] = host, port or server.addresses[each.name][1]
+        return found
 
     def _keep_ports(self, server: Server) -> None:
         """Have the next start listen on the same ports."""
@@ -334,6 +348,7 @@ class ClusterNode:
         if self.server is None or member is None:
             return
         member.wants_stop = True
+        self._was_killed = False
         deadline = self._shared.loop.time() + STOP_PATIENCE_S
         while not member.may_stop and self._shared.loop.time() < deadline:
             member.beat()
@@ -347,7 +362,7 @@ class ClusterNode:
     async def kill(self) -> None:
         """End as under kill -9: the controller learns of it when the session is over."""
         if self.server is not None:
-            self.server.dies = True
+            self.server.dies = self._was_killed = True
             self.leave()
             await self.end()
 

@@ -101,13 +101,17 @@ def codec_name(value: object) -> str:
     return one_of(*CODEC_NAMES)("none" if value is None else value)
 
 
+ACKS_MAX = 2**15 - 1
+"""What the field of the request holds."""
+
+
 def acks_number(value: object) -> int:
     word = str(value).strip().lower()
     if word in ("all", "-1"):
         return -1
-    if word in ("0", "1"):
+    if word.isdecimal() and int(word) <= ACKS_MAX:
         return int(word)
-    raise ValueError("expected all (or -1), 1 or 0")
+    raise ValueError("expected all (or -1), 1 or 0; or for brokers of Kafka 0.8 a number of replicas")
 
 
 BY_DURATION = "by_duration:"

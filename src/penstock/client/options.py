@@ -220,14 +220,15 @@ PartitionerName = Literal[
     "murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a"
 ]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-Acks = Literal["all", -1, 0, 1]
+Acks = Literal["all", -1, 0, 1, 2, 3]
 
 
 class ProducerOptions(ClientOptions, total=False):
     """The options of a producer, beside `bootstrap_servers` and `config`."""
 
     acks: Acks
-    """Which replicas acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none."""
+    """Which replicas acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none. Brokers of
+    Kafka 0.8 take more: so many of those in sync."""
     request_required_acks: Acks
     """``acks`` in librdkafka."""
     compression_type: CompressionType | None

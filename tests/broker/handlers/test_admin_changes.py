@@ -349,7 +349,8 @@ def test_features() -> None:
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     both = [("metadata.version", 25), ("transaction.version", 2)]
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == both
-    assert [(f.name, f.max_version) for f in answer.supported_features] == both
+    supported = [*both, ("eligible.leader.replicas.version", 1)]
+    assert [(f.name, f.max_version) for f in answer.supported_features] == supported
 
 
 def test_the_level_of_transactions_can_be_changed() -> None:

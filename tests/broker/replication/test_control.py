@@ -254,10 +254,10 @@ def test_a_reassignment_is_complete_with_the_isr_that_has_what_was_added() -> No
     world = World()
     world.register(4, 44)
     world.write(world.controller.reassign("t", 0, [4, 2, 3], same_size=True))
-    assert world.image.topics["t"].partitions[0].replicas == ((4, 2, 3, 1), (1, 2, 3), (4,), (1,))
+    assert world.image.topics["t"].partitions[0].replicas[:4] == ((4, 2, 3, 1), (1, 2, 3), (4,), (1,))
     assert [topic for topic, _ in world.controller.moving(None)] == ["t"]
     assert world.propose(1, 2, 3, 4) == 0
-    assert world.image.topics["t"].partitions[0].replicas == ((4, 2, 3), (2, 3, 4), (), ())
+    assert world.image.topics["t"].partitions[0].replicas[:4] == ((4, 2, 3), (2, 3, 4), (), ())
     assert world.state[:2] == (4, 1)
     with pytest.raises(KafkaError) as caught:
         world.controller.reassign("t", 0, None, same_size=False)

@@ -97,7 +97,7 @@ async function administer() {
   await new Promise(resolve => setTimeout(resolve, 300))
   assert.equal(await retention(), '7000')
   const { brokers, controller } = await admin.describeCluster()
-  assert.deepEqual([brokers.length, controller], [1, brokers[0].nodeId])
+  assert.ok([1, 3].includes(brokers.length) && brokers.some(({ nodeId }) => nodeId === controller))
   const source = 'js-GZIP-false'
   const offsets = async () => (await admin.fetchTopicOffsets(source)).map(({ partition, low, high }) => [partition, low, high])
   assert.deepEqual(await offsets(), [[0, '0', String(ROWS.length)]])

@@ -57,6 +57,8 @@ class ConfigTarget(Protocol):
     @property
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
     @property
+    def features(self) -> Mapping[str, int]: ...
+    @property
     def setting_checks(self) -> Sequence[Callable[[Mapping[str, str]], None]]: ...
     def alter(self, records: Sequence[ConfigRecord], now_ms: int) -> object: ...
 
@@ -73,6 +75,10 @@ class _Answer(Protocol):
 
 R = TypeVar("R", bound=_Resource)
 A = TypeVar("A", bound=_Answer)
+
+MINIMUM = "min.insync.replicas"
+ELR_FEATURE = "eligible.leader.replicas.version"
+"""The feature with which replicas may lead without being in sync (KIP-966)."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What may be done to a setting, as IncrementalAlterConfigs numbers it."""
@@ -202,6 +208,7 @@ def plan_changes(
     if resource_type == TOPIC_RESOURCE:
         _check_topic(cluster, texts, suggestions)
     elif resource_type == BROKER_RESOURCE:
+        _check_minimum(cluster, changes, name)
         _check_broker(cluster, texts, name)
     else:
         check_kept(cluster.config, resource_type, texts)
@@ -257,6 +264,21 @@ def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: S
         TopicConfig(cluster.config, texts, suggestions).check_together()
     except ConfigError as error:
         raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_minimum(cluster: ConfigTarget, changes: Sequence[Change], name: str) -> None:
+    """Check that all brokers have one minimum of in-sync replicas, by which replicas are eligible leaders."""
+    if not cluster.features.get(ELR_FEATURE):
+        return
+    for change in changes:
+        if change.name != MINIMUM:
+            continue
+        if name:
+            text = f"Broker-level {MINIMUM} cannot be altered while ELR is enabled."
+            raise error_for(ErrorCode.INVALID_CONFIG, text)
+        if change.operation == DELETE:
+            text = f"Cluster-level {MINIMUM} cannot be removed while ELR is enabled."
+            raise error_for(ErrorCode.INVALID_CONFIG, text)
 
 
 def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) -> None:

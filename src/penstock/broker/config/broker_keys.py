@@ -392,6 +392,13 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     broker_key(
+        "unclean.leader.election.interval.ms",
+        LONG,
+        "300000",
+        "In a cluster: how often partitions without a leader are looked at that any replica may lead.",
+        at_least=1,
+    ),
+    broker_key(
         "unstable.api.versions.enable",
         BOOLEAN,
         "false",

@@ -289,5 +289,8 @@ class BrokerSettings(TypedDict, total=False):
     unclean_leader_election_enable: bool
     """Default of the topic setting unclean.leader.election.enable. Whether a replica that is not in
     sync may lead where no other can: records may be lost. Default: false."""
+    unclean_leader_election_interval_ms: int
+    """In a cluster: how often partitions without a leader are looked at that any replica may lead.
+    Default: 300000."""
     unstable_api_versions_enable: bool
     """Whether versions are offered that may still change. Default: false."""

@@ -44,7 +44,13 @@ def _idle_topic(*column: Any, **more: Any) -> ConfigKey:
 
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
-_THROTTLED = idle(ConfigKey("", LIST, "", "there is one replica.", item_pattern="[0-9]+:[0-9]+"))
+_THROTTLED = ConfigKey(
+    "",
+    LIST,
+    "",
+    "In a cluster: replicas that the limits of replication are about: PARTITION:BROKER, or * for all.",
+    item_pattern="[0-9]+:[0-9]+",
+)
 
 TOPIC_KEYS = table(
     _topic(

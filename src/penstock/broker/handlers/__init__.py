@@ -79,6 +79,7 @@ OFFERED = {
     ApiKey.UPDATE_FEATURES: Offer(0, 2),
     ApiKey.DESCRIBE_CLUSTER: Offer(0, 2),
     ApiKey.DESCRIBE_PRODUCERS: Offer(0, 0),
+    ApiKey.UNREGISTER_BROKER: Offer(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: Offer(0, 0),
     ApiKey.LIST_TRANSACTIONS: Offer(0, 2),
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Offer(0, 0),

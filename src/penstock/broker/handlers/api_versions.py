@@ -14,8 +14,7 @@ from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
     METADATA_VERSION,
-    TRANSACTION_FEATURE,
-    TRANSACTION_VERSION,
+    OTHER_FEATURES,
 )
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
@@ -92,17 +91,17 @@ def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> Non
     response.supported_features = [
         SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
     ]
-    if context.version >= LOWEST_0_SINCE and has_transaction_version:
-        response.supported_features.append(
-            SupportedFeatureKey(name=TRANSACTION_FEATURE, min_version=0, max_version=TRANSACTION_VERSION)
+    others = OTHER_FEATURES if has_transaction_version else {}
+    if context.version >= LOWEST_0_SINCE:
+        response.supported_features.extend(
+            SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in others.items()
         )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
     levels = {name: min(level, high) for name, level in cluster.features.items()}
-    supported = {METADATA_FEATURE, TRANSACTION_FEATURE} if has_transaction_version else {METADATA_FEATURE}
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in levels.items()
-        if name in supported
+        if name == METADATA_FEATURE or name in others
     ]
 
 

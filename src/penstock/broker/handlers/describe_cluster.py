@@ -1,7 +1,7 @@
 """DescribeCluster (60).
 
-v1 distinguishes brokers and controllers by endpoint type; v2 may include fenced brokers, of which there are
-none.
+v1 distinguishes brokers and controllers by endpoint type; v2 may include fenced brokers, of which a broker by
+itself has none.
 """
 
 from __future__ import annotations

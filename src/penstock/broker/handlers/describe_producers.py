@@ -54,6 +54,7 @@ def _describe(topic: str, index: int, context: Context[Needs]) -> PartitionRespo
     try:
         check_topic_name(topic)
         partition = context.node.cluster.topic(topic).partition(index)
+        partition.check_is_kept()
         producers = partition.producers()
         context.claim(PRODUCER_BYTES * len(producers))
         for producer_id, state in producers.items():

@@ -1,4 +1,5 @@
-"""DescribeQuorum (55): who keeps the cluster's own log (KIP-595). A quorum of one.
+"""DescribeQuorum (55): who keeps the cluster's own log (KIP-595). A quorum of one;
+in a cluster of several brokers `penstock.broker.replication.answers` names its voter and who reads the log.
 
 v1 times of fetching; v2 error messages, directory ids and the addresses of the nodes.
 """

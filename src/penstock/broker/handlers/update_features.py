@@ -1,7 +1,8 @@
 """UpdateFeatures (57): settle on levels of features (KIP-584).
 
 v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
-features. One level of `metadata.version` is written; `transaction.version` may be 0 to 2.
+features. One level of `metadata.version` is written; `transaction.version` may be 0 to 2, and
+`eligible.leader.replicas.version` 0 or 1.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
     METADATA_VERSION,
-    TRANSACTION_FEATURE,
-    TRANSACTION_VERSION,
+    OTHER_FEATURES,
 )
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
@@ -75,7 +75,7 @@ def _check(update: FeatureUpdateKey, times: int) -> None:
     name, level = update.feature, update.max_version_level
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, f"feature {name!r} is named more than once")
-    if name == TRANSACTION_FEATURE and 0 <= level <= TRANSACTION_VERSION:
+    if 0 <= level <= OTHER_FEATURES.get(name, -1):
         return
     if name != METADATA_FEATURE or level != METADATA_VERSION:
         raise error_for(

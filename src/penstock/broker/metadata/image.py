@@ -15,6 +15,7 @@ from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURC
 from penstock.broker.metadata.metadata_log import SECURITY_RECORDS
 from penstock.broker.quota_entities import Entity, entity_of
 from penstock.errors import StorageError
+from penstock.protocol.messages.clear_elr_record import ClearElrRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -41,10 +42,18 @@ TRANSACTION_FEATURE = "transaction.version"
 TRANSACTION_VERSION = 2
 """The level with the flow of KIP-890, which new clusters begin with."""
 
+ELR_FEATURE = "eligible.leader.replicas.version"
+
+ELR_VERSION = 1
+"""The level with eligible leader replicas (KIP-966). Clusters begin without, as those of Kafka 4.0."""
+
 GROUP_FEATURE = "group.version"
 
 GROUP_VERSION = 1
 """The level with the groups of KIP-848. It is there for Apache Kafka, once the directory is handed over."""
+
+OTHER_FEATURES = {TRANSACTION_FEATURE: TRANSACTION_VERSION, ELR_FEATURE: ELR_VERSION}
+"""The features beside `metadata.version` that clients may set, each from 0 to a level."""
 
 FIRST_FEATURES = {
     METADATA_FEATURE: METADATA_VERSION,
@@ -64,6 +73,10 @@ class Replicas(NamedTuple):
     in_sync: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    eligible: tuple[int, ...] = ()
+    """Those that may lead although they are not in sync: they have all that is committed (KIP-966)."""
+    last_known: tuple[int, ...] = ()
+    """The last leader, where there is none now and the ISR is empty."""
 
 
 class PartitionImage:
@@ -220,6 +233,8 @@ class ClusterImage:
             self.features[record.name] = record.feature_level
             if not record.feature_level:
                 del self.features[record.name]
+        elif isinstance(record, ClearElrRecord):
+            self._clear_eligible(record)
         elif record.API_KEY in SECURITY_RECORDS:
             self.security.apply(record)
 
@@ -229,7 +244,8 @@ class ClusterImage:
             return
         assigned, in_sync = tuple(record.replicas), tuple(record.isr)
         moving = tuple(record.adding_replicas), tuple(record.removing_replicas)
-        replicas = self._shared(Replicas(assigned, in_sync, *moving))
+        eligible = tuple(record.eligible_leader_replicas or ()), tuple(record.last_known_elr or ())
+        replicas = self._shared(Replicas(assigned, in_sync, *moving, *eligible))
         leader, epochs = record.leader, (record.leader_epoch, record.partition_epoch)
         topic.partitions.append(PartitionImage(topic.id, record.partition_id, replicas, leader, *epochs))
 
@@ -239,7 +255,7 @@ class ClusterImage:
         if topic is None or record.partition_id >= len(topic.partitions):
             return
         partition = topic.partitions[record.partition_id]
-        assigned, in_sync, adding, removing = partition.replicas
+        assigned, in_sync, adding, removing, eligible, last_known = partition.replicas
         if record.replicas is not None:
             assigned = tuple(record.replicas)
         if record.isr is not None:
@@ -248,11 +264,23 @@ class ClusterImage:
             adding = tuple(record.adding_replicas)
         if record.removing_replicas is not None:
             removing = tuple(record.removing_replicas)
-        partition.replicas = self._shared(Replicas(assigned, in_sync, adding, removing))
+        if record.eligible_leader_replicas is not None:
+            eligible = tuple(record.eligible_leader_replicas)
+        if record.last_known_elr is not None:
+            last_known = tuple(record.last_known_elr)
+        partition.replicas = self._shared(Replicas(assigned, in_sync, adding, removing, eligible, last_known))
         partition.epoch += 1
         if record.leader != _SAME_LEADER:
             partition.leader_epoch += 1
             partition.leader = record.leader
+
+    def _clear_eligible(self, record: ClearElrRecord) -> None:
+        """No replica of a topic is eligible any more, nor of any topic where the record names none."""
+        names = [record.topic_name] if record.topic_name else list(self.topics)
+        for topic in (self.topics[name] for name in names if name in self.topics):
+            for partition in topic.partitions:
+                bare = partition.replicas._replace(eligible=(), last_known=())
+                partition.replicas = self._shared(bare)
 
     def _shared(self, replicas: Replicas) -> Replicas:
         return self._replicas.setdefault(replicas, replicas)

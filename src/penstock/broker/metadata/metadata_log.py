@@ -18,6 +18,7 @@ from penstock.errors import DecodeError, StorageError
 from penstock.protocol import messages
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from penstock.protocol.messages.clear_elr_record import ClearElrRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
@@ -54,6 +55,7 @@ WRITTEN_VERSIONS: dict[type[Message], int] = {
     RemoveTopicRecord: 0,
     ProducerIdsRecord: 0,
     FeatureLevelRecord: 0,
+    ClearElrRecord: 0,
 }
 """The records this broker writes, and at which version; those of security, all at version 0, aside."""
 
@@ -101,7 +103,10 @@ def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
     """The bytes of a metadata record, as the value of a log record, at a level of `metadata.version`."""
     assert record.API_KEY is not None
     version = WRITTEN_VERSIONS.get(type(record), 0)
-    if isinstance(record, PartitionChangeRecord) and level >= ELIGIBLE_REPLICAS_SINCE:
+    if level >= ELIGIBLE_REPLICAS_SINCE and (
+        isinstance(record, PartitionChangeRecord)
+        or (isinstance(record, PartitionRecord) and record.eligible_leader_replicas is not None)
+    ):
         version = 2
     elif version and level < DIRECTORIES_SINCE:
         version = 0

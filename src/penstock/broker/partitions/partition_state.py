@@ -44,6 +44,9 @@ class PartitionState:
         """
         return True
 
+    def check_is_kept(self) -> None:
+        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6). A broker by itself keeps every partition."""
+
     def check_leads(self) -> None:
         """Check that this node leads the partition, which a broker by itself does.
 

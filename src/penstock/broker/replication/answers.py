@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.control.quorum import CONTROLLER_ID
 from penstock.broker.requests.repetition import merged
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError, StorageError
@@ -23,6 +24,8 @@ from penstock.protocol.messages.alter_partition_reassignments_response import (
     ReassignableTopicResponse,
 )
 from penstock.protocol.messages.describe_cluster_response import DescribeClusterBroker
+from penstock.protocol.messages.describe_quorum_response import Node as QuorumNode
+from penstock.protocol.messages.describe_quorum_response import ReplicaState
 from penstock.protocol.messages.elect_leaders_response import (
     ElectLeadersResponse,
     PartitionResult,
@@ -34,6 +37,7 @@ from penstock.protocol.messages.list_partition_reassignments_response import (
     OngoingTopicReassignment,
 )
 from penstock.protocol.messages.metadata_response import MetadataResponseBroker
+from penstock.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
 if TYPE_CHECKING:
     from random import Random
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.replication.brokers import BrokerState
+    from penstock.broker.replication.control.quorum import Observer
     from penstock.broker.replication.member import Member
     from penstock.broker.requests.routes import Handler, VersionedRoute
     from penstock.protocol.message import Message
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
 SEVERAL_KEYS_SINCE = 4
 FULL_LISTS_SINCE = 1
 LISTENER_ERROR_SINCE = 6
+QUORUM_TIMES_SINCE, QUORUM_NODES_SINCE = 1, 2
 GROUP_KEY = 0
 
 
@@ -62,8 +68,32 @@ class Deciding(Protocol):
     ) -> list[Message]:
         """Move replicas, or give a move up; return what is written."""
 
+    def unregister(self, node: int) -> list[Message]:
+        """Take a broker out of the metadata; return what is written."""
+
     def moving(self, wanted: Any) -> list[tuple[str, PartitionImage]]:
         """Return the partitions whose replicas are moving."""
+
+
+class Keeping(Protocol):
+    """The authority over the metadata, as far as requests ask about it."""
+
+    directory_id: bytes
+
+    @property
+    def controller(self) -> Deciding:
+        """What decides about elections and reassignments."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which it leads the metadata log."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+
+    def observers(self) -> list[Observer]:
+        """The nodes that read the log."""
 
 
 class Answers:
@@ -72,12 +102,13 @@ class Answers:
     def __init__(
         self,
         member: Member,
-        controller: Deciding,
+        quorum: Keeping,
         commit: Callable[[Sequence[Message], int], None],
         random: Random,
     ) -> None:
         self._member = member
-        self._controller = controller
+        self._quorum = quorum
+        self._controller = quorum.controller
         self._commit = commit
         self._random = random
 
@@ -88,11 +119,15 @@ class Answers:
 
     def _living(self, context: Context[Any]) -> list[tuple[BrokerState, str, int]]:
         """The brokers that live on the listener that a request came in on, with host and port."""
-        listener = context.session.listener_name
+        return [found for found in self._registered(context) if not found[0].fenced]
+
+    def _registered(self, context: Context[Any]) -> list[tuple[BrokerState, str, int]]:
+        """The brokers on the listener of a request, fenced ones included, with host and port."""
+        listener, known = context.session.listener_name, self._member.brokers.by_id
         return [
-            (each, *each.endpoints[listener])
-            for each in self._member.brokers.living()
-            if listener in each.endpoints
+            (known[key], *known[key].endpoints[listener])
+            for key in sorted(known)
+            if listener in known[key].endpoints
         ]
 
     # --- who is there ------------------------------------------------------------------------------------
@@ -117,29 +152,76 @@ class Answers:
         return handle
 
     def describe_cluster(self, inner: Handler) -> Handler:
-        """Name all brokers; any of them as the controller."""
+        """Name all brokers, those that are fenced only where they are asked for; any of them as the
+        controller.
+        """
 
         def handle(request: Any, context: Context[Any]) -> Any:
             response: Any = inner(request, context)
             if not response.error_code:
                 living = self._living(context)
                 response.brokers = [
-                    DescribeClusterBroker(broker_id=each.id, host=host, port=port, rack=each.rack)
-                    for each, host, port in living
+                    DescribeClusterBroker(
+                        broker_id=each.id, host=host, port=port, rack=each.rack, is_fenced=each.fenced
+                    )
+                    for each, host, port in (
+                        self._registered(context) if request.include_fenced_brokers else living
+                    )
                 ]
                 response.controller_id = self._random.choice(living)[0].id if living else -1
             return response
 
         return handle
 
+    def unregister_broker(self, inner: Handler) -> Handler:
+        """Take a broker out of the metadata. One that is alive registers again with its next heartbeat."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response = UnregisterBrokerResponse(error_message=None)
+            try:
+                self._commit(self._controller.unregister(request.broker_id), context.now_ms)
+            except KafkaError as error:
+                response.error_code, response.error_message = error.code, error.detail
+            except StorageError as error:
+                response.error_code, response.error_message = ErrorCode.REQUEST_TIMED_OUT, str(error)
+            return response
+
+        return handle
+
+    def describe_quorum(self, inner: Handler) -> Handler:
+        """Name the controller, which is the only voter, and the brokers, which read the log."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            quorum = self._quorum
+            for partition in (each for topic in response.topics for each in topic.partitions):
+                if partition.error_code:
+                    continue
+                [voter] = partition.current_voters
+                partition.leader_id = voter.replica_id = CONTROLLER_ID
+                if context.version >= QUORUM_NODES_SINCE:
+                    voter.replica_directory_id = quorum.directory_id
+                    response.nodes = [QuorumNode(node_id=CONTROLLER_ID)]
+                partition.observers = [
+                    _observer_state(each, context.version >= QUORUM_TIMES_SINCE)
+                    for each in quorum.observers()
+                ]
+            return response
+
+        return handle
+
     def describe_topic_partitions(self, inner: Handler) -> Handler:
-        """Name the replicas that are not there."""
+        """Name the replicas that are not there, and those that may lead without being in sync."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             response: Any = inner(request, context)
             present = {each.id for each, _, _ in self._living(context)}
+            images = self._member.cluster.image.topics_by_id
             for topic in response.topics:
                 for partition in topic.partitions:
+                    replicas = images[topic.topic_id].partitions[partition.partition_index].replicas
+                    partition.eligible_leader_replicas = list(replicas.eligible)
+                    partition.last_known_elr = list(replicas.last_known)
                     partition.offline_replicas = [
                         each for each in partition.replica_nodes if each not in present
                     ]
@@ -283,7 +365,7 @@ class Answers:
             topics: dict[str, OngoingTopicReassignment] = {}
             for name, partition in self._controller.moving(wanted):
                 topic = topics.setdefault(name, OngoingTopicReassignment(name=name))
-                assigned, _, adding, removing = partition.replicas
+                assigned, _, adding, removing, *_ = partition.replicas
                 topic.partitions.append(
                     OngoingPartitionReassignment(
                         partition_index=partition.index,
@@ -315,9 +397,19 @@ def _complete(partition: Any, present: set[int], version: int, member: Member) -
         partition.isr_nodes = [each for each in partition.isr_nodes if each in present]
 
 
+def _observer_state(observer: Observer, has_times: bool) -> ReplicaState:
+    state = ReplicaState(replica_id=observer.node, log_end_offset=observer.end_offset)
+    if has_times:
+        state.last_fetch_timestamp = observer.heard_ms
+        state.last_caught_up_timestamp = observer.caught_up_ms
+    return state
+
+
 _WRAPPED: dict[int, Callable[[Answers, Handler], Handler]] = {
     ApiKey.METADATA: Answers.metadata,
     ApiKey.DESCRIBE_CLUSTER: Answers.describe_cluster,
+    ApiKey.UNREGISTER_BROKER: Answers.unregister_broker,
+    ApiKey.DESCRIBE_QUORUM: Answers.describe_quorum,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Answers.describe_topic_partitions,
     ApiKey.FIND_COORDINATOR: Answers.find_coordinator,
     ApiKey.DESCRIBE_LOG_DIRS: Answers.describe_log_dirs,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
@@ -42,6 +43,11 @@ class BrokerStates:
         """Apply a metadata record. Return whether it concerns a broker: others change nothing."""
         if isinstance(record, RegisterBrokerRecord):
             self.by_id[record.broker_id] = BrokerState(record)
+            return True
+        if isinstance(record, UnregisterBrokerRecord):
+            found = self.by_id.get(record.broker_id)
+            if found is not None and found.epoch == record.broker_epoch:
+                del self.by_id[record.broker_id]
             return True
         if isinstance(record, BrokerRegistrationChangeRecord):
             found = self.by_id.get(record.broker_id)

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 class Commitment:
     """What a partition has when this is made, up to the end of its log, under the leader that it has then."""
 
-    __slots__ = ("_end_offset", "_losses", "partition")
+    __slots__ = ("_losses", "end_offset", "partition")
 
     def __init__(self, partition: ReplicatedPartition) -> None:
         """Raises StorageError: the log cannot be opened."""
         self.partition = partition
-        self._end_offset = partition.log.end_offset
+        self.end_offset = partition.log.end_offset
+        """The end of what has to be replicated."""
         self._losses = partition.losses
 
     @property
@@ -27,4 +28,4 @@ class Commitment:
     @property
     def is_committed(self) -> bool:
         """Whether the high watermark covers it."""
-        return self.partition.high_watermark >= self._end_offset
+        return self.partition.high_watermark >= self.end_offset

@@ -87,8 +87,11 @@ class MemberNode(Node):
     def deleted(self, topics: Sequence[Topic]) -> None:
         """Topics have been deleted, by a request to any node: what groups have committed of them goes."""
         with self.failures.barrier("replication", "topics that were deleted"):
+            names = [topic.name for topic in topics]
             if self._groups is not None:
-                self.forget_topics([topic.name for topic in topics], self.clock.now_ms())
+                self.forget_topics(names, self.clock.now_ms())
+            elif TRANSACTIONS_TOPIC in names and self._transactions is not None:
+                self._transactions.forget_everything()
 
 
 class MemberTransactions(TransactionService):

@@ -18,6 +18,7 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.replication.throttles import Throttle
     from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
 logger = logger_named("penstock.broker")
@@ -62,8 +63,12 @@ class _Asked(NamedTuple):
 class Fetcher:
     """The partitions that one node follows from one leader."""
 
-    def __init__(self, node_id: int, leader: int, settings: FetchSettings) -> None:
+    def __init__(
+        self, node_id: int, leader: int, settings: FetchSettings, throttle: Throttle | None = None
+    ) -> None:
+        """`throttle` limits what partitions that are not in sync may take."""
         self._node_id = node_id
+        self._throttle = throttle
         self.leader = leader
         self._settings = settings
         self._patience_s = settings.wait_max_ms / 1000 + PATIENCE_S
@@ -92,6 +97,9 @@ class Fetcher:
         self._asked = {}
         for partition, not_before in self.not_before.items():
             if not_before > now_s:
+                continue
+            if self._throttle is not None and self._throttle.holds_back(partition, self._node_id, now_s):
+                self.not_before[partition] = now_s + self._settings.backoff_s
                 continue
             try:
                 offset, epoch = partition.fetch_position
@@ -153,7 +161,7 @@ class Fetcher:
                 if partition.leader_epoch != asked.leader_epoch or partition.leader != self.leader:
                     continue
                 try:
-                    if self._take(asked, answer, now_ms):
+                    if self._take(asked, answer, now_s, now_ms):
                         moved(partition)
                     if answer.error_code:
                         self._leave_alone(partition, now_s)
@@ -163,7 +171,7 @@ class Fetcher:
                     partition.troubled(error)
                     self._leave_alone(partition, now_s)
 
-    def _take(self, asked: _Asked, answer: PartitionData, now_ms: int) -> bool:
+    def _take(self, asked: _Asked, answer: PartitionData, now_s: float, now_ms: int) -> bool:
         partition = asked.partition
         if partition.fetch_position[0] != asked.offset:
             return False
@@ -181,6 +189,8 @@ class Fetcher:
         data = (
             b"" if records is None else bytes(records) if not isinstance(records, list) else _joined(records)
         )
+        if self._throttle is not None:
+            self._throttle.took(partition, len(data), now_s)
         return partition.replicate(data, answer.high_watermark, answer.log_start_offset, now_ms)
 
     def _leave_alone(self, partition: ReplicatedPartition, now_s: float) -> None:

@@ -87,42 +87,50 @@ class Gate:
         """Answer once the in-sync replicas have the records, where acks=all asks for that."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
-            if request.transactional_id is not None and request.acks:
+            acks, profile = request.acks, context.node.profile
+            if profile is not None and profile.waits_for_acks and not 0 <= acks <= 1:
+                # 0.8 takes every number below 0 for all; and what is counted above 1 is counted here.
+                acks = max(acks, ALL_REPLICAS)
+                request.acks = min(acks, 1)
+                return append(request, context, acks)
+            if request.transactional_id is not None and acks:
                 entrants = entrants_of_records(request, context.version, self._topic)
                 if entrants:
                     return enter(
                         entrants,
                         request,
                         context,
-                        lambda: append(request, context),
+                        lambda: append(request, context, acks),
                         lambda: refused_records(request),
                     )
-            return append(request, context)
+            return append(request, context, acks)
 
-        def append(request: Any, context: Context[Any]) -> Any:
+        def append(request: Any, context: Context[Any], acks: int) -> Any:
             outcome = self._with(request.acks, False, lambda: inner(request, context))
-            return _then(outcome, lambda response: self._produced(response, request, context))
+            return _then(outcome, lambda response: self._produced(response, request, context, acks))
 
         return handle
 
-    def _produced(self, response: Any, request: Any, context: Context[Any]) -> Any:
+    def _produced(self, response: Any, request: Any, context: Context[Any], acks: int) -> Any:
         if response is None:
             return None
-        if request.acks == ALL_REPLICAS:
-            waiting = [each for each in self._written(response, context.version) if not each.is_done]
+        if acks == ALL_REPLICAS or acks > 1:
+            waiting = [each for each in self._written(response, context.version, acks) if not each.is_done]
             if waiting:
                 deadline = context.arrived + request.timeout_ms / 1000
                 return _Replicating(waiting, deadline, context, lambda: self._hint(response, context)).check()
         return self._hint(response, context)
 
-    def _written(self, response: Any, version: int) -> Iterable[Written]:
+    def _written(self, response: Any, version: int, acks: int) -> Iterable[Written]:
         for topic in response.responses:
             found = self._topic(topic.name, topic.topic_id, version >= PRODUCE_IDS_SINCE)
             if found is None:
                 continue
             for answer in topic.partition_responses:
                 if not answer.error_code and answer.index < len(found.partitions):
-                    yield Written(found.partitions[answer.index], answer)
+                    partition = found.partitions[answer.index]
+                    is_counted = acks != ALL_REPLICAS
+                    yield Counted(partition, answer, acks) if is_counted else Written(partition, answer)
 
     def _topic(self, name: str | None, topic_id: bytes, by_id: bool) -> Any:
         cluster = self._member.cluster
@@ -336,6 +344,11 @@ class Written(Commitment):
             self.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
 
+    @property
+    def keys(self) -> list[object]:
+        """What it waits for in the purgatory."""
+        return [(self.partition, "committed")]
+
     def fail(self, code: ErrorCode) -> None:
         """Give the answer an error."""
         self._answer.error_code = code
@@ -345,6 +358,39 @@ class Written(Commitment):
     def time_is_up(self) -> None:
         """Give the answer the error of what took too long."""
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
+
+
+class Counted(Written):
+    """Records of one partition that a number of in-sync replicas must have: 0.8's acks above 1.
+
+    No more are waited for than are in sync: that is what the protocol's document says, where 0.8 itself let
+    time run out.
+    """
+
+    __slots__ = ("_acks",)
+
+    def __init__(self, partition: ReplicatedPartition, answer: Any, acks: int) -> None:
+        super().__init__(partition, answer)
+        self._acks = acks
+
+    @property
+    def keys(self) -> list[object]:
+        """What it waits for: news of each follower, or that another node leads."""
+        return [(self.partition, "committed"), (self.partition, "fetched")]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether as many replicas have the records as have to; or the leadership is lost."""
+        if self.is_lost:
+            self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
+        followers = self.partition.followers
+        assert followers is not None  # it leads
+        have = 1 + sum(
+            replica in followers.in_sync and follower.end_offset >= self.end_offset
+            for replica, follower in followers.items()
+        )
+        return have >= min(self._acks, len(followers.in_sync))
 
 
 class _State(Written):
@@ -380,7 +426,7 @@ class _Replicating:
             for each in self._waiting:
                 each.time_is_up()
             return self._answer()
-        keys = [(each.partition, "committed") for each in self._waiting]
+        keys = [key for each in self._waiting for key in each.keys]
         return Wait(keys, self._deadline, 1, self.check)
 
 

@@ -14,6 +14,7 @@ from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import Fetcher, FetchSettings
 from penstock.broker.replication.proposals import IsrProposals
 from penstock.broker.replication.replica_fetch import serve
+from penstock.broker.replication.throttles import Throttle
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
@@ -66,7 +67,7 @@ class Parts(Protocol):
 
 
 class Moves(Protocol):
-    """Who has to know that partitions of coordinators are led elsewhere, or here."""
+    """Who has to know what metadata have changed beside partitions: coordinators, and who enforces quotas."""
 
     def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
         """These partitions of the broker's own topics have changed their leader, or its epoch."""
@@ -74,13 +75,17 @@ class Moves(Protocol):
     def deleted(self, topics: Sequence[Topic]) -> None:
         """These topics have been deleted."""
 
+    def quotas_changed(self) -> None:
+        """Quotas of clients have changed."""
+
 
 class Member:
     """The membership of one node, from one start to its end.
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
     high watermarks from before the start, by topic and number of the partition; `fetching` says what it asks
-    leaders for, and `random` draws the pauses between proposals.
+    leaders for, and `random` draws the pauses between proposals. `was_clean` is whether the life before has
+    ended in order.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Member:
         rack: str | None = None,
         saved: dict[tuple[str, int], int] | None = None,
         fetching: FetchSettings | None = None,
+        was_clean: bool = True,
     ) -> None:
         self.node_id = node_id
         self.rack = rack
@@ -105,6 +111,8 @@ class Member:
         self.brokers = BrokerStates()
         self.broker_epoch = -1
         self.cluster: MemberCluster
+        self.throttle: Throttle
+        self._own_throttle: Throttle
         self.moves: Moves | None = None
         self.frozen = False
         """Whether a test has stopped this node from following others."""
@@ -119,6 +127,7 @@ class Member:
         self._heartbeat_s = heartbeat_s
         self._fetching = fetching or FetchSettings()
         self._incarnation = incarnation
+        self._was_clean = was_clean
         self._endpoints: dict[str, tuple[str, int]] = {}
         self._node: Parts
         self._has_begun = False
@@ -134,6 +143,8 @@ class Member:
     def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
         """Take over what there is: the cluster, which has applied `records`, and the node."""
         self.cluster, self._node, self.next_batch = cluster, node, next_batch
+        self.throttle = Throttle("leader", self.node_id, cluster.config)
+        self._own_throttle = Throttle("follower", self.node_id, cluster.config)
         self._has_begun = True
         for record in records:
             self.brokers.apply(record)
@@ -205,13 +216,14 @@ class Member:
     # --- the controller ----------------------------------------------------------------------------------
 
     def _register(self) -> None:
-        asked = Registration(self.node_id, self._incarnation, self.rack, self._endpoints)
+        asked = Registration(self.node_id, self._incarnation, self.rack, self._endpoints, self._was_clean)
 
         def answered(answer: Registered | None) -> None:
             if self.ended or self.broker_epoch >= 0:
                 return
             if answer is not None:
                 self.broker_epoch = answer.broker_epoch
+                self._was_clean = True
                 self.beat()
 
         self._transport.send(self.node_id, CONTROLLER, asked, answered)
@@ -266,6 +278,7 @@ class Member:
         """The metadata have changed: see to what is followed, and to coordinators."""
         changed, self.cluster.changed = self.cluster.changed, {}
         removed, self.cluster.removed = self.cluster.removed, []
+        quotas_changed, self.cluster.have_quotas_changed = self.cluster.have_quotas_changed, False
         moved = []
         for partition in changed:
             self._follow(partition)
@@ -281,11 +294,14 @@ class Member:
         for topic in removed:
             for gone in topic.partitions:
                 self.saved.pop((gone.topic, gone.index), None)
+                self._node.purgatory.notify(gone, WAKES_ALL)
         if self.moves is not None:
             if moved:
                 self.moves.moved(moved)
             if removed:
                 self.moves.deleted(removed)
+            if quotas_changed:
+                self.moves.quotas_changed()
         for leader in list(self._fetchers):
             self._fetch(leader)
         if self.cluster.is_behind and (self._next_try is None or not self._next_try.is_waiting):
@@ -308,7 +324,9 @@ class Member:
         leader = partition.leader
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(self.node_id, leader, self._fetching)
+            fetcher = self._fetchers[leader] = Fetcher(
+                self.node_id, leader, self._fetching, self._own_throttle
+            )
         fetcher.add(partition)
         self._followed[partition] = leader
 
@@ -370,6 +388,7 @@ class Member:
     def fetched(self, partition: ReplicatedPartition, replica: int) -> None:
         """A follower has asked for more: the high watermark may move, and it may join the ISR."""
         partition.look_at_followers()
+        self._node.purgatory.notify((partition, "fetched"))
         followers = partition.followers
         if followers is None or replica in followers.in_sync:
             return

@@ -18,6 +18,7 @@ from penstock.broker.replication.partition import Host, ReplicatedPartition
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError, StorageError
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
@@ -50,6 +51,10 @@ class Authority(Protocol):
     @property
     def end_offset(self) -> int:
         """The offset after the last metadata record."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which the controller leads the metadata log."""
 
     def producer_ids_end(self) -> int:
         """The first producer id that no node has reserved."""
@@ -169,6 +174,8 @@ class MemberCluster(Cluster):
         """Partitions whose metadata have changed, for who follows them to take out."""
         self.removed: list[Topic] = []
         """Topics that have been deleted, in the same way."""
+        self.have_quotas_changed = False
+        """Whether quotas of clients have changed, in the same way."""
         super().__init__(config, store, now_ms)
         self.placing = authority.placing
         self.cluster_id = authority.cluster_id
@@ -213,7 +220,9 @@ class MemberCluster(Cluster):
                         self.changed[each] = None  # type: ignore[index]
                 continue
             self._apply(record)
-            if isinstance(record, (PartitionRecord, PartitionChangeRecord)):
+            if isinstance(record, ClientQuotaRecord):
+                self.have_quotas_changed = True
+            elif isinstance(record, (PartitionRecord, PartitionChangeRecord)):
                 found = self.topics_by_id.get(record.topic_id)
                 if found is not None and record.partition_id < len(found.partitions):
                     self.changed[found.partitions[record.partition_id]] = None  # type: ignore[index]
@@ -240,6 +249,10 @@ class MemberCluster(Cluster):
     @property
     def metadata_end_offset(self) -> int:
         return self._authority.end_offset
+
+    @property
+    def metadata_epoch(self) -> int:
+        return self._authority.epoch
 
     def _delete_data(self, topics: Sequence[Topic]) -> None:
         """Nothing: data go when the removal is applied, on every node."""

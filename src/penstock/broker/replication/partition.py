@@ -160,6 +160,11 @@ class ReplicatedPartition(Partition):
             log.leader_epochs.assign(self.leader_epoch, end_offset)
         self.followers = Followers(self._host.node_id, self.replicas, self.in_sync, end_offset, now_s)
 
+    def check_is_kept(self) -> None:
+        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6)."""
+        if not self.is_kept_here:
+            raise self._not_leader()
+
     def check_leads(self) -> None:
         """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6)."""
         if self.leader != self._host.node_id:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.replication.throttles import Throttle
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 
@@ -29,6 +30,8 @@ class Serving(Protocol):
     """What serving followers needs of a node."""
 
     brokers: BrokerStates
+    throttle: Throttle
+    """What followers that are not in sync may take of what is led here."""
 
     def monotonic(self) -> float:
         """Seconds of the node's monotonic clock."""
@@ -154,7 +157,14 @@ class _Reader:
                     records=b"",
                 )
         max_bytes = max(0, min(asked.partition_max_bytes, self._left_bytes))
-        found = partition.read_for_follower(asked.fetch_offset, max_bytes, at_least_one=self.found_bytes == 0)
+        throttle, now_s = self._node.throttle, self._node.monotonic()
+        is_held_back = throttle.holds_back(partition, self._replica, now_s)
+        found = partition.read_for_follower(
+            asked.fetch_offset,
+            0 if is_held_back else max_bytes,
+            at_least_one=self.found_bytes == 0 and not is_held_back,
+        )
+        throttle.took(partition, found.size, now_s)
         if self._arrives:
             is_news = followers.fetched(
                 self._replica,
@@ -162,7 +172,7 @@ class _Reader:
                 asked.log_start_offset,
                 self._broker_epoch,
                 partition.reader.end_offset,
-                self._node.monotonic(),
+                now_s,
             )
             is_behind = high_watermark < partition.reader.end_offset
             if is_news or is_behind or self._replica not in followers.in_sync:

@@ -323,15 +323,16 @@ class TransactionService:
                 self._node.clock.now_ms(),
             )
         except KafkaError as error:
-            # A client may send thousands of markers in one request.
-            self._node.limited_log.write(
-                logging.WARNING,
-                "refused markers",
-                "the marker of producer %d in %s: %s",
-                producer_id,
-                partition,
-                error,
-            )
+            if error.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # who sent it asks another broker
+                # A client may send thousands of markers in one request.
+                self._node.limited_log.write(
+                    logging.WARNING,
+                    "refused markers",
+                    "the marker of producer %d in %s: %s",
+                    producer_id,
+                    partition,
+                    error,
+                )
             return ErrorCode(error.code)
         except StorageError as error:
             self._node.limited_log.write(

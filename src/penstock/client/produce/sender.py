@@ -33,6 +33,7 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.model import TopicPartition
+from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 TOPIC_ID_PRODUCE_VERSION = 13
+LAST_WITH_COUNTED_ACKS = 0
+"""Brokers that know a later version of Produce refuse acks above 1 (0.9)."""
 BUMPABLE_INIT_VERSION = 3
 """From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
 
@@ -209,6 +212,11 @@ class Sender:
         future.add_done_callback(lambda done: self._answered(node_id, sendable, done))
 
     def _version(self, peer: Peer, batches: Iterable[Batch]) -> int:
+        if self._config.acks > 1 and peer.versions.highest(ApiKey.PRODUCE) > LAST_WITH_COUNTED_ACKS:
+            raise UnsupportedVersionError(
+                f"broker {peer.versions.address} takes acks of all, 1 or 0, not {self._config.acks}: brokers "
+                "wait for a number of replicas up to Kafka 0.8 only"
+            )
         has_ids = all(self._client.cluster.topic_id(b.outcome.topic) != NO_TOPIC_ID for b in batches)
         return peer.versions.choose(ProduceRequest, None if has_ids else TOPIC_ID_PRODUCE_VERSION - 1)
 

@@ -63,6 +63,11 @@ class Authority:
         """The offset after the last metadata record."""
         return self._quorum.end_offset
 
+    @property
+    def epoch(self) -> int:
+        """The epoch in which the controller leads the metadata log."""
+        return self._quorum.epoch
+
     def producer_ids_end(self) -> int:
         """The first producer id that no node has reserved."""
         return self._quorum.image.producer_ids_end

@@ -2,7 +2,7 @@
 
 Without I/O and clocks: times are seconds of a monotonic clock, given by the caller, who writes the records
 and applies them before it asks again. Rules as in Apache Kafka's controller (KIP-455, KIP-460, KIP-497,
-KIP-841), without eligible leader replicas (KIP-966).
+KIP-841, KIP-966).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.replication.control.elections import NO_LEADER, Kind, elect
+from penstock.broker.replication.control.eligibility import Eligibility
 from penstock.broker.replication.control.placement import Candidate, place
 from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
 from penstock.broker.replication.transport.messages import Decision
@@ -18,6 +19,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from random import Random
@@ -42,13 +44,18 @@ class Controller:
         session_s: float,
         random: Random,
         unclean_default: Callable[[], bool] = lambda: False,
+        minimum_default: Callable[[], int] = lambda: 1,
     ) -> None:
-        """`session_s` is how many seconds without a heartbeat fence a broker."""
+        """`session_s` is how many seconds without a heartbeat fence a broker. The defaults are those that
+        brokers have been started with, of topic settings.
+        """
         self._image = image
         self._brokers = brokers
         self.session_s = session_s
         self._random = random
         self._unclean_default = unclean_default
+        self.eligibility = Eligibility(image, minimum_default)
+        """Who may lead without being in sync."""
         self._heard: dict[int, float] = {}
         """When each broker that is not fenced has sent its last heartbeat."""
         self._incarnations: dict[int, int] = {}
@@ -76,7 +83,7 @@ class Controller:
             end_points=endpoints,
             fenced=True,
         )
-        return [self._leave(node), [record]]
+        return [self._leave(node, was_clean=registration.was_clean), [record]]
 
     def heartbeat(self, beat: Heartbeat, now_s: float) -> tuple[bool, list[Message]]:
         """Take a heartbeat; return whether the broker is known in this life, and what it brings about."""
@@ -127,6 +134,22 @@ class Controller:
         change = BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=broker.epoch, fenced=1)
         return [change, *self._leave(node)]
 
+    def unregister(self, node: int) -> list[Message]:
+        """Take a broker out of the metadata (UnregisterBroker); return what is written.
+
+        One that lives registers again.
+
+        Raises:
+            KafkaError: BROKER_ID_NOT_REGISTERED (102).
+        """
+        broker = self._brokers.by_id.get(node)
+        if broker is None:
+            text = f"Broker ID {node} is not currently registered"
+            raise error_for(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+        self._heard.pop(node, None)
+        gone = UnregisterBrokerRecord(broker_id=node, broker_epoch=broker.epoch)
+        return [*self._leave(node), gone]
+
     def _shut_down(self, node: int) -> list[Message]:
         broker = self._brokers.by_id[node]
         change = BrokerRegistrationChangeRecord(
@@ -134,8 +157,13 @@ class Controller:
         )
         return [change, *self._leave(node)]
 
-    def _leave(self, node: int) -> list[Message]:
-        """A broker leaves every ISR where it is not the last, and leads nothing any more."""
+    def _leave(self, node: int, *, was_clean: bool = True) -> list[Message]:
+        """A broker leaves every ISR where it is not the last, and leads nothing any more.
+
+        With eligible leader replicas it leaves every ISR, and may lead again unless it has ended uncleanly:
+        then it may have lost records.
+        """
+        has_elr = self.eligibility.is_on
 
         def is_acceptable(replica: int) -> bool:
             return replica != node and self._brokers.is_acceptable(replica)
@@ -143,9 +171,16 @@ class Controller:
         records: list[Message] = []
         for topic, partition in self._partitions():
             in_sync = partition.replicas.in_sync
-            if node in in_sync or partition.leader == node:
+            is_unsure = not was_clean and node in partition.replicas.eligible
+            if node in in_sync or partition.leader == node or is_unsure:
                 rest = tuple(each for each in in_sync if each != node)
-                found = self._change(topic, partition, is_acceptable, in_sync=rest or in_sync)
+                found = self._change(
+                    topic,
+                    partition,
+                    is_acceptable,
+                    in_sync=rest if has_elr else rest or in_sync,
+                    unsure=None if was_clean else node,
+                )
                 if found is not None:
                     records.append(found)
         return records
@@ -191,9 +226,10 @@ class Controller:
         in_sync: Sequence[int] | None = None,
         moved: Moved | None = None,
         kind: Kind = Kind.ONLINE,
+        unsure: int | None = None,
     ) -> PartitionChangeRecord | None:
         """Return the record of a change, with the election that it makes necessary; None if nothing
-        changes.
+        changes. `unsure` is a replica that may have lost records.
         """
         before = partition.replicas
         target = moved or Moved(before.assigned, before.adding, before.removing)
@@ -207,10 +243,30 @@ class Controller:
             isr = tuple(each for each in isr if each in target.assigned)
         acceptable = is_acceptable or self._brokers.is_acceptable
         unclean = self._may_be_unclean(topic)
-        elected = elect(target.assigned, isr, partition.leader, acceptable, kind, unclean=unclean)
+        eligible = self.eligibility.of(topic, before, target.assigned, isr, unsure)
+        last_known = before.last_known if self.eligibility.is_on else ()
+        elected = elect(
+            target.assigned,
+            isr,
+            partition.leader,
+            acceptable,
+            kind,
+            unclean=unclean,
+            eligible=eligible,
+            last_known=last_known,
+        )
+        eligible = () if elected.is_unclean else tuple(each for each in eligible if each != elected.leader)
+        if not elected.in_sync and not last_known and partition.leader >= 0:
+            last_known = (partition.leader,)
+        elif elected.leader >= 0:
+            last_known = ()
         record = PartitionChangeRecord(partition_id=partition.index, topic_id=partition.topic_id)
         if elected.in_sync != before.in_sync:
             record.isr = list(elected.in_sync)
+        if eligible != before.eligible:
+            record.eligible_leader_replicas = list(eligible)
+        if last_known != before.last_known:
+            record.last_known_elr = list(last_known)
         if target.assigned != before.assigned:
             record.replicas = list(target.assigned)
         if target.adding != before.adding:

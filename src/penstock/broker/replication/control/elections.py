@@ -1,8 +1,9 @@
 """Elections of leaders: who leads a partition next, and with which in-sync replicas. Without I/O.
 
-The rules are those of Apache Kafka's controller without eligible leader replicas (KIP-966): the present
-leader stays if it can; else the first replica that is in sync and acceptable; else, where unclean elections
-are allowed, the first that is acceptable at all.
+The rules are those of Apache Kafka's controller: the present leader stays if it can; else the first replica
+that is in sync and acceptable; else, where unclean elections are allowed, the first that is acceptable at
+all. With eligible leader replicas (KIP-966) the ISR may be empty: then these may lead, and if there are none
+either, the last known leader.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Kind(IntEnum):
 
 
 class Elected(NamedTuple):
-    """The outcome. `leader` is -1 where no replica can lead; `in_sync` as before unless `is_unclean`."""
+    """The outcome. `leader` is -1 where no replica can lead; `in_sync` is the leader alone where it was not
+    in sync before.
+    """
 
     leader: int
     in_sync: tuple[int, ...]
@@ -39,20 +42,25 @@ def elect(
     kind: Kind = Kind.ONLINE,
     *,
     unclean: bool = False,
+    eligible: Sequence[int] = (),
+    last_known: Sequence[int] = (),
 ) -> Elected:
-    """Return who leads a partition from now on; `unclean` allows a replica that is not in sync."""
+    """Return who leads a partition from now on; `unclean` allows a replica that is not in sync.
+
+    `eligible` may lead where no replica is in sync; where there are none, `last_known`, if it is one.
+    """
     isr = tuple(in_sync)
+    candidates = isr or eligible
 
     def is_valid(replica: int) -> bool:
-        return replica in isr and replica in assigned and is_acceptable(replica)
+        return replica in candidates and replica in assigned and is_acceptable(replica)
 
-    if kind is Kind.PREFERRED and assigned and is_valid(assigned[0]):
-        return Elected(assigned[0], isr)
-    if is_valid(leader):
-        return Elected(leader, isr)
-    for replica in assigned:
+    preferred = assigned[:1] if kind is Kind.PREFERRED else ()
+    for replica in (*preferred, leader, *assigned):
         if is_valid(replica):
-            return Elected(replica, isr)
+            return Elected(replica, isr or (replica,))
+    if not candidates and len(last_known) == 1 and is_acceptable(last_known[0]):
+        return Elected(last_known[0], (last_known[0],), is_unclean=True)
     if unclean or kind is Kind.UNCLEAN:
         for replica in assigned:
             if is_acceptable(replica):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNCLEAN_S = 300.0
-"""`unclean.leader.election.interval.ms`, a setting that Apache Kafka does not list: how often partitions are
-looked at that have no leader, although any replica may lead them."""
+"""The default of `unclean.leader.election.interval.ms`, a setting that Apache Kafka does not list: how often
+partitions are looked at that have no leader, although any replica may lead them."""
 
 ELECTIONS_MAX = 1_000
 """Elections of one turn; where there are more, the next turn follows at once."""
@@ -24,12 +24,14 @@ ELECTIONS_MAX = 1_000
 
 class PeriodicElections:
     """When the next elections are due. `preferred_s` is `leader.imbalance.check.interval.seconds`; None where
-    `auto.leader.rebalance.enable` is off.
+    `auto.leader.rebalance.enable` is off. `unclean_s` is `unclean.leader.election.interval.ms` in seconds.
     """
 
-    def __init__(self, controller: Controller, now_s: float, preferred_s: float | None) -> None:
+    def __init__(
+        self, controller: Controller, now_s: float, preferred_s: float | None, unclean_s: float = UNCLEAN_S
+    ) -> None:
         self._controller = controller
-        self._intervals: dict[Kind, float] = {Kind.UNCLEAN: UNCLEAN_S}
+        self._intervals: dict[Kind, float] = {Kind.UNCLEAN: unclean_s}
         if preferred_s is not None:
             self._intervals[Kind.PREFERRED] = preferred_s
         self._due = {kind: now_s + interval_s for kind, interval_s in self._intervals.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
@@ -22,7 +22,7 @@ from penstock.broker.metadata.image import (
 from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
-from penstock.broker.replication.control.periodic_elections import PeriodicElections
+from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
     Batch,
@@ -39,6 +39,7 @@ from penstock.protocol.messages.broker_registration_change_record import BrokerR
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from random import Random
@@ -50,11 +51,26 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
-_UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord)
+CONTROLLER_ID = 0
+"""The id under which DescribeQuorum names the controller: brokers count from 1."""
+
+_UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, UnregisterBrokerRecord)
 """Registrations end with the process: every node registers again after a start."""
 
 BATCHES_KEPT = 10_000
 """Batches of metadata kept for nodes that lag behind; a node that lags further has to be restarted."""
+
+
+class Observer(NamedTuple):
+    """A node as a reader of the metadata log. Times are milliseconds of the time of day."""
+
+    node: int
+    end_offset: int
+    """It has the records below."""
+    heard_ms: int
+    """When it has last asked for more."""
+    caught_up_ms: int
+    """When it has last had all."""
 
 
 class StaleDecisionError(StorageError):
@@ -74,8 +90,12 @@ class Quorum:
         random: Random,
         unclean_default: Callable[[], bool] = lambda: False,
         rebalance_s: float | None = None,
+        minimum_default: Callable[[], int] = lambda: 1,
+        unclean_s: float = UNCLEAN_S,
     ) -> None:
-        """Read what was written before. Every `rebalance_s` seconds leaders go back to preferred replicas.
+        """Read what was written before. Every `rebalance_s` seconds leaders go back to preferred replicas,
+        and every `unclean_s` partitions without a leader are looked at. The defaults are those of topic
+        settings.
 
         Raises:
             StorageError: the log cannot be read or written.
@@ -83,8 +103,10 @@ class Quorum:
         self.cluster_id = cluster_id
         self.image = ClusterImage()
         self.brokers = BrokerStates()
-        self.controller = Controller(self.image, self.brokers, session_s, random, unclean_default)
-        self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s)
+        self.controller = Controller(
+            self.image, self.brokers, session_s, random, unclean_default, minimum_default
+        )
+        self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
         self._transport = transport
         self._clock = clock
@@ -93,6 +115,9 @@ class Quorum:
         self._next_batch = 0
         self._broker_epoch = 0
         self._nodes: dict[int, None] = {}
+        self._observers: dict[int, Observer] = {}
+        self.directory_id = bytes(16)
+        """The id of the directory that the log is in."""
         self.watchers: list[Callable[[Sequence[Message]], None]] = []
         """Called with records after they have been applied."""
         is_new = True
@@ -108,7 +133,12 @@ class Quorum:
     def _forget_leaders(self, now_ms: int) -> None:
         """No node is there yet, so that nothing is led: the first that come begin new epochs."""
         records: list[Message] = [
-            PartitionChangeRecord(partition_id=each.index, topic_id=each.topic_id, leader=-1)
+            PartitionChangeRecord(
+                partition_id=each.index,
+                topic_id=each.topic_id,
+                leader=-1,
+                last_known_elr=[each.leader] if self.controller.eligibility.is_on else None,
+            )
             for topic in self.image.topics.values()
             for each in topic.partitions
             if each.leader >= 0
@@ -149,6 +179,7 @@ class Quorum:
             watcher(records)
 
     def _write(self, records: Sequence[Message], now_ms: int) -> Batch:
+        records = [*records, *self.controller.eligibility.consequences(records)]
         kept = [each for each in records if not isinstance(each, _UNWRITTEN)]
         if kept:
             self.image.check(kept)
@@ -168,6 +199,11 @@ class Quorum:
     def end_offset(self) -> int:
         """The offset after the last record that was written."""
         return self._log.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which it leads the metadata log."""
+        return self._log.epoch
 
     # --- nodes -------------------------------------------------------------------------------------------
 
@@ -221,8 +257,20 @@ class Quorum:
         is_known, records = self.controller.heartbeat(beat, self._clock.monotonic())
         self._commit(records)
         missing = self.since(beat.next_batch) if is_known else []
+        if is_known:
+            self._observe(beat.node, missing)
         may_stop = beat.wants_stop and not missing and not self.controller.leads_anything(beat.node)
         return HeartbeatAnswer(is_known, may_stop, missing)
+
+    def _observe(self, node: int, missing: Sequence[Batch]) -> None:
+        lacks = sum(not isinstance(each, _UNWRITTEN) for batch in missing for each in batch.records)
+        now_ms, before = self._clock.now_ms(), self._observers.get(node)
+        caught_up_ms = now_ms if not lacks else -1 if before is None else before.caught_up_ms
+        self._observers[node] = Observer(node, self.end_offset - lacks, now_ms, caught_up_ms)
+
+    def observers(self) -> list[Observer]:
+        """The nodes that are alive, as readers of the metadata log, in order of their ids."""
+        return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
     def since(self, number: int) -> list[Batch]:
         """The batches from a number on."""

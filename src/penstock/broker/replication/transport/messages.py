@@ -31,6 +31,8 @@ class Registration(NamedTuple):
     """Another one with each start of the node."""
     rack: str | None
     endpoints: Mapping[str, tuple[str, int]]
+    was_clean: bool = True
+    """Whether its last life has ended in order: else records may be lost that it had."""
 
 
 class Registered(NamedTuple):

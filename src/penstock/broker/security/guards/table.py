@@ -108,6 +108,9 @@ GUARDS: dict[int, Guard] = {
     ApiKey.UPDATE_FEATURES: on_cluster(
         Operation.ALTER, top_level("update_features", "UpdateFeaturesResponse", error_message=_MESSAGE)
     ),
+    ApiKey.UNREGISTER_BROKER: on_cluster(
+        Operation.ALTER, top_level("unregister_broker", "UnregisterBrokerResponse", error_message=_MESSAGE)
+    ),
     ApiKey.DESCRIBE_CLUSTER: topic_admin.guard_describe_cluster,
     ApiKey.DESCRIBE_PRODUCERS: topics.guard_describe_producers,
     ApiKey.DESCRIBE_TRANSACTIONS: groups.guard_describe_transactions,

@@ -1,0 +1,81 @@
+"""Eligible leader replicas (KIP-966): those that have all that is committed, although they are not in sync.
+
+Below the minimum of in-sync replicas nothing more is committed. So a replica that was in sync then, and has
+not lost records since, may lead. Without I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.broker.config.resource_types import BROKER_RESOURCE
+from penstock.broker.metadata.image import ALL_BROKERS, ELR_FEATURE
+from penstock.protocol.messages.clear_elr_record import ClearElrRecord
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.image import ClusterImage, Replicas
+    from penstock.protocol.message import Message
+
+MINIMUM = "min.insync.replicas"
+
+
+class Eligibility:
+    """What `image` says about it. `minimum_default` is the minimum that brokers have been started with."""
+
+    def __init__(self, image: ClusterImage, minimum_default: Callable[[], int]) -> None:
+        self._image = image
+        self._minimum_default = minimum_default
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there are eligible leader replicas (KIP-966)."""
+        return self._image.features.get(ELR_FEATURE, 0) > 0
+
+    def _minimum(self, topic: str, replicas: int) -> int:
+        """How many replicas of a partition have to be in sync: never more than there are."""
+        text = self._image.topics[topic].overrides.get(MINIMUM)
+        if text is None:
+            text = self._image.broker_configs.get(ALL_BROKERS, {}).get(MINIMUM)
+        return min(self._minimum_default() if text is None else int(text), replicas)
+
+    def of(
+        self, topic: str, before: Replicas, assigned: Sequence[int], isr: Sequence[int], unsure: int | None
+    ) -> tuple[int, ...]:
+        """Return the replicas that may lead without being in sync, once `isr` is."""
+        if not self.is_on or len(isr) >= self._minimum(topic, len(assigned)):
+            return ()
+        candidates = {*before.eligible, *before.in_sync} & set(assigned)
+        return tuple(sorted(candidates - {*isr, unsure}))
+
+    def consequences(self, records: Sequence[Message]) -> list[Message]:
+        """Return what has to be written with records that clients have asked for.
+
+        Replicas are eligible by a minimum of in-sync replicas that all brokers have: it is written when the
+        feature begins. A replica that was eligible by another minimum is so no longer.
+        """
+        if not self.is_on:
+            begins = any(
+                isinstance(record, FeatureLevelRecord) and record.name == ELR_FEATURE and record.feature_level
+                for record in records
+            )
+            return self._one_minimum() if begins else []
+        names = {
+            record.resource_name: None
+            for record in records
+            if isinstance(record, ConfigRecord) and record.name == MINIMUM
+        }
+        return [ClearElrRecord(topic_name=name) for name in names]
+
+    def _one_minimum(self) -> list[Message]:
+        records: list[Message] = []
+        for name, texts in {ALL_BROKERS: {}, **self._image.broker_configs}.items():
+            if (MINIMUM in texts) == (name == ALL_BROKERS):
+                continue
+            value = None if name else str(self._minimum_default())
+            records.append(
+                ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=name, name=MINIMUM, value=value)
+            )
+        return records

@@ -1,0 +1,75 @@
+"""Limits of replication (KIP-73): what followers that are not in sync may take, so that moves leave room for
+clients.
+
+A rate in bytes per second for each side, and the replicas that it is about, by topic. Rates are measured as
+those of clients. Without I/O and clocks.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.requests.quotas import Usage
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.replication.partition import ReplicatedPartition
+
+LISTS_KEPT = 1000
+"""Lists of throttled replicas that are kept parsed."""
+
+
+class _Listed(NamedTuple):
+    """Partitions of one topic; all of them where `is_all`."""
+
+    is_all: bool
+    partitions: frozenset[int]
+
+
+@lru_cache(maxsize=LISTS_KEPT)
+def _parsed(text: str, node_id: int) -> _Listed:
+    """Return the partitions of a topic that are throttled on a broker: ``*``, or ``PARTITION:BROKER,...``."""
+    parts = [part.strip() for part in text.split(",")]
+    pairs = [part.split(":") for part in parts if ":" in part]
+    return _Listed("*" in parts, frozenset(int(index) for index, broker in pairs if int(broker) == node_id))
+
+
+class Throttle:
+    """One side of replication on one broker: `side` is ``leader`` or ``follower``."""
+
+    def __init__(self, side: str, node_id: int, config: BrokerConfig) -> None:
+        """`config` has the settings in force: what clients set counts at once."""
+        self._rate = f"{side}.replication.throttled.rate"
+        self._replicas = f"{side}.replication.throttled.replicas"
+        self._node_id = node_id
+        self._config = config
+        self._usage = Usage()
+
+    def _limit(self) -> float | None:
+        config = self._config
+        for texts in (config.dynamic, config.dynamic_defaults, config.settings):
+            text = texts.get(self._rate)
+            if text is not None:
+                return float(text)
+        return None
+
+    def concerns(self, partition: ReplicatedPartition) -> bool:
+        """Whether a partition is among the throttled ones."""
+        text = partition.config.text(self._replicas)
+        if not text:
+            return False
+        listed = _parsed(text, self._node_id)
+        return listed.is_all or partition.index in listed.partitions
+
+    def holds_back(self, partition: ReplicatedPartition, replica: int, now_s: float) -> bool:
+        """Whether a replica is to have nothing of a partition now. Replicas in sync are never held back."""
+        limit = self._limit()
+        if limit is None or replica in partition.in_sync or not self.concerns(partition):
+            return False
+        return self._usage.rate(now_s)[0] > limit
+
+    def took(self, partition: ReplicatedPartition, size: int, now_s: float) -> None:
+        """Count bytes of a partition that have been replicated, if it is throttled."""
+        if size and self.concerns(partition):
+            self._usage.add(size, now_s)
