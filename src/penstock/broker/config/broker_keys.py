@@ -397,7 +397,7 @@ BROKER_KEYS = table(
         "300000",
         "In a cluster: how often partitions without a leader are looked at that any replica may lead.",
         at_least=1,
-    ),
+    )._replace(is_hidden=True),
     broker_key(
         "unstable.api.versions.enable",
         BOOLEAN,

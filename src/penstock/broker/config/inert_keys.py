@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS, LISTENER_KEYS
-from penstock.broker.config.definition import LONG, ConfigKey, idle
+from penstock.broker.config.definition import LONG, ConfigKey
 from penstock.broker.config.kafka_keys import (
     BROKER,
     CLUSTER,
@@ -38,7 +38,8 @@ _UNLISTED = frozenset(
 )
 """Limits of replication: Kafka's tools set them while partitions move. Listed where they are set."""
 
-_THROTTLED = "limits of replication are for tools that move partitions."
+_MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
+_THROTTLED = "In a cluster, followers that are not in sync are held to it. One broker alone has none."
 
 
 def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
@@ -56,7 +57,8 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     if name in known:
         return known[name]
     if name in _UNLISTED:
-        return BrokerSetting(idle(ConfigKey(name, LONG, None, _THROTTLED, at_least=0)), CLUSTER)
+        key = ConfigKey(name, LONG, None, _THROTTLED, at_least=0)
+        return BrokerSetting(idle(key) if name == _MOVES else key, CLUSTER)
     setting = listener_setting(name)
     if setting in LISTENER_KEYS:
         return BrokerSetting(BROKER_KEYS[setting]._replace(name=name, default=None), CLUSTER)
@@ -79,7 +81,11 @@ def listed_settings(config: BrokerConfig) -> dict[str, ConfigKey]:
         if name not in config.topic_keys
         for synonym, _ in key.synonyms
     }
-    found = {name: key for name, key in BROKER_KEYS.items() if name not in gone and not _is_of_old(name)}
+    found = {
+        name: key
+        for name, key in BROKER_KEYS.items()
+        if name not in gone and not (key.is_hidden or _is_of_old(name))
+    }
     found |= {name: setting.key for name, setting in inert_keys(config).items()}
     for name in (*config.settings, *config.dynamic, *config.dynamic_defaults):
         if name not in found:
