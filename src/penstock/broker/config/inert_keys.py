@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS, LISTENER_KEYS
-from penstock.broker.config.definition import LONG, ConfigKey
+from penstock.broker.config.definition import LONG, ConfigKey, idle
 from penstock.broker.config.kafka_keys import (
     BROKER,
     CLUSTER,
@@ -29,16 +29,16 @@ UNKNOWN = 0
 """The type of an unknown setting. Its value is not shown: it might be a secret."""
 
 _OF_OLD = frozenset(("advertised.host.name", "advertised.port", "host.name", "port"))
+_MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
 _UNLISTED = frozenset(
     (
         "follower.replication.throttled.rate",
         "leader.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
+        _MOVES,
     )
 )
 """Limits of replication: Kafka's tools set them while partitions move. Listed where they are set."""
 
-_MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
 _THROTTLED = "In a cluster, followers that are not in sync are held to it. One broker alone has none."
 
 
