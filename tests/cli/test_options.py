@@ -73,6 +73,7 @@ PLAIN = [
     ["--port=9093", "--host", "0.0.0.0"],
     ["-d", "data", "-o", "num.partitions=6", "--config", "a.b=c=d", "--override=x=y"],
     ["--data-dir=here", "--port", "65535"],
+    ["--for-tests", "--brokers", "3", "-o", "num.partitions=6"],
 ]
 
 NOT_PLAIN = [
@@ -88,6 +89,7 @@ NOT_PLAIN = [
     ["-o", "nothing"],
     ["-o=a=b"],
     ["--config", "=b"],
+    ["--for-tests=yes"],
 ]
 
 
@@ -114,4 +116,4 @@ def test_the_table_makes_every_option_of_the_command() -> None:
 
 @pytest.mark.parametrize("option", command_line.OPTIONS, ids=lambda option: option.name)
 def test_the_usage_names_every_option(option: command_line.Option) -> None:
-    assert f"[{option.spellings[-1]} {option.metavar}]" in command_line.usage("penstock")
+    assert f"[{f'{option.spellings[-1]} {option.metavar}'.rstrip()}]" in command_line.usage("penstock")

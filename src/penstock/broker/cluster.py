@@ -127,6 +127,11 @@ class Cluster(Served):
         """The ports of the first listeners; those asked for as long as brokers have not been started."""
         return [each.port for each in self._nodes.values()]
 
+    @property
+    def cluster_id(self) -> str:
+        """The id that clients see; it is known from the first start on."""
+        return self._shared.quorum.cluster_id
+
     def address(self, node: int) -> str:
         """The address of one broker: ``host:port``.
 

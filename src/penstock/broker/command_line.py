@@ -18,7 +18,7 @@ class Option(NamedTuple):
 
     name: str
     spellings: tuple[str, ...]
-    kind: Literal["text", "port", "number", "file", "setting"]
+    kind: Literal["text", "port", "number", "file", "setting", "flag"]
     metavar: str
     help: str
     setting: str | None = None
@@ -85,6 +85,13 @@ OPTIONS = (
         "Speak Kafka 0.7 on this port as well, with topics of its own.",
         setting="penstock.0.7.port",
     ),
+    Option(
+        "for_tests",
+        ("--for-tests",),
+        "flag",
+        "",
+        "For a test in any language: a free port, one line of JSON that says which, an end with the parent.",
+    ),
 )
 
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in option.spellings}
@@ -103,6 +110,7 @@ class Settings(NamedTuple):
     config: Mapping[str, str]
     as_version: str | None = None
     config_file: str | None = None
+    for_tests: bool = False
 
 
 def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Settings:
@@ -120,6 +128,7 @@ def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Setting
         {**config, **own},
         values.get("as_version"),
         values.get("config_file"),
+        "for_tests" in values,
     )
 
 
@@ -137,6 +146,11 @@ def read(words: Sequence[str]) -> Settings:
         option = _BY_SPELLING.get(spelling)
         if option is None or (joined and not spelling.startswith("--")):
             raise ConfigError(f"there is no option {word!r}")
+        if option.kind == "flag":
+            if joined:
+                raise ConfigError(f"{spelling} takes no value")
+            values[option.name] = "true"
+            continue
         if not joined:
             value = next(rest, "")
         if not value or value.startswith("-"):
@@ -173,7 +187,8 @@ def usage(program: str) -> str:
     return " ".join(
         [f"usage: {program}"]
         + [
-            f"[{option.spellings[-1]} {option.metavar}]{'...' if option.kind == 'setting' else ''}"
+            f"[{f'{option.spellings[-1]} {option.metavar}'.rstrip()}]"
+            f"{'...' if option.kind == 'setting' else ''}"
             for option in OPTIONS
         ]
     )
@@ -194,4 +209,5 @@ def run(settings: Settings) -> int:
         config=settings.config,
         as_version=settings.as_version,
         config_file=settings.config_file,
+        for_tests=settings.for_tests,
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.values import BrokerConfig, log_unheeded
 from penstock.broker.metadata.stores import open_store
@@ -19,8 +21,40 @@ from penstock.common.listening.serving_thread import run_to_the_end
 from penstock.common.logs import PrintableFormatter, logger_named
 from penstock.common.operating_system import on_signal
 from penstock.printable import printable
+from penstock.version import __version__
+
+if TYPE_CHECKING:
+    from penstock.common.parent_process import ParentProcess
 
 logger = logger_named("penstock.broker")
+
+
+class Ready(NamedTuple):
+    """What is known once clients can connect. `port` is that of the first broker, `place` where data is."""
+
+    bootstrap_servers: str
+    port: int
+    cluster_id: str
+    who: str
+    place: str
+
+    def line(self) -> str:
+        """For people: who listens where."""
+        return f"penstock {self.who} listening on {self.bootstrap_servers}, data in {self.place}"
+
+    def json(self) -> str:
+        """For programs: one object on one line."""
+        import json
+
+        return json.dumps(
+            {
+                "bootstrap_servers": self.bootstrap_servers,
+                "port": self.port,
+                "pid": os.getpid(),
+                "cluster_id": self.cluster_id,
+                "version": __version__,
+            }
+        )
 
 
 def run_broker(
@@ -31,13 +65,15 @@ def run_broker(
     config: Mapping[str, str] | None = None,
     as_version: str | None = None,
     config_file: str | None = None,
-    announce: Callable[[str], object] | None = None,
+    for_tests: bool = False,
+    announce: Callable[[Ready], object] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code 0.
 
     `config_file` is a ``server.properties``; `config` and the other arguments go before it.
     Host and port default to those of `listeners`. When clients can connect, one line is announced (by
-    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``.
+    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``. `for_tests` takes a
+    free port unless one is set, announces in JSON, logs warnings only and ends with the parent process.
 
     Raises:
         ConfigError: the value of a setting does not fit. Unknown settings are ignored, and logged.
@@ -49,6 +85,10 @@ def run_broker(
     log_to_stderr()
     texts: dict[str, str] = {}
     places: dict[str, str] = {}
+    if for_tests:
+        # A parent that does not read our standard error must not stop us with a full pipe.
+        logging.getLogger("penstock").setLevel(logging.WARNING)
+        texts["group.initial.rebalance.delay.ms"] = "0"
     if config_file is not None:
         from penstock.broker.config.server_properties import read_properties
 
@@ -63,20 +103,30 @@ def run_broker(
     raise_descriptor_limit()
     listed_host, listed_port = listening_at(settings)
     host = listed_host if host is None else host
-    port = listed_port if port is None else port
+    if port is None:
+        is_set = "listeners" in texts or "port" in texts
+        port = 0 if for_tests and not is_set else listed_port
+    announce = announce or (_print_json if for_tests else _print_line)
+    parent = _parent() if for_tests else None
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         if settings.integer("penstock.brokers") > 1:
-            serving_all = serve_cluster(settings, host, port, announce or _print_line)
+            serving_all = serve_cluster(settings, host, port, announce, parent)
             run_to_the_end(runner, serving_all)
         else:
-            run_to_the_end(runner, serve(settings, host, port, announce or _print_line))
+            run_to_the_end(runner, serve(settings, host, port, announce, parent))
     return 0
 
 
 async def serve_cluster(
-    config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]
+    config: BrokerConfig,
+    host: str,
+    port: int,
+    announce: Callable[[Ready], object],
+    parent: ParentProcess | None = None,
 ) -> None:
     """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on.
+
+    The end of the process `parent` ends it too, where one is given.
 
     Raises:
         ConfigError, NetworkError, StorageError: as `run_broker`.
@@ -84,10 +134,7 @@ async def serve_cluster(
     from penstock.broker.lever_socket import serving_levers  # most processes are one broker
     from penstock.broker.levers import LeveredCluster
 
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        on_signal(loop, number, stopping.set)
+    stopping = _stopping(parent)
     count = config.integer("penstock.brokers")
     texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
     ports = [port + each if port else 0 for each in range(count)]
@@ -97,7 +144,8 @@ async def serve_cluster(
         gc.collect()
         gc.freeze()
         place = cluster.data_dir or "memory"
-        announce(f"penstock cluster of {count} listening on {cluster.bootstrap_servers}, data in {place}")
+        cluster_id = cluster.cluster_id
+        announce(Ready(cluster.bootstrap_servers, cluster.ports[0], cluster_id, f"cluster of {count}", place))
         await stopping.wait()
     logger.info("stopped in order")
 
@@ -106,16 +154,19 @@ _OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "node.id", "broker.
 """Settings that brokers of a cluster cannot have in common, or that say where the first one is."""
 
 
-async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]) -> None:
-    """Serve on the running loop until SIGTERM or SIGINT, then shut down in order.
+async def serve(
+    config: BrokerConfig,
+    host: str,
+    port: int,
+    announce: Callable[[Ready], object],
+    parent: ParentProcess | None = None,
+) -> None:
+    """Serve on the running loop until SIGTERM or SIGINT, or `parent` has ended; then shut down in order.
 
     Raises:
         NetworkError, StorageError: as `run_broker`.
     """
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        on_signal(loop, number, stopping.set)
+    stopping = _stopping(parent)
     clock = SystemClock()
     store = open_store(config, clock)
     async with serving(config, store, clock, host, port) as server:
@@ -132,9 +183,29 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
             )
         if server.address07 is not None:
             logger.info("Kafka 0.7 at %s:%d", *server.address07)
-        announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}{profile}")
+        cluster_id = server.node.cluster.cluster_id
+        announce(
+            Ready(server.bootstrap, server.address[1], cluster_id, f"broker {node_id}", f"{place}{profile}")
+        )
         await stopping.wait()
     logger.info("stopped in order")
+
+
+def _stopping(parent: ParentProcess | None) -> asyncio.Event:
+    """The event that a signal sets, or the end of the parent process."""
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        on_signal(loop, number, stopping.set)
+    if parent is not None:
+        parent.when_ended(loop, stopping.set)
+    return stopping
+
+
+def _parent() -> ParentProcess:
+    from penstock.common.parent_process import ParentProcess  # brokers of tests alone have one to watch
+
+    return ParentProcess()
 
 
 def log_to_stderr() -> None:
@@ -155,5 +226,9 @@ def log_to_stderr() -> None:
     root.setLevel(logging.INFO)
 
 
-def _print_line(line: str) -> None:
-    print(printable(line), flush=True)
+def _print_line(ready: Ready) -> None:
+    print(printable(ready.line()), flush=True)
+
+
+def _print_json(ready: Ready) -> None:
+    print(ready.json(), flush=True)

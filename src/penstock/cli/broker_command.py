@@ -14,6 +14,8 @@ from penstock.cli.options import bootstrap_option, client_settings, pairs, prope
 
 
 def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if option.kind == "flag":
+        return click.option(*option.spellings, option.name, is_flag=True, default=None, help=option.help)
     types: dict[str, click.ParamType[Any]] = {
         "text": click.STRING,
         "setting": click.STRING,
@@ -45,7 +47,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @_options
 @click.pass_context
-def command(context: click.Context, /, config: tuple[str, ...], **values: str | int | None) -> int | None:
+def command(
+    context: click.Context, /, config: tuple[str, ...], **values: str | int | bool | None
+) -> int | None:
     """Run a Kafka broker until Ctrl-C or SIGTERM; or list those of a cluster.
 
     It serves Kafka's protocol to any Kafka client and prints one line when it is ready,
@@ -57,6 +61,7 @@ def command(context: click.Context, /, config: tuple[str, ...], **values: str | 
       penstock broker --data-dir data --port 0   on disk, on any free port
       penstock broker --as-version 0.10.2        what a program of 2017 would meet
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
+      penstock broker --for-tests                for a test in any language: see docs/how-to/testing.md
       penstock broker list -b kafka:9092         those of a cluster
     """
     if context.invoked_subcommand is not None:

@@ -2,7 +2,8 @@
 
 `kafka_broker` is a broker of the test's own, `kafka_topic` the name of a topic on it; `kafka_cluster` are
 three brokers with replicas. `kafka_session_broker` serves the whole run and `kafka_session_topic` is a topic
-on that one, new for each test. Nothing of the broker is imported before a test asks for one.
+on that one, new for each test. ``--penstock-containers`` runs suites that are written for Testcontainers'
+Kafka or for pytest-kafka. Nothing of the broker is imported before a test asks for one.
 
 The report of a test that fails has a section for each broker or cluster that is the value of one of its
 fixtures, and for each `KafkaBroker` or `KafkaCluster` whose ``with`` block the exception has left.
@@ -10,6 +11,7 @@ fixtures, and for each `KafkaBroker` or `KafkaCluster` whose ``with`` block the 
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 from collections import deque
@@ -63,6 +65,24 @@ class LogTail(logging.Handler):
 
 
 log_tail = LogTail()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--penstock-containers``, and the setting of that name for files of configuration."""
+    text = "let testcontainers.kafka and pytest_kafka be Penstock's, which need neither Docker nor Java"
+    parser.getgroup("penstock").addoption(
+        "--penstock-containers", action="store_true", default=None, help=text
+    )
+    parser.addini("penstock_containers", type="bool", default=False, help=text)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Put the stand-ins in place, before the first conftest.py imports what they stand for."""
+    if early_config.known_args_namespace.penstock_containers or early_config.getini("penstock_containers"):
+        from penstock.testing.containers import imports
+
+        early_config.add_cleanup(functools.partial(imports.remove, imports.install()))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,91 @@
+"""The process that started this one: who serves it alone ends with it, however it ends."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+LOOK_EVERY_S = 0.25
+"""How often the parent is looked for where the system cannot say that it has ended."""
+
+
+class ParentProcess:
+    """The parent as it was when this object was made; make it as early as can be.
+
+    Linux says that the parent has ended (a descriptor of the process), kill -9 included and whichever of
+    its threads has started this process. Elsewhere a timer looks whether there is another parent now. On
+    Windows, where a process keeps the number of its parent, the end of standard input says it, if that
+    is a pipe.
+    """
+
+    def __init__(self) -> None:
+        self._number = os.getppid()
+        self._has_ended = False
+        self._descriptor: int | None = None
+        opened: Any = getattr(os, "pidfd_open", None)
+        if opened is not None:
+            try:
+                self._descriptor = opened(self._number)
+            except ProcessLookupError:
+                self._has_ended = True
+            except OSError:
+                pass  # an old kernel, or a sandbox that forbids the call: the timer looks
+        # Between the two calls the number may have become that of another process.
+        if os.name == "posix" and os.getppid() != self._number:
+            self._has_ended = True
+
+    def when_ended(self, loop: AbstractEventLoop, action: Callable[[], object]) -> None:
+        """Have an event loop call `action` once the parent has ended; at once where it has already."""
+        if self._has_ended:
+            loop.call_soon(action)
+        elif self._descriptor is not None:
+            self._await_descriptor(loop, self._descriptor, action)
+        elif os.name == "posix":
+            self._look(loop, action)
+        else:
+            _await_end_of_input(loop, action)
+
+    def _await_descriptor(
+        self, loop: AbstractEventLoop, descriptor: int, action: Callable[[], object]
+    ) -> None:
+        def ended() -> None:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            action()
+
+        loop.add_reader(descriptor, ended)
+
+    def _look(self, loop: AbstractEventLoop, action: Callable[[], object]) -> None:
+        if os.getppid() != self._number:
+            action()
+        else:
+            loop.call_later(LOOK_EVERY_S, self._look, loop, action)
+
+
+def _await_end_of_input(loop: AbstractEventLoop, action: Callable[[], object]) -> None:
+    try:
+        descriptor = sys.stdin.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except (AttributeError, OSError, ValueError):
+        return  # there is no standard input
+    if not is_pipe:
+        return
+
+    def read() -> None:
+        try:
+            while os.read(descriptor, 4096):
+                pass
+        except OSError:
+            pass
+        with suppress(RuntimeError):  # the loop has ended before
+            loop.call_soon_threadsafe(action)
+
+    threading.Thread(target=read, name="penstock-parent", daemon=True).start()

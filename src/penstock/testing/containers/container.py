@@ -1,0 +1,399 @@
+"""What every stand-in for a container has: the surface of `testcontainers.core.container.DockerContainer`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import uuid
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.testing.broker import KafkaBroker
+from penstock.testing.containers import commands
+from penstock.testing.containers.environment import read_environment
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from penstock.broker.partitions.log_store import LogStore
+
+HOST = "127.0.0.1"
+
+
+class ContainerError(PenstockError, RuntimeError):
+    """What was asked for takes Docker, or a container that runs."""
+
+
+class ExecResult(NamedTuple):
+    """What a command in the container has come to."""
+
+    exit_code: int
+    output: bytes
+
+
+class ContainerBroker(KafkaBroker):
+    """The broker of a container, which may choose the id of its cluster."""
+
+    chosen_cluster_id: str | None = None
+
+    def _open_store(self) -> LogStore:
+        store = super()._open_store()
+        if self.chosen_cluster_id is not None:
+            store.cluster_id = self.chosen_cluster_id
+        return store
+
+
+class BrokerContainer:
+    """A broker in memory in this process, with the methods of a container that runs one in Docker.
+
+    What has no meaning here is kept and has no effect: the image, volumes, names, networks, commands and
+    keyword arguments of Docker. `broker` is the `KafkaBroker`, with faults on demand.
+    """
+
+    port: int
+    """The port in the container on which clients are served."""
+
+    listener_name = "PLAINTEXT"
+    security_protocol = "PLAINTEXT"
+    log_lines: tuple[str, ...] = ()
+    """What the program in the image logs once it is ready, for those who wait for it."""
+
+    def __init__(
+        self,
+        image: str,
+        docker_client_kw: dict[str, Any] | None = None,
+        command: str | list[str] | None = None,
+        env: dict[str, Any] | None = None,
+        name: str | None = None,
+        ports: list[int] | None = None,
+        volumes: list[tuple[str, str, str]] | None = None,
+        network: object = None,
+        network_aliases: list[str] | None = None,
+        _wait_strategy: Any = None,
+        transferables: list[Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.image = image
+        self.env: dict[str, Any] = {} if env is None else env
+        self.ports: dict[Any, Any] = {}
+        self.volumes: dict[str, dict[str, str]] = {}
+        self.tmpfs: dict[str, str] = {}
+        self.broker: KafkaBroker | None = None
+        """The broker while it runs, and after it until another start."""
+        self._command = command
+        self._name = name
+        self._network = network
+        self._network_aliases = network_aliases
+        self._wait_strategy = _wait_strategy
+        self._kwargs = kwargs
+        self._container: WrappedContainer | None = None
+        self.with_exposed_ports(*(ports or ()))
+        for volume in volumes or ():
+            self.with_volume_mapping(*volume)
+
+    # --- before the start --------------------------------------------------------------------------------
+
+    def with_env(self, key: str, value: object) -> Self:
+        """Set a variable of the image; those that begin with ``KAFKA_`` are settings of the broker."""
+        self.env[key] = value
+        return self
+
+    def with_envs(self, **variables: object) -> Self:
+        self.env.update(variables)
+        return self
+
+    def with_env_file(self, env_file: str | os.PathLike[str]) -> Self:
+        """Set the variables of a file of lines ``NAME=VALUE``."""
+        with open(env_file, encoding="utf-8") as file:
+            for line in file:
+                name, equals, value = line.strip().removeprefix("export ").partition("=")
+                if equals and not name.startswith("#"):
+                    self.with_env(name.strip(), value.strip().strip("'\""))
+        return self
+
+    def with_exposed_ports(self, *ports: int | str) -> Self:
+        for port in ports:
+            self.ports[str(port)] = None
+        return self
+
+    def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:
+        """Have a port of the container on a port of this machine: the broker listens there."""
+        text = str(host).partition("/")[0] if host is not None else ""
+        if text and not text.isdecimal():
+            raise ConfigError(f"host port {host!r} is no number")
+        self.ports[str(container)] = int(text) if text else None
+        return self
+
+    def with_network(self, network: object) -> Self:
+        self._network = network
+        return self
+
+    def with_network_aliases(self, *aliases: str) -> Self:
+        self._network_aliases = list(aliases)
+        return self
+
+    def with_kwargs(self, **kwargs: Any) -> Self:
+        self._kwargs = kwargs
+        return self
+
+    def with_command(self, command: str | list[str]) -> Self:
+        self._command = command
+        return self
+
+    def with_name(self, name: str) -> Self:
+        self._name = name
+        return self
+
+    def with_volume_mapping(self, host: str | os.PathLike[str], container: str, mode: str = "ro") -> Self:
+        self.volumes[str(host)] = {"bind": container, "mode": mode}
+        return self
+
+    def with_tmpfs_mount(self, container_path: str, size: str | None = None) -> Self:
+        self.tmpfs[container_path] = size or ""
+        return self
+
+    def with_copy_into_container(self, transferable: object, destination: str, mode: int = 0o644) -> Self:
+        return self
+
+    def maybe_emulate_amd64(self) -> Self:
+        return self
+
+    def waiting_for(self, strategy: Any) -> Self:
+        """Wait by a strategy of Testcontainers as well; the broker is ready before."""
+        self._wait_strategy = strategy
+        return self
+
+    # --- start and stop ----------------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        """Do nothing before the start: for subclasses."""
+
+    def _configure(self) -> None:
+        """Do nothing before the start: for subclasses."""
+
+    def tc_start(self) -> None:
+        """Do nothing after the start: for subclasses."""
+
+    def create_file(self, content: bytes, path: str) -> None:
+        """Do nothing: there is no file system of a container."""
+
+    def start(self, timeout: float = 30) -> Self:
+        """Start the broker; return when clients can connect. Does nothing while it runs.
+
+        Raises:
+            ConfigError: a variable has a value that does not fit.
+            NetworkError: a port that `with_bind_ports` names is taken.
+        """
+        if self.broker is not None and self.broker.is_running:
+            return self
+        self.configure()
+        self._configure()
+        reading = read_environment(self.env, self.security_protocol != "PLAINTEXT")
+        broker = ContainerBroker(config=self._listener() | self._defaults() | reading.settings)
+        broker.chosen_cluster_id = self._cluster_id()
+        self.broker = broker.start()
+        self._container = WrappedContainer(self, [*reading.remarks, *self.log_lines])
+        self.tc_start()
+        if self._wait_strategy is not None:
+            self._wait_strategy.wait_until_ready(self)
+        return self
+
+    def stop(self, force: bool = True, delete_volume: bool = True) -> None:
+        """Stop the broker; what it held is gone. Harmless when stopped."""
+        if self.broker is not None:
+            self.broker.close()
+        if self._container is not None:
+            self._container.is_removed = True
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.broker is not None and (ended := sys.modules.get("penstock.testing.ended")) is not None:
+            ended.note(self.broker, error)
+        self.stop()
+
+    def _listener(self) -> dict[str, str]:
+        name = self.listener_name
+        return {
+            "listeners": f"{name}://{HOST}:{self._host_port()}",
+            "listener.security.protocol.map": f"{name}:{self.security_protocol}",
+            "inter.broker.listener.name": name,
+        }
+
+    def _defaults(self) -> dict[str, str]:
+        """Settings that this image has unless its environment says something else."""
+        return {}
+
+    def _cluster_id(self) -> str | None:
+        text = self.env.get("CLUSTER_ID") or self.env.get("KAFKA_CLUSTER_ID")
+        return None if text is None else str(text)
+
+    def _host_port(self) -> int:
+        return next((host for port, host in self.ports.items() if host and _number(port) == self.port), 0)
+
+    # --- while it runs -----------------------------------------------------------------------------------
+
+    def get_bootstrap_server(self) -> str:
+        """The address for clients: ``host:port``."""
+        return f"{self.get_container_host_ip()}:{self.get_exposed_port(self.port)}"
+
+    def get_container_host_ip(self) -> str:
+        return HOST
+
+    def get_exposed_port(self, port: int | str) -> int:
+        """The port of this machine for a port of the container: that of the broker for its listener's.
+
+        Raises:
+            ContainerError: it does not run, or nothing of this container would serve that port.
+        """
+        broker = self._running()
+        if _number(port) != self.port:
+            raise ContainerError(
+                f"port {port} of {self.image} is not served: there is the broker alone, on port {self.port}"
+            )
+        return broker.port
+
+    def get_container_id(self) -> str:
+        return self.get_wrapped_container().id
+
+    def get_wrapped_container(self) -> WrappedContainer:
+        """What stands for the object of Docker's library.
+
+        Raises:
+            ContainerError: it has not been started.
+        """
+        if self._container is None:
+            raise ContainerError("the container has not been started; call start() or use it in a with block")
+        return self._container
+
+    def get_container_info(self) -> None:
+        """Return None, as Testcontainers does where Docker tells nothing."""
+
+    def get_docker_client(self) -> NoReturn:
+        raise ContainerError("there is no Docker here: the broker runs in this process")
+
+    def get_logs(self) -> tuple[bytes, bytes]:
+        """What the container has written to standard output and to standard error."""
+        return self.get_wrapped_container().logs(), b""
+
+    def reload(self) -> None:
+        """Do nothing: `status` is always current."""
+
+    @property
+    def status(self) -> str:
+        return "not_started" if self._container is None else self._container.status
+
+    def exec(self, command: Any) -> ExecResult:
+        """Run one of Kafka's tools by its command line against this broker; nothing else can be run.
+
+        Raises:
+            ContainerError: the command is none of those, or does not run.
+        """
+        broker = self._running()
+        words = getattr(command, "command", command)  # newer releases have an object that holds it
+        try:
+            return ExecResult(*commands.run(words, broker.client_settings()["bootstrap.servers"]))
+        except commands.CommandUnknown as error:
+            raise ContainerError(str(error)) from None
+
+    def wait(self) -> int:
+        raise ContainerError("a broker in this process does not end by itself; call stop()")
+
+    def copy_into_container(self, transferable: object, destination: str, mode: int = 0o644) -> NoReturn:
+        raise ContainerError("files cannot be copied into a container: the broker runs in this process")
+
+    def copy_from_container(self, source_in_container: str, destination_on_host: object) -> NoReturn:
+        raise ContainerError("files cannot be copied out of a container: the broker keeps its data in memory")
+
+    def _running(self) -> KafkaBroker:
+        if self.broker is None or not self.broker.is_running:
+            raise ContainerError("the container does not run; call start() or use it in a with block")
+        return self.broker
+
+
+class WrappedContainer:
+    """What stands for Docker's own object of a container: what tests ask of it, and do to it."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, outer: BrokerContainer, lines: list[str]) -> None:
+        self.id = uuid.uuid4().hex * 2
+        self.short_id = self.id[:12]
+        self.name = outer._name or f"penstock-{next(self._numbers)}"
+        self.is_removed = False
+        self.is_paused = False
+        self._broker = outer._running()
+        stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+        self._text = "".join(f"[{stamp}] INFO {line}\n" for line in lines)
+
+    @property
+    def status(self) -> str:
+        """One of ``running``, ``paused`` and ``exited``."""
+        if not self._broker.is_running:
+            return "exited"
+        return "paused" if self.is_paused else "running"
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The little of Docker's report that waiting looks at."""
+        return {"Id": self.id, "Name": f"/{self.name}", "State": {"Status": self.status, "ExitCode": 0}}
+
+    def logs(self, stdout: bool = True, stderr: bool = True, **options: object) -> bytes:
+        return self._text.encode() if stdout else b""
+
+    def reload(self) -> None:
+        """Do nothing: `status` is always current."""
+
+    def pause(self) -> None:
+        self._broker.pause()
+        self.is_paused = True
+
+    def unpause(self) -> None:
+        self._broker.resume()
+        self.is_paused = False
+
+    def start(self) -> None:
+        """Start again, with the port and the data that were there."""
+        self._refuse_removed()
+        self._broker.start()
+
+    def stop(self, **options: object) -> None:
+        self._broker.close()
+
+    def restart(self, **options: object) -> None:
+        self._refuse_removed()
+        self._broker.restart()
+
+    def kill(self, signal: object = None) -> None:
+        self._broker.kill()
+
+    def remove(self, **options: object) -> None:
+        self._broker.close()
+        self.is_removed = True
+
+    def exec_run(self, cmd: str | list[str], **options: object) -> ExecResult:
+        """As `BrokerContainer.exec`."""
+        try:
+            return ExecResult(*commands.run(cmd, self._broker.bootstrap_servers))
+        except commands.CommandUnknown as error:
+            raise ContainerError(str(error)) from None
+
+    def put_archive(self, path: str, data: object) -> bool:
+        """Take a file and forget it; return True: there is no file system of a container."""
+        return True
+
+    def _refuse_removed(self) -> None:
+        if self.is_removed:
+            raise ContainerError("this container was removed; call start() of the one that made it")
+
+
+def _number(port: object) -> int:
+    text = str(port).partition("/")[0]
+    if not text.isdecimal():
+        raise ConfigError(f"port {port!r} is no number")
+    return int(text)

@@ -1,0 +1,85 @@
+"""What makes ``import testcontainers.kafka`` give Penstock's: a finder of modules, before those of Python.
+
+Where the package testcontainers is installed, its Kafka alone is replaced, and the rest left as it is. Where
+it is not, the little of its core that suites import beside the Kafka is there as well. ``pytest_kafka`` is
+replaced by `penstock.testing.pytest_kafka` in either case.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+_HERE = "penstock.testing.containers"
+
+_ALWAYS = {
+    "testcontainers.kafka": _HERE,
+    "testcontainers.kafka._redpanda": _HERE,
+    "testcontainers.community.kafka": _HERE,
+    "testcontainers.community.kafka._redpanda": _HERE,
+    "pytest_kafka": "penstock.testing.pytest_kafka",
+    "pytest_kafka.constants": "penstock.testing.pytest_kafka",
+}
+"""Module by module, what takes its place."""
+
+_WITHOUT_IT = {
+    "testcontainers": None,
+    "testcontainers.community": None,
+    "testcontainers.core": None,
+    "testcontainers.core.config": f"{_HERE}.waiting",
+    "testcontainers.core.container": f"{_HERE}.unavailable",
+    "testcontainers.core.exceptions": f"{_HERE}.waiting",
+    "testcontainers.core.generic": f"{_HERE}.unavailable",
+    "testcontainers.core.network": f"{_HERE}.unavailable",
+    "testcontainers.core.wait_strategies": f"{_HERE}.waiting",
+    "testcontainers.core.waiting_utils": f"{_HERE}.waiting",
+}
+"""The same for a machine without the package testcontainers; None is an empty package."""
+
+
+class StandIns(MetaPathFinder, Loader):
+    """Finds and makes the modules that take the place of others, each with the names of one of ours."""
+
+    def __init__(self) -> None:
+        has_package = PathFinder.find_spec("testcontainers") is not None
+        self.homes: dict[str, str | None] = {**_ALWAYS, **({} if has_package else _WITHOUT_IT)}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The stand-in for a module; None where it has none."""
+        if fullname not in self.homes:
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the module with the names of what takes its place."""
+        home = self.homes[module.__name__]
+        if home is None:
+            return
+        ours = importlib.import_module(home)
+        names = getattr(ours, "__all__", None) or [name for name in vars(ours) if not name.startswith("_")]
+        for name in names:
+            setattr(module, name, getattr(ours, name))
+        module.__doc__ = ours.__doc__
+
+
+def install() -> StandIns:
+    """Have imports from now on find the stand-ins, also of modules that were imported already."""
+    found = StandIns()
+    for name in found.homes:
+        sys.modules.pop(name, None)
+    sys.meta_path.insert(0, found)
+    return found
+
+
+def remove(found: StandIns) -> None:
+    """Undo `install`: imports find what is installed again."""
+    if found in sys.meta_path:
+        sys.meta_path.remove(found)
+    for name in found.homes:
+        sys.modules.pop(name, None)

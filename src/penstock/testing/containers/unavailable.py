@@ -1,0 +1,69 @@
+"""What Testcontainers has and Penstock has not: each says so when it is made or started."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from penstock.testing.containers.container import ContainerError
+
+
+class SchemaRegistryContainer:
+    """A schema registry, which Penstock does not have.
+
+    Raises:
+        ContainerError: always.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        raise ContainerError(
+            "Penstock has no schema registry; give the client a mock:// address where it knows one,"
+            " as those of confluent-kafka do, or run this test with Docker"
+        )
+
+
+class DockerContainer:
+    """Any image, where the package testcontainers is not installed: it can be described, not started."""
+
+    def __init__(self, image: str, **options: Any) -> None:
+        self.image = image
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("with_", "waiting_for")):
+            return lambda *arguments, **options: self
+        raise AttributeError(f"DockerContainer has no {name!r} without the package testcontainers")
+
+    def start(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Raise `ContainerError`: other images than Kafka's take Docker."""
+        raise ContainerError(
+            f"{self.image} takes Docker and the package testcontainers; Penstock runs Kafka alone"
+        )
+
+    def stop(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing: it cannot have been started."""
+
+    def __enter__(self) -> NoReturn:
+        self.start()
+
+    def __exit__(self, *error: object) -> None:
+        """Do nothing: it cannot have been entered."""
+
+
+class Network:
+    """A network of containers, where the package testcontainers is not installed. It has no effect."""
+
+    name = id = "penstock"
+
+    def create(self) -> Network:
+        return self
+
+    def connect(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing: all that runs is in this process."""
+
+    def remove(self) -> None:
+        """Do nothing: there is no network."""
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Do nothing: there is no network."""

@@ -1,0 +1,98 @@
+"""Waiting for containers, as in `testcontainers.core`: for machines where that package is not installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from penstock.testing.containers.container import ContainerError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ContainerStartException = ContainerConnectException = ContainerError
+
+
+class TestcontainersConfiguration:
+    """Options of Testcontainers. Any can be set, none has an effect."""
+
+    __test__ = False
+    timeout = 120
+    sleep_time = 1
+    max_tries = 120
+    ryuk_disabled = True
+
+
+testcontainers_config = TestcontainersConfiguration()
+
+
+def wait_for_logs(
+    container: Any, predicate: Any, timeout: float = 120, interval: float = 1, *more: Any, **options: Any
+) -> float:
+    """Return 0.0, the seconds waited, where the logs match; they are complete once a container has started.
+
+    Raises:
+        TimeoutError: they do not match, and will not.
+    """
+    if isinstance(predicate, WaitStrategy):
+        predicate.wait_until_ready(container)
+        return 0.0
+    matches = predicate if callable(predicate) else re.compile(predicate, re.MULTILINE).search
+    output, errors = (text.decode() for text in container.get_logs())
+    if not (matches(output) or matches(errors)):
+        raise TimeoutError(
+            f"the log of the container, which is complete, does not match {predicate!r}: {output}"
+        )
+    return 0.0
+
+
+def wait_container_is_ready(*transient_exceptions: type[BaseException]) -> Callable[[F], F]:
+    """Return a decorator that changes nothing: a broker that has started is ready."""
+    return lambda function: function
+
+
+def wait_for(condition: Callable[[], Any]) -> bool:
+    """Return whether a condition is true."""
+    return bool(condition())
+
+
+class WaitStrategy:
+    """A way to wait that finds every container ready that has started."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.arguments = arguments
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("with_", "for_", "using_")):
+            return lambda *arguments, **options: self
+        raise AttributeError(f"{type(self).__name__} has no {name!r} without the package testcontainers")
+
+    def wait_until_ready(self, container: Any) -> None:
+        """Return at once: `start` returns when clients can connect."""
+
+    def with_startup_timeout(self, timeout: Any) -> Self:
+        return self
+
+
+class LogMessageWaitStrategy(WaitStrategy):
+    """Waits for a line of the log."""
+
+    def wait_until_ready(self, container: Any) -> None:
+        """Return where the log has such a line.
+
+        Raises:
+            TimeoutError: it has none.
+        """
+        wait_for_logs(container, getattr(self.arguments[0], "pattern", self.arguments[0]))
+
+
+class PortWaitStrategy(WaitStrategy):
+    """Waits for a port."""
+
+
+class HttpWaitStrategy(WaitStrategy):
+    """Waits for a page."""
+
+
+class HealthcheckWaitStrategy(WaitStrategy):
+    """Waits for a health check of the image."""
