@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing.broker import KafkaBroker
 from penstock.testing.containers import commands
-from penstock.testing.containers.environment import read_environment
+from penstock.testing.containers.environment import Listener, listener_at, read_environment
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -190,8 +190,10 @@ class BrokerContainer:
             return self
         self.configure()
         self._configure()
-        reading = read_environment(self.env, self.security_protocol != "PLAINTEXT")
-        broker = ContainerBroker(config=self._listener() | self._defaults() | reading.settings)
+        listener = listener_at(self.port, self.env) or Listener(self.listener_name, self.security_protocol)
+        reading = read_environment(self.env, listener.protocol != "PLAINTEXT")
+        places = listener.settings(HOST, self._host_port())
+        broker = ContainerBroker(config=places | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
         self._container = WrappedContainer(self, [*reading.remarks, *self.log_lines])
@@ -216,14 +218,6 @@ class BrokerContainer:
         if self.broker is not None and (ended := sys.modules.get("penstock.testing.ended")) is not None:
             ended.note(self.broker, error)
         self.stop()
-
-    def _listener(self) -> dict[str, str]:
-        name = self.listener_name
-        return {
-            "listeners": f"{name}://{HOST}:{self._host_port()}",
-            "listener.security.protocol.map": f"{name}:{self.security_protocol}",
-            "inter.broker.listener.name": name,
-        }
 
     def _defaults(self) -> dict[str, str]:
         """Settings that this image has unless its environment says something else."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.security_settings import check
+from penstock.common.properties_files import parse_properties
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
@@ -36,6 +37,37 @@ class Reading(NamedTuple):
 
     settings: dict[str, str]
     remarks: list[str]
+
+
+class Listener(NamedTuple):
+    """The listener of clients: its name and its security protocol."""
+
+    name: str
+    protocol: str
+
+    def settings(self, host: str, port: int) -> dict[str, str]:
+        """The settings of a broker that has this listener alone, on an address."""
+        return {
+            "listeners": f"{self.name}://{host}:{port}",
+            "listener.security.protocol.map": f"{self.name}:{self.protocol}",
+            "inter.broker.listener.name": self.name,
+        }
+
+
+def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:
+    """The listener that the variables of an image put on a port; None where they name none there."""
+    by_setting = {setting_name(variable): str(value) for variable, value in variables.items()}
+    protocols = dict(_pairs(by_setting.get("listener.security.protocol.map", "")))
+    for name, address in _pairs(by_setting.get("listeners", "")):
+        if address.rpartition(":")[2] == str(port):
+            return Listener(name, protocols.get(name, name))
+    return None
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """The names and what follows the first colon of each, of a list with commas."""
+    found = [word.strip().partition(":") for word in text.split(",")]
+    return [(name, value) for name, _, value in found if name]
 
 
 def setting_name(variable: str) -> str | None:
@@ -63,7 +95,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
         name = setting_name(variable)
         if name is None or name.startswith((*_OF_IMAGES, *_PLACES)):
             continue
-        text = str(value)
+        text = _written(name, str(value))
         if name in BROKER_KEYS:
             settings[name] = text
         elif _is_of_security(variable, name, text):
@@ -74,6 +106,14 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
         else:
             remarks.append(f"{variable}: there is no setting {name}{did_you_mean(name, BROKER_KEYS)}")
     return Reading(settings, remarks)
+
+
+def _written(name: str, text: str) -> str:
+    """What Kafka reads where a script of the image has written a value into a file of properties."""
+    if "\\" not in text or "\n" in text:
+        return text.strip()
+    ((_, _, value),) = parse_properties(f"{name}={text}", name)
+    return value.strip()
 
 
 def _is_of_security(variable: str, name: str, text: str) -> bool:
