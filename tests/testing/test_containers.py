@@ -1,0 +1,203 @@
+"""Testcontainers' Kafka without Docker: its names and methods, its variables, and the option of pytest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock import Admin, Producer, read_topic
+from penstock.errors import ConfigError
+from penstock.testing.containers import (
+    ContainerError,
+    KafkaContainer,
+    RedpandaContainer,
+    SchemaRegistryContainer,
+)
+from penstock.testing.containers.environment import Listener, listener_at, read_environment, setting_name
+from penstock.testing.containers.waiting import LogMessageWaitStrategy, wait_for_logs
+
+
+def test_what_is_produced_can_be_read() -> None:
+    with KafkaContainer().with_kraft().with_cluster_id("AAAAAAAAAAAAAAAAAAAAAQ") as kafka:
+        servers = kafka.get_bootstrap_server()
+        assert servers == f"{kafka.get_container_host_ip()}:{kafka.get_exposed_port(9093)}"
+        with Producer(bootstrap_servers=servers) as producer:
+            producer.send("orders", b"ticket")
+        assert read_topic("orders", servers)["value"].to_pylist() == [b"ticket"]
+        with Admin(bootstrap_servers=servers) as admin:
+            assert admin.describe_cluster().cluster_id == "AAAAAAAAAAAAAAAAAAAAAQ"
+        wait_for_logs(kafka, r".*\[KafkaServer id=\d+\] started.*")
+        LogMessageWaitStrategy(kafka.wait_for).wait_until_ready(kafka)
+        with pytest.raises(TimeoutError, match="does not match"):
+            wait_for_logs(kafka, "never")
+        assert kafka.get_wrapped_container().status == "running"
+    assert kafka.get_wrapped_container().status == "exited"
+
+
+@pytest.mark.parametrize(
+    ("variable", "setting"),
+    [
+        ("KAFKA_NUM_PARTITIONS", "num.partitions"),
+        ("KAFKA_CFG_NUM_PARTITIONS", "num.partitions"),
+        ("KAFKA_A__B___C", "a_b-c"),
+        ("CLUSTER_ID", None),
+    ],
+)
+def test_the_setting_of_a_variable(variable: str, setting: str | None) -> None:
+    assert setting_name(variable) == setting
+
+
+def test_variables_are_settings_or_remarks() -> None:
+    variables = {
+        "KAFKA_NUM_PARTITIONS": 3,
+        "KAFKA_HEAP_OPTS": "-Xmx1g",
+        "KAFKA_NUM_PARTITONS": 4,
+        "TZ": "UTC",
+    }
+    reading = read_environment(variables)
+    assert reading.settings == {"num.partitions": "3"}
+    (remark,) = reading.remarks
+    assert "num.partitons" in remark
+    assert "num.partitions" in remark
+
+
+def test_the_listener_of_clients_is_the_one_on_the_port_of_the_container() -> None:
+    variables = {
+        "KAFKA_LISTENERS": "SSL://0.0.0.0:9093,BROKER://0.0.0.0:9092",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,SSL:SSL",
+    }
+    assert listener_at(9093, variables) == Listener("SSL", "SSL")
+    assert listener_at(9092, variables) == Listener("BROKER", "PLAINTEXT")
+    assert listener_at(1, variables) is None
+
+
+def test_a_secured_listener_has_the_users_that_the_variables_name() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
+    kafka = KafkaContainer(listener_name="CLIENTS", security_protocol="SASL_PLAINTEXT")
+    kafka.with_env("KAFKA_SASL_ENABLED_MECHANISMS", "PLAIN")
+    kafka.with_env("KAFKA_LISTENER_NAME_CLIENTS_PLAIN_SASL_JAAS_CONFIG", jaas)
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ann",
+        "sasl.password": "secret",
+    }
+    with kafka, Admin(kafka.get_bootstrap_server(), config=login) as admin:
+        assert admin.list_topics() == []
+
+
+def test_a_value_that_does_not_fit_stops_the_start() -> None:
+    with pytest.raises(ConfigError, match=r"num\.partitions"):
+        KafkaContainer(env={"KAFKA_NUM_PARTITIONS": "many"}).start()
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            "kafka-topics --bootstrap-server localhost:9092 --create --topic a --partitions 2",
+            b"Created topic a.\n",
+        ),
+        (["kafka-topics.sh", "--list"], b"a\n"),
+        ("bash -c 'echo hello | kafka-console-producer --topic a'", b""),
+        (
+            "/opt/kafka/bin/kafka-console-consumer.sh --topic a --from-beginning --max-messages 1",
+            b"hello\nProcessed a total of 1 messages\n",
+        ),
+        ("kafka-topics --delete --topic a", b""),
+        ("rpk topic create b -p 3", b"b  OK\n"),
+    ],
+)
+def test_command_lines_of_kafkas_tools(
+    kafka: KafkaContainer, command: str | list[str], expected: bytes
+) -> None:
+    assert kafka.exec(command) == (0, expected)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaContainer]:
+    with KafkaContainer() as container:
+        yield container
+
+
+def test_a_tool_that_fails_says_so_and_other_programs_are_refused(kafka: KafkaContainer) -> None:
+    code, output = kafka.exec("kafka-topics --delete --topic none")
+    assert code == 1
+    assert b"Error while executing" in output
+    for command in ("rm -rf /", "bash -c 'kafka-topics --list; ls'", ""):
+        with pytest.raises(ContainerError, match="takes a real container"):
+            kafka.exec(command)
+
+
+def test_what_takes_docker_says_so(kafka: KafkaContainer) -> None:
+    with pytest.raises(ContainerError, match="not served"):
+        kafka.get_exposed_port(2181)
+    with pytest.raises(ContainerError, match="no Docker"):
+        kafka.get_docker_client()
+    with pytest.raises(ContainerError, match="call start"):
+        KafkaContainer().get_bootstrap_server()
+    with pytest.raises(ContainerError, match="schema registry"):
+        RedpandaContainer().get_schema_registry_address()
+    with pytest.raises(ContainerError, match="schema registry"):
+        SchemaRegistryContainer()
+    with pytest.raises(ValueError, match="Kraft"):
+        KafkaContainer("confluentinc/cp-kafka:6.2.0").with_kraft()
+
+
+SUITE = """
+import pytest
+from pytest_kafka import make_kafka_server, make_zookeeper_process
+from testcontainers.kafka import KafkaContainer
+
+import penstock.testing.containers as ours
+from penstock import Admin
+
+zookeeper_proc = make_zookeeper_process("bin/zookeeper-server-start.sh")
+kafka_server = make_kafka_server("bin/kafka-server-start.sh", "zookeeper_proc")
+
+
+def test_container(kafka):
+    assert KafkaContainer is ours.KafkaContainer
+    assert kafka.get_bootstrap_server()
+
+
+def test_server(kafka_server):
+    process, port = kafka_server
+    with Admin(bootstrap_servers=f"127.0.0.1:{port}") as admin:
+        assert admin.list_topics() == []
+    assert process.poll() is None
+"""
+
+CONFTEST = """
+import pytest
+from testcontainers.kafka import KafkaContainer
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    with KafkaContainer() as container:
+        yield container
+"""
+
+
+@pytest.mark.parametrize("way", ["option", "file"])
+def test_suites_written_for_other_packages_run_unchanged(tmp_path: Path, way: str) -> None:
+    (tmp_path / "test_it.py").write_text(SUITE)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    options = ["--penstock-containers"] if way == "option" else []
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\n" + ("penstock_containers = true\n" if not options else "")
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "2 passed" in done.stdout
