@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from penstock import Admin, __version__
+from penstock.broker import parent_process
+from penstock.broker.parent_process import ParentProcess
 from penstock.client import NewTopic
-from penstock.common import parent_process
-from penstock.common.parent_process import ParentProcess
 
 COMMAND = [sys.executable, "-m", "penstock", "broker", "--for-tests"]
 

@@ -24,7 +24,7 @@ from penstock.printable import printable
 from penstock.version import __version__
 
 if TYPE_CHECKING:
-    from penstock.common.parent_process import ParentProcess
+    from penstock.broker.parent_process import ParentProcess
 
 logger = logger_named("penstock.broker")
 
@@ -203,7 +203,7 @@ def _stopping(parent: ParentProcess | None) -> asyncio.Event:
 
 
 def _parent() -> ParentProcess:
-    from penstock.common.parent_process import ParentProcess  # brokers of tests alone have one to watch
+    from penstock.broker.parent_process import ParentProcess  # brokers of tests alone have one to watch
 
     return ParentProcess()
 
