@@ -20,8 +20,8 @@ LOOK_EVERY_S = 0.25
 class ParentProcess:
     """The parent as it was when this object was made; make it as early as can be.
 
-    Linux says that the parent has ended (a descriptor of the process), kill -9 included and whichever of
-    its threads has started this process. Elsewhere a timer looks whether there is another parent now. On
+    Linux says that the parent has ended (a descriptor of the process), also after kill -9; the end of a
+    thread that started this process does not count. Elsewhere a timer looks for another parent. On
     Windows, where a process keeps the number of its parent, the end of standard input says it, if that
     is a pipe.
     """

@@ -180,7 +180,7 @@ def _started(properties: Path, port: int) -> Popen[Any]:
 
 
 def _end(process: Popen[Any], teardown_fn: Callable[[Popen[Any]], Any]) -> None:
-    """Tear a process down as the suite wants it, and see to it that it has ended."""
+    """Tear a process down as the suite asks, and see to it that it has ended."""
     try:
         teardown_fn(process)
     finally:

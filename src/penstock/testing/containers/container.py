@@ -266,7 +266,7 @@ class BrokerContainer:
         return self._container
 
     def get_container_info(self) -> None:
-        """Return None, as Testcontainers does where Docker tells nothing."""
+        """Return None, as Testcontainers does where Docker has no answer."""
 
     def get_docker_client(self) -> NoReturn:
         raise ContainerError("there is no Docker here: the broker runs in this process")
@@ -371,14 +371,14 @@ class WrappedContainer:
         self.is_removed = True
 
     def exec_run(self, cmd: str | list[str], **options: object) -> ExecResult:
-        """As `BrokerContainer.exec`."""
+        """Run one of Kafka's tools, as `BrokerContainer.exec` does."""
         try:
             return ExecResult(*commands.run(cmd, self._broker.bootstrap_servers))
         except commands.CommandUnknown as error:
             raise ContainerError(str(error)) from None
 
     def put_archive(self, path: str, data: object) -> bool:
-        """Take a file and forget it; return True: there is no file system of a container."""
+        """Keep nothing of a file; return True: there is no file system of a container."""
         return True
 
     def _refuse_removed(self) -> None:

@@ -38,7 +38,7 @@ _WITHOUT_IT = {
     "testcontainers.core.wait_strategies": f"{_HERE}.waiting",
     "testcontainers.core.waiting_utils": f"{_HERE}.waiting",
 }
-"""The same for a machine without the package testcontainers; None is an empty package."""
+"""What is there besides on a machine without the package testcontainers; None is an empty package."""
 
 
 class StandIns(MetaPathFinder, Loader):

@@ -130,8 +130,8 @@ class RedpandaContainer(BrokerContainer):
     def get_schema_registry_address(self) -> NoReturn:
         """Raise `ContainerError`: there is no schema registry."""
         raise ContainerError(
-            "Penstock has no schema registry; give the client a mock:// address where it knows one,"
-            " as those of confluent-kafka do, or run this test with Docker"
+            "Penstock has no schema registry; give the client a mock:// address where it has them,"
+            " as those of confluent-kafka have, or run this test with Docker"
         )
 
     def get_exposed_port(self, port: int | str) -> int:

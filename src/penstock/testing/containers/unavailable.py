@@ -16,8 +16,8 @@ class SchemaRegistryContainer:
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         raise ContainerError(
-            "Penstock has no schema registry; give the client a mock:// address where it knows one,"
-            " as those of confluent-kafka do, or run this test with Docker"
+            "Penstock has no schema registry; give the client a mock:// address where it has them,"
+            " as those of confluent-kafka have, or run this test with Docker"
         )
 
 
