@@ -152,7 +152,7 @@ WRONG = [
     (["produce", "-t", "x", "-H", "=x"], 2, "-H takes NAME=VALUE"),
     (["produce", "-t", "x", "/no/such/file"], 2, "does not exist"),
     (["broker", "--port", "65536"], 2, "65536 is not in the range"),
-    (["broker", "-o", "log.nonsense=1"], 2, "log.nonsense"),
+    (["broker", "-o", "penstock.nonsense=1"], 2, "penstock.nonsense"),
     (["broker", "--data-dir", "/dev/null/x", "--port", "0"], 1, "/dev/null/x"),
     (["broker", "--host", "256.256.256.256", "--port", "0"], 1, "256.256.256.256"),
     (["topic", "create"], 2, "Missing argument 'TOPIC...'"),
