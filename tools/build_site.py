@@ -129,6 +129,9 @@ def tables_of_contents(place: Path) -> str:
         "Background": [
             "ARCHITECTURE",
             "docs/limitations",
+            *sorted(
+                f"docs/reference/limitations/{page.stem}" for page in docs.glob("reference/limitations/*.md")
+            ),
             "docs/decisions/README",
             *sorted(f"docs/decisions/{page.stem}" for page in (docs / "decisions").glob("0*.md")),
             *sorted(

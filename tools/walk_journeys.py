@@ -3,7 +3,7 @@
     python tools/walk_journeys.py
 
 Each journey is a small program. While it goes on, `sys.setprofile` notes each module of which a
-function is called, in the threads of client and broker. Compiled kernels are not seen.
+function is called, in the threads of client and broker. Of compiled kernels it sees those that Python calls.
 """
 
 # ruff: noqa: SIM117  the walk begins between the two
@@ -25,6 +25,20 @@ PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = str(ROOT / "src" / "penstock") + os.sep
 
 
+def homes_of_kernels() -> dict[str, str]:
+    """The module of each compiled kernel, by the name of its C function: room, module and kernel."""
+    text = (ROOT / "native" / "kernels.c").read_text(encoding="utf-8")
+    modules = {
+        str(path.relative_to(PACKAGE).with_suffix("")).replace("/", "_"): path.relative_to(PACKAGE).as_posix()
+        for path in Path(PACKAGE).rglob("*.py")
+    }
+    names = set(re.findall(r"\b[a-z]\w*?__\w+", text))
+    return {name: modules[name.partition("__")[0]] for name in names if name.partition("__")[0] in modules}
+
+
+HOMES_OF_KERNELS = homes_of_kernels()
+
+
 @contextmanager
 def walked() -> Iterator[set[str]]:
     """The modules, by their paths in the package, of which functions are called here and in new threads."""
@@ -32,8 +46,10 @@ def walked() -> Iterator[set[str]]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         path = frame.f_code.co_filename
-        if event == "call" and path.startswith(PACKAGE) and "kernels" not in path:
+        if event == "call" and path.startswith(PACKAGE):
             found.add(path[len(PACKAGE) :])
+        elif event == "c_call" and (kernel := HOMES_OF_KERNELS.get(getattr(argument, "__name__", ""))):
+            found.add(kernel)
 
     threading.setprofile(note)
     sys.setprofile(note)

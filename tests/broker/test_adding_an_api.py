@@ -127,7 +127,8 @@ class Copy:
 
 def named_in_the_recipe() -> set[str]:
     """What the recipe names in backticks: files, and directories with a slash at the end."""
-    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("## How to add an API")[1]
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    text = page.split("## How to add an API\n")[1].partition("\n## ")[0]
     return {name for name in re.findall(r"`([\w./]+)`", text) if "/" in name}
 
 
@@ -161,6 +162,24 @@ def test_adding_an_api_and_a_version_changes_the_files_that_the_recipe_names(tmp
     named = named_in_the_recipe()
     for name in added:
         assert name in named or f"{name.rpartition('/')[0]}/" in named, f"{name} is not in ARCHITECTURE.md"
+
+
+def test_the_recipe_names_the_tables_without_which_an_api_is_closed_or_untested() -> None:
+    tables = {
+        "src/penstock/broker/handlers/": "OFFERED",
+        "src/penstock/broker/security/guards/": "GUARDS",
+        "tests/broker/handlers/test_every_version.py": "REQUESTS",
+        "tests/broker/security/test_guards.py": "DENIED",
+    }
+    recipe = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("## How to add an API\n")[1]
+    assert tables.keys() <= named_in_the_recipe()
+    for place, table in tables.items():
+        files = [ROOT / place] if place.endswith(".py") else [*(ROOT / place).glob("*.py")]
+        assert any(
+            f"{table} = " in file.read_text("utf-8") or f"{table}: " in file.read_text("utf-8")
+            for file in files
+        )
+        assert f"`{table}`" in recipe
 
 
 @pytest.fixture

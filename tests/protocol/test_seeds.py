@@ -1,4 +1,4 @@
-"""What docs/reference/differences.md says about the seeds, where the protocol itself can tell."""
+"""What docs/reference/seeds.md says about the seeds, where the protocol itself can tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker: plain modules decide, asyncio stands only in `network`.
+"""The broker: plain modules decide; asyncio stands in `network`, and in the modules that run whole brokers.
 
 `Broker` runs one inside this process, `Cluster` several; `penstock.broker.process` is what ``penstock
 broker`` runs. All are imported on first use.
