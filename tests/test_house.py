@@ -200,13 +200,14 @@ def test_module_opens_with_its_promise(path: Path) -> None:
     assert not text or text.startswith(('"""', 'r"""')), "say what the module promises"
 
 
-def test_no_module_has_more_than_500_lines() -> None:
+def test_no_module_has_more_than_800_lines() -> None:
+    """A class is read in one place: a module that grows beyond this has two nouns."""
     long = {
         path.relative_to(PACKAGE).as_posix()
         for path in WRITTEN
-        if path.is_relative_to(PACKAGE) and path.read_text(encoding="utf-8").count("\n") > 500
+        if path.is_relative_to(PACKAGE) and path.read_text(encoding="utf-8").count("\n") > 800
     }
-    hold(long, house_debts.LONGER_THAN_500_LINES)
+    hold(long, house_debts.LONGER_THAN_800_LINES)
 
 
 def test_no_room_has_more_than_16_modules() -> None:

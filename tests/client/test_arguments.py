@@ -135,7 +135,7 @@ def test_admin(admin: Admin, call: Callable[[Any], object], message: str) -> Non
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s: read_topic(["t"], s), "['t'] is no name of a topic"),
+        (lambda s: read_topic([7], s), "7 is no name of a topic"),
         (lambda s: scan_topic(None, s), "None is no name of a topic"),  # type: ignore[arg-type]
         (lambda s: write_topic([], b"t", s), "b't' is no name of a topic"),  # type: ignore[arg-type]
         (lambda s: read_topic("t", s, columns=["wert"]), "a topic has no column 'wert'"),

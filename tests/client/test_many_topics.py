@@ -121,7 +121,7 @@ def test_relatives_ask_a_number_of_times_that_does_not_grow(use: str, broker: Br
             consumer.assign([(name, 0) for name in NAMES])
         seen = 0
         while seen < COUNT:
-            seen += len(consumer.poll(1.0))
+            seen += len(consumer.poll(1_000))
     assert asked.requests[ApiKey.METADATA] <= 5
     assert asked.requests.get(ApiKey.LIST_OFFSETS, 0) <= 3
     assert asked.requests.get(ApiKey.OFFSET_FETCH, 0) <= 3

@@ -32,7 +32,7 @@ def too_old() -> None:
 
 
 def decodes_structured() -> None:
-    from_cloudevents._udf("strict", False, {})
+    from_cloudevents._udf("strict", False, (), {})
 
 
 def encodes_structured() -> None:

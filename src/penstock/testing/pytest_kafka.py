@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import logging
 import os
 import signal
 import socket
@@ -25,6 +24,7 @@ from typing import Any, Literal
 
 import pytest
 
+from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, RequestTimeoutError
 
 __all__ = [
@@ -175,7 +175,7 @@ def _started(properties: Path, port: int) -> Popen[Any]:
     line = process.stdout.readline()
     if not line:
         raise NetworkError(f"the broker did not start (exit code {process.wait()}); standard error says why")
-    logging.getLogger("penstock.testing").info("started %s", json.loads(line))
+    logger_named("penstock.testing").info("started %s", json.loads(line))
     return process
 
 

@@ -464,7 +464,7 @@ class AdministeredNode(CoordinatedNode):
     def _begin(self, member: Member) -> None:
         super()._begin(member)
         random = Random(f"answers {self.world.seed} {self.id} {self.life}")
-        answers = Answers(member, self.world.quorum.controller, self.authority.commit, random)
+        answers = Answers(member, self.world.quorum, self.authority.commit, random)
         gate = Gate(member, selects_by_rack=False)
         self.node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
 

@@ -365,6 +365,9 @@ def test_offsets_of_a_group_are_told_in_part() -> None:
     node = two_topics("allow ann read group:g", "allow ann read topic:mine")
     named = [OffsetFetchRequestTopics(name=name, partition_indexes=[0]) for name in ("mine", "yours")]
     groups = [OffsetFetchRequestGroup(group_id=each, topics=named) for each in ("g", "h")]
+    [early, _] = ask_bytes(node, OffsetFetchRequest(groups=groups), 8).groups
+    assert (early.error_code, early.topics) == (16, [])  # no client has asked for a coordinator yet
+    node.groups.topic.create(0)
     found = {group.group_id: group for group in ask_bytes(node, OffsetFetchRequest(groups=groups), 8).groups}
     codes = {topic.name: topic.partitions[0].error_code for topic in found["g"].topics}
     assert codes == {"mine": 0, "yours": 29}

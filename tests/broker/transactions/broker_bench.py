@@ -195,7 +195,7 @@ class BrokerBench(Bench):
     def end_offset(self, isolation: int, timestamp: int = -1) -> int:
         asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
         request = ListOffsetsRequest(
-            isolation_level=isolation, topics=[ListOffsetsTopic(name="t", partitions=[asked])]
+            replica_id=-1, isolation_level=isolation, topics=[ListOffsetsTopic(name="t", partitions=[asked])]
         )
         return int(self.ask(request, 5).response.topics[0].partitions[0].offset)
 

@@ -186,7 +186,8 @@ class Connection(asyncio.BufferedProtocol):
             self._server.node.purgatory.cancel(self._parked)
 
     def _release_resources(self) -> None:
-        self.session.release()
+        if hasattr(self, "session"):
+            self.session.release()
 
     def _leave_login(self) -> None:
         if self.security is not None:
@@ -451,7 +452,9 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _caller(self) -> str:
         """The peer, and the client id of its newest request, for the log."""
-        return caller(self.peer, self._context.session.client_id)
+        if not hasattr(self, "session"):  # it has failed before it began
+            return self.peer
+        return caller(self.peer, self.session.client_id)
 
     @property
     def owes_answer(self) -> bool:

@@ -220,7 +220,8 @@ def _guard_several_groups(request: Any, asking: Asking) -> Any:
         for group in response.groups:
             if group.group_id in everything:
                 group.topics = [topic for topic in group.topics if may_see(topic)]
-            group.topics = [*group.topics, *hidden.get(group.group_id, ())]
+            if not group.error_code:  # an error of the group stands for all of its topics
+                group.topics = [*group.topics, *hidden.get(group.group_id, ())]
         response.groups = [*response.groups, *more]
         return response
 
