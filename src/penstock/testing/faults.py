@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Literal, TypedDict, Unpack
 
 from penstock.broker.handlers import ROUTES
+from penstock.common.hints import with_hints
 from penstock.common.suggestions import did_you_mean, nearest
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE, ApiKey
@@ -198,6 +199,7 @@ class Fault:
         return f"<Fault {what}: {self.target}; happened {self.count} times>"
 
 
+@with_hints("Faults", leave=("happening_to",))
 class Faults:
     """The faults of one broker. Each method adds one and returns it.
 
