@@ -55,7 +55,16 @@ CLASSES: dict[str, type] = {
 }
 ASYNC: dict[str, type] = {"Producer": AsyncProducer, "Consumer": AsyncConsumer, "Admin": AsyncAdmin}
 CALL_SECTIONS = [each for each in table() if each.partition(".")[0] in CLASSES and "." in each]
-OTHER = {"penstock", "commands", "arguments", "options", "read_topic", "write_topic", "errors"}
+OTHER = {
+    "groups of commands",
+    "penstock",
+    "commands",
+    "arguments",
+    "options",
+    "read_topic",
+    "write_topic",
+    "errors",
+}
 
 
 @pytest.fixture(scope="module")

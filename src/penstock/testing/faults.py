@@ -373,7 +373,16 @@ def code_of(error: str | int) -> int:
         name = error.upper()
         if name in ErrorCode.__members__ and ErrorCode[name] != ErrorCode.NONE:
             return int(ErrorCode[name])
-        raise ConfigError(f"there is no error {error}{did_you_mean(name, ErrorCode.__members__)}")
+        raise ConfigError(f"there is no error {error}{_errors_like(name)}")
     if error == 0 or error not in set(ErrorCode):
         raise ConfigError(f"there is no error with code {error}")
     return int(error)
+
+
+def _errors_like(name: str) -> str:
+    """The errors whose names hold `name`, or begin like it, or are like it: most are long, and cut short."""
+    names = [each for each in ErrorCode.__members__ if each != "NONE"]
+    holding = [each for each in names if name and name in each]
+    (beginning,) = nearest(name, {each[: len(name)] for each in names}) or [None]
+    found = holding or [each for each in names if each[: len(name)] == beginning]
+    return f"; did you mean {' or '.join(found[:3])}?" if found else did_you_mean(name, names)
