@@ -383,6 +383,6 @@ def _errors_like(name: str) -> str:
     """The errors whose names hold `name`, or begin like it, or are like it: most are long, and cut short."""
     names = [each for each in ErrorCode.__members__ if each != "NONE"]
     holding = [each for each in names if name and name in each]
-    (beginning,) = nearest(name, {each[: len(name)] for each in names}) or [None]
-    found = holding or [each for each in names if each[: len(name)] == beginning]
+    beginning = nearest(name, {each[: len(name)] for each in names})
+    found = holding or [each for each in names if each[: len(name)] in beginning]
     return f"; did you mean {' or '.join(found[:3])}?" if found else did_you_mean(name, names)

@@ -1,4 +1,4 @@
-"""Who is told when an exception ends the ``with`` block of a broker or cluster: pytest's plugin, in tests.
+"""Who is called when an exception ends the ``with`` block of a broker or cluster: pytest's plugin, in tests.
 
 Imports nothing, so that the plugin can ask for it in every run of pytest, with or without a broker.
 """
@@ -12,8 +12,8 @@ watchers: list[Callable[[Any], None]] = []
 """Called with what still serves, before it stops. Empty outside of tests."""
 
 
-def tell(served: object, error: BaseException | None) -> None:
-    """Tell the watchers that `error`, if any, ends the block of `served`."""
+def announce(served: object, error: BaseException | None) -> None:
+    """Call the watchers where an `error` ends the block of `served`."""
     if error is not None:
         for watcher in watchers:
             watcher(served)

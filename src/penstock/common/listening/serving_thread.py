@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from penstock.common.listening.endings import tell
+from penstock.common.listening.endings import announce
 from penstock.common.logs import logger_named
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Served(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tell(self, error)
+        announce(self, error)
         self.close()
 
     async def __aenter__(self) -> Self:
