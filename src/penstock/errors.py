@@ -6,7 +6,8 @@ the command line prints them as they are, without a traceback.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.printable import printable
 
@@ -18,10 +19,19 @@ class PenstockError(Exception):
     """Base of every error that Penstock raises on purpose.
 
     Messages quote what peers and files have sent. Their text is printable; `args` hold it as it was.
+    A name of other clients' errors that it does not have ends in an error that says what to type.
     """
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+    if not TYPE_CHECKING:  # type checkers find mistakes by themselves, unless there is this method
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name)
+            place = "KafkaError" if isinstance(self, KafkaError) else "PenstockError"
+            raise _refusals().unknown_name(place, name, f"{type(self).__name__!r} object", dir(self))
 
 
 class ConfigError(PenstockError, ValueError):
@@ -158,20 +168,41 @@ class KafkaError(PenstockError):
     says whether the same request may succeed later. `detail` is what happened here, without what the code
     means everywhere: the message a broker sends, since clients add the rest. Both texts are cut after
     `MESSAGE_CHARACTERS_MAX`, since they quote what was sent, and answers hold strings of 32,767 bytes.
+    `code` and `name` are a plain number and a text but for a call, which says to leave out the brackets.
     """
 
     def __init__(
         self, code: int, name: str, message: str, *, retriable: bool = False, detail: str = ""
     ) -> None:
         super().__init__(_cut(message))
-        self.code = code
-        self.name = name
+        self.code: int = _Code(code)
+        self.name: str = _Name(name)
         self.retriable = retriable
         self.detail = _cut(detail or message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = (type(self), self.code, self.name, self.args[0], self.retriable, self.detail)
+        values = (type(self), int(self.code), str(self.name), self.args[0], self.retriable, self.detail)
         return (_kafka_error, values)
+
+
+class _Code(int):
+    """A number that is not called: confluent-kafka's ``error.code()`` is a method."""
+
+    __slots__ = ()
+
+    def __call__(self, *arguments: object, **keywords: object) -> NoReturn:
+        raise CallError(
+            f"the code of an error is a number, {self!r} here: write error.code, without brackets"
+        )
+
+
+class _Name(str):
+    """A text that is not called: confluent-kafka's ``error.name()`` is a method."""
+
+    __slots__ = ()
+
+    def __call__(self, *arguments: object, **keywords: object) -> NoReturn:
+        raise CallError(f"the name of an error is text, {self!r} here: write error.name, without brackets")
 
 
 class AuthorizationError(KafkaError):
@@ -213,3 +244,19 @@ def _kafka_error(
     kind: type[KafkaError], code: int, name: str, message: str, retriable: bool, detail: str
 ) -> KafkaError:
     return kind(code, name, message, retriable=retriable, detail=detail)
+
+
+def _refusals() -> Any:
+    """The module with the errors for wrong names. By its name: it is above this one, read after a mistake."""
+    return importlib.import_module("penstock.common.habits.refusals")
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        known = [each for each in globals() if each[0].isupper()]
+        importlib.import_module("penstock.common.habits.package_names").refuse_name(
+            __name__, name, known, place="errors"
+        )

@@ -188,7 +188,7 @@ def test_an_unknown_partition_is_told_in_one_line(penstock: Penstock, address: s
     penstock("topic", "create", "single", "-b", address)
     code, _, err = penstock("consume", "-b", address, "-t", "single", "-p", "7")
     assert code == 2
-    assert err == "penstock: topic 'single' has no partition 7; its partitions are 0 to 0\n"
+    assert err == "penstock: topic 'single' has no partition 7; it has one, partition 0\n"
 
 
 def test_an_unreachable_broker_is_told_in_one_line(penstock: Penstock) -> None:

@@ -8,8 +8,11 @@ import shlex
 import click
 import pytest
 
+from penstock.cli import main
 from penstock.cli.commands import NOUNS, penstock, run
+from penstock.cli.formats import format_printer
 from penstock.common.habits.table import table
+from penstock.errors import ConfigError
 
 SECTIONS = [name for name in table() if name.split()[0] == "penstock" and (" " in name)]
 
@@ -44,7 +47,7 @@ def test_a_section_of_the_table_is_a_command_and_advises_against_nothing_that_it
 
 
 def test_what_the_table_says_to_type_exists() -> None:
-    for section in [*SECTIONS, "commands"]:
+    for section in [*SECTIONS, "commands", "groups of commands"]:
         for name, said in table()[section].items():
             for noun, verb in re.findall(r"penstock ([a-z]+)(?: ([a-z-]+))?", said):
                 assert noun in NOUNS, (section, name, said)
@@ -86,3 +89,31 @@ def test_a_habit_says_what_to_type(words: str, said: str, capsys: pytest.Capture
 def test_a_misspelt_noun_is_suggested_as_before(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["topc", "list"]) == 2
     assert "Did you mean 'topic'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("metrics list -b localhost:9192", "No such option '-b'"),
+        ("topic -b localhost:9092 list", "it goes behind the command"),
+        ("quota set --user ada producer_byte_rates=1", "did you mean producer_byte_rate?"),
+        ("user quota ada speed=1", "there are producer_byte_rate, consumer_byte_rate"),
+        ("topic rename a b", "Kafka renames no topics"),
+        ("broker data", "penstock broker --data-dir data"),
+        ("perf produce --num-records 5", "-n COUNT"),
+        ("topic list -b 9092", "write localhost:9092"),
+    ],
+)
+def test_what_a_newcomer_types_ends_in_what_to_type(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(shlex.split(words)) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["json", "xml", "avro"])
+def test_the_name_of_a_format_that_is_none_is_not_printed_for_each_message(word: str) -> None:
+    with pytest.raises(ConfigError, match="-J for JSON lines"):
+        format_printer(word)
+    for literal in (".", "%s", r"\n", "a b"):
+        format_printer(literal)

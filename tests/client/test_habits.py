@@ -10,6 +10,7 @@ import copy
 import inspect
 import pickle
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ import penstock.client
 from penstock import Admin, AsyncConsumer, AsyncProducer, Broker, Consumer, Producer, Record, TopicPartition
 from penstock import errors as errors_module
 from penstock.client import AsyncAdmin, Delivery, NewTopic
+from penstock.client.addresses import parse_address, what_to_look_at
 from penstock.client.config import ConsumerConfig, ProducerConfig
 from penstock.client.record import Records
 from penstock.common.habits.table import advice, table
-from penstock.errors import CallError, ConfigError, KafkaError, UnknownNameError
+from penstock.errors import CallError, ConfigError, KafkaError, NetworkError, PenstockError, UnknownNameError
 from penstock.model import RecordMetadata
+from penstock.testing import Faults, KafkaBroker, KafkaCluster
 
 HERE: Any = "localhost:1"
 CLASSES: dict[str, type] = {
@@ -43,10 +46,25 @@ CLASSES: dict[str, type] = {
     "ClusterDescription": penstock.client.ClusterDescription,
     "OffsetAndMetadata": penstock.client.OffsetAndMetadata,
     "Broker": Broker,
+    "Cluster": penstock.Cluster,
+    "KafkaBroker": KafkaBroker,
+    "KafkaCluster": KafkaCluster,
+    "Faults": Faults,
+    "KafkaError": KafkaError,
+    "PenstockError": PenstockError,
 }
 ASYNC: dict[str, type] = {"Producer": AsyncProducer, "Consumer": AsyncConsumer, "Admin": AsyncAdmin}
 CALL_SECTIONS = [each for each in table() if each.partition(".")[0] in CLASSES and "." in each]
-OTHER = {"penstock", "commands", "arguments", "options", "read_topic", "write_topic"}
+OTHER = {
+    "groups of commands",
+    "penstock",
+    "commands",
+    "arguments",
+    "options",
+    "read_topic",
+    "write_topic",
+    "errors",
+}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +122,8 @@ MEANS = {
     "producer": AsyncProducer, "consumer": AsyncConsumer, "admin": AsyncAdmin, "delivery": Delivery,
     "broker": Broker, "record": Record, "metadata": RecordMetadata,
 }  # fmt: skip
+OF_TESTS = {"KafkaBroker", "KafkaBroker.create_topic", "Faults"}
+"""Sections where a broker is a `KafkaBroker`."""
 
 
 def test_what_the_table_says_to_type_exists() -> None:
@@ -112,7 +132,7 @@ def test_what_the_table_says_to_type_exists() -> None:
     for section, entries in table().items():
         for name, said in entries.items():
             for noun, attribute in CALLS.findall(said):
-                kind: Any = MEANS.get(noun)
+                kind: Any = KafkaBroker() if noun == "broker" and section in OF_TESTS else MEANS.get(noun)
                 if kind is not None and not attribute.startswith("{") and not hasattr(kind, attribute):
                     missing.append(f"{section}: {name}: {noun}.{attribute}")
             for module, names in re.findall(r"from (penstock[\w.]*) import ((?:\w+, )*\w+)", said):
@@ -420,3 +440,98 @@ def test_a_missing_partition_is_not_waited_for_as_a_missing_topic_is() -> None:
         patience: Any = {"topic_metadata_propagation_max_ms": 3_600_000}
         with Producer(broker.bootstrap_servers, **patience) as producer, refused:
             producer.send("orders", b"v", partition=7)
+
+
+# -- errors, brokers and clusters
+
+
+KAFKA_ERROR = KafkaError(36, "TOPIC_ALREADY_EXISTS", "there is one")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("error.code()", "write error.code, without brackets"),
+        ("error.name()", "write error.name, without brackets"),
+        ("error.str()", "write str(error)"),
+        ("error.fatal()", "TransactionFatalError"),
+        ("error.txn_requires_abort()", "TransactionAbortableError"),
+        ("error.errno", "write error.code"),
+        ("error.isRetriable()", "write error.retriable"),
+        ("error.retriabl", "did you mean retriable?"),
+        ("NetworkError('x').code", "except KafkaError as error"),
+        ("NetworkError('x').retriable", "clients try again by themselves"),
+        ("errors_module.KafkaTimeoutError", "from penstock.errors import RequestTimeoutError"),
+        ("errors_module.TopicAlreadyExistsError", "error.name"),
+        ("errors_module.KafkaErr", "did you mean KafkaError?"),
+        ("KafkaBroker('x', 'y', 1, 2)", "3 at most"),
+        ("KafkaBroker().produce", "producer.send"),
+        ("KafkaBroker().get_bootstrap_server()", "broker.bootstrap_servers"),
+        ("KafkaBroker().faults.add('Produce')", "broker.faults.fail"),
+        ("KafkaBroker().faults.fail('Produce')", "'error'"),
+        ("KafkaCluster(num_brokers=3)", "write brokers=3"),
+        ("KafkaCluster().stop_broker(1)", "cluster.stop(1)"),
+        ("KafkaCluster().bootstrap_server", "cluster.bootstrap_servers"),
+        ("penstock.Cluster().kill(1)", "penstock.testing.KafkaCluster"),
+        ("penstock.Cluster(3, 'data', 'h', [1], [2])", "by name"),
+    ],
+)
+def test_errors_brokers_and_clusters_say_what_to_type(typed: str, said: str) -> None:
+    with pytest.raises(PenstockError, match=re.escape(said)):
+        eval(typed, {**globals(), "error": KAFKA_ERROR})
+
+
+def test_an_errors_code_and_name_are_a_number_and_text_for_all_else() -> None:
+    again = pickle.loads(pickle.dumps(KAFKA_ERROR))
+    assert (again.code, again.name, repr(again.code)) == (36, "TOPIC_ALREADY_EXISTS", "36")
+    assert f"{KAFKA_ERROR.code:>4} {KAFKA_ERROR.name}" == "  36 TOPIC_ALREADY_EXISTS"
+    assert not hasattr(KAFKA_ERROR, "errno")
+    assert getattr(NetworkError("x"), "code", None) is None
+    assert copy.copy(KAFKA_ERROR).code == 36
+
+
+def test_a_name_that_is_missing_in_errors_ends_the_import_statement() -> None:
+    with pytest.raises(ImportError, match="NetworkError"):
+        exec("from penstock.errors import NoBrokersAvailable")
+
+
+def test_send_encoded_says_what_it_is_for() -> None:
+    with pytest.raises(CallError, match=r'write producer\.send\("orders"'):
+        Producer(HERE).send_encoded("t", value=b"v")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("localhost:9092", "host= and port="),
+        ("3.9", "as_version="),
+        ("[::1]:9092", "host= and port="),
+        (9092, "port="),
+    ],
+)
+def test_what_is_no_directory_makes_none(given: Any, said: str) -> None:
+    for make in (Broker, KafkaBroker, lambda data_dir: penstock.Cluster(3, data_dir)):
+        with pytest.raises(ConfigError, match=said):
+            make(given)
+
+
+def test_a_cluster_of_text_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a whole number is needed"):
+        KafkaCluster("3")  # type: ignore[arg-type]
+
+
+def test_the_name_of_a_topic_in_place_of_addresses_is_asked_about() -> None:
+    unknown = NetworkError("x")
+    unknown.__cause__ = socket.gaierror()
+    assert "is 'orders' the name of a topic?" in what_to_look_at([parse_address("orders")], [unknown])
+    for address, error in (
+        ("orders:9093", unknown),
+        ("kafka.example", unknown),
+        ("kafka", NetworkError("x")),
+    ):
+        assert "is it running?" in what_to_look_at([parse_address(address)], [error])
+
+
+def test_a_port_alone_is_no_address() -> None:
+    with pytest.raises(ConfigError, match="write localhost:9092"):
+        Producer("9092")

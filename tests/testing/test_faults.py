@@ -23,7 +23,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.format.batch_header import read_header
 from penstock.testing import KafkaBroker, Request
-from penstock.testing.faults import Faults
+from penstock.testing.faults import Faults, code_of
 
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 
@@ -356,3 +356,18 @@ def test_what_could_never_happen_is_refused_when_it_is_set(words: dict[str, Any]
 @pytest.mark.parametrize("api", ["ListOffsets", "list_offsets", "list-offsets", "ListOffsetsRequest", 2])
 def test_an_api_by_any_of_its_names(api: str | int) -> None:
     assert Faults().watch(api).target.key == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("NOT_LEADR", "NOT_LEADER_OR_FOLLOWER"),
+        ("NOT_LEADER", "NOT_LEADER_OR_FOLLOWER"),
+        ("unknown_topc", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("LEADER", "LEADER_NOT_AVAILABLE"),
+        ("CORUPT_MESSAGE", "CORRUPT_MESSAGE"),
+    ],
+)
+def test_a_misspelt_error_suggests_those_that_begin_like_it(typed: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean .*{meant}"):
+        code_of(typed)

@@ -105,9 +105,12 @@ def test_finding_it_imports_nothing_of_the_broker() -> None:
         "penstock.common",
         "penstock.common.extras",
         "penstock.common.lazy_names",
+        "penstock.common.listening",
+        "penstock.common.listening.endings",
         "penstock.errors",
         "penstock.printable",
         "penstock.testing",
+        "penstock.testing.ended",
         "penstock.testing.plugin",
         "penstock.version",
     ]

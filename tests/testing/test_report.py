@@ -11,11 +11,12 @@ from penstock import Admin, Producer
 from penstock.testing import KafkaBroker, KafkaCluster, report
 
 SUITE = """
+import asyncio
 import logging
 
 import pytest
 
-from penstock import Admin, Broker, Producer
+from penstock import Admin, Broker, Cluster, Producer
 from penstock.testing import KafkaBroker
 
 HEADERS = [("token", b"hush")]
@@ -41,6 +42,28 @@ def test_block():
     with KafkaBroker() as broker:
         fill(broker.bootstrap_servers)
         assert False
+
+
+def test_plain_block():
+    with Broker() as broker:
+        fill(broker.bootstrap_servers)
+        logging.getLogger("penstock.broker").warning("a line of the broker")
+        assert False
+
+
+def test_plain_cluster():
+    with Cluster(2) as cluster:
+        fill(cluster.bootstrap_servers)
+        assert False
+
+
+def test_asyncio_block():
+    async def program():
+        async with Broker() as broker:
+            await asyncio.to_thread(fill, broker.bootstrap_servers)
+            assert False
+
+    asyncio.run(program())
 
 
 @pytest.fixture
@@ -84,12 +107,22 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         text=True,
         check=False,
     )
-    assert "6 failed, 1 passed" in done.stdout, done.stdout
+    assert "9 failed, 1 passed" in done.stdout, done.stdout
     parts = done.stdout.split("\n____")[1:]
     return {part.strip("_ ").split(" ")[0]: part for part in parts}
 
 
-@pytest.mark.parametrize("name", ["test_fixture", "test_block", "test_cluster"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_fixture",
+        "test_block",
+        "test_cluster",
+        "test_plain_block",
+        "test_plain_cluster",
+        "test_asyncio_block",
+    ],
+)
 def test_topics_groups_and_records_of_a_failing_test(printed: dict[str, str], name: str) -> None:
     said = printed[name]
     assert "topic orders, 0: offsets 0 to 7" in said
@@ -103,7 +136,8 @@ def test_topics_groups_and_records_of_a_failing_test(printed: dict[str, str], na
 def test_faults_and_the_log_of_a_failing_test(printed: dict[str, str]) -> None:
     assert "in force: <Fault fail NOT_LEADER_OR_FOLLOWER: Produce, topic='orders'" in printed["test_fixture"]
     assert "a line of the broker" in printed["test_fixture"]
-    assert not any("a line of the broker" in said for name, said in printed.items() if name != "test_fixture")
+    logged = {name for name, said in printed.items() if "a line of the broker" in said}
+    assert logged == {"test_fixture", "test_plain_block"}
 
 
 def test_any_fixture_and_a_broker_that_stands_still(printed: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self, Unpack
 
-from penstock.broker.config.values import BrokerConfig, log_unheeded, settings_texts
+from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
@@ -71,8 +71,7 @@ class Broker(Served):
         security: Security | str | None = None,
         **settings: Unpack[BrokerSettings],
     ) -> None:
-        if data_dir is not None and not isinstance(data_dir, (str, os.PathLike)):
-            raise ConfigError(f"data_dir is {data_dir!r}: the path of a directory is needed")
+        check_data_dir(data_dir)
         if clock is not None and not (hasattr(clock, "now_ms") and hasattr(clock, "monotonic")):
             raise ConfigError(f"clock is {clock!r}: an object with now_ms() and monotonic() is needed")
         if config is not None and not isinstance(config, Mapping):

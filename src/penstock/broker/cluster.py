@@ -18,8 +18,9 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from penstock.broker.cluster_node import ClusterNode, Shared
-from penstock.broker.config.values import BrokerConfig, log_unheeded, settings_texts
+from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
 from penstock.clock import Clock, SystemClock
+from penstock.common.hints import with_hints
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 
@@ -35,6 +36,7 @@ BROKERS_MAX = 100
 """Brokers of one cluster: each takes descriptors, timers and, with all others, connections between them."""
 
 
+@with_hints("Cluster")
 class Cluster(Served):
     """Several brokers, numbered from 1.
 
@@ -64,11 +66,14 @@ class Cluster(Served):
         security: Security | str | None = None,
         **settings: object,
     ) -> None:
+        if not isinstance(brokers, int) or isinstance(brokers, bool):
+            raise ConfigError(f"brokers is {brokers!r}: a whole number is needed, such as 3")
+        check_data_dir(data_dir)
         if not 1 <= brokers <= BROKERS_MAX:
             raise ConfigError(f"a cluster has 1 to {BROKERS_MAX} brokers, not {brokers}")
         if ports and len(ports) != brokers:
             raise ConfigError(f"{brokers} brokers need as many ports, not {len(ports)}")
-        texts = settings_texts(config or {}, settings)
+        texts = settings_texts(config or {}, settings, "Cluster")
         texts.setdefault("default.replication.factor", str(min(brokers, 3)))
         self.security: Security | None = None
         """Throw-away certificates and users, the same for all brokers, where there are some."""

@@ -201,7 +201,7 @@ class _Serving:
         except PenstockError as error:
             return {"error": str(error)}
         except (KeyError, IndexError):
-            return {"error": f"{name}: there is no such topic, partition, group or transactional id"}
+            return {"error": _missing(arguments)}
         except Exception as error:
             logger.exception("lever %s has failed", name)
             return {"error": f"{name} has failed: {type(error).__name__}: {error}"}
@@ -240,3 +240,12 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
     if arguments.get("partition", 0) < 0:
         raise ConfigError(f"{name} does not take partition={arguments['partition']}: they begin with 0")
     return name, arguments
+
+
+def _missing(arguments: Mapping[str, object]) -> str:
+    """What a lever has not found, of what it was given."""
+    if "topic" in arguments:
+        return f"there is no partition {arguments['topic']}-{arguments.get('partition', 0)}"
+    name = "group" if "group" in arguments else "transactional_id"
+    noun = name.replace("_", " ")
+    return f"there is no {noun} {arguments.get(name)!r} yet, and so no coordinator"

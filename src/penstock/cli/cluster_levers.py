@@ -13,9 +13,8 @@ from penstock.cli import waiting
 from penstock.cli.doing import done, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option
-from penstock.cli.outcome import put
+from penstock.cli.times import parse_duration
 from penstock.errors import ConfigError, NetworkError, PenstockError
-from penstock.moments import duration_ms
 
 PATIENCE_S = 60.0
 """How long a lever may take: a broker that stops waits for others to lead."""
@@ -167,6 +166,8 @@ def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
     """
     if ends is not None and other is not None:
         raise click.UsageError("name another broker or --from, not both")
+    if other == node:
+        raise click.UsageError(f"broker {node} has no link to itself: name two brokers, or one")
     if ends is not None:
         move(bootstrap, f"cut_from_{ends}", node=node)
     elif other is not None:
@@ -183,7 +184,7 @@ def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
 @click.argument("delay", metavar="DURATION")
 def slow(bootstrap: str, node: int, other: int, delay: str) -> None:
     """Deliver everything between two brokers late, by a duration such as 200ms."""
-    move(bootstrap, "slow", one=node, other=other, ms=duration_ms(delay))
+    move(bootstrap, "slow", one=node, other=other, ms=parse_duration(delay, "DURATION"))
     done(f"all between broker {node} and broker {other} takes {delay} longer; heal ends it")
 
 
@@ -226,8 +227,9 @@ def shrink_isr(bootstrap: str, topic: str, partition: int, node: int) -> None:
 @PARTITION
 @click.option("--to", "node", metavar="BROKER", type=click.IntRange(1), help="This one; otherwise the next.")
 def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) -> None:
-    """Have another in-sync replica lead a partition, and print which."""
-    put(str(move(bootstrap, "move_leader", topic=topic, partition=partition, node=node)))
+    """Have another in-sync replica lead a partition, and say which."""
+    leader = move(bootstrap, "move_leader", topic=topic, partition=partition, node=node)
+    done(f"broker {leader} leads {topic}-{partition}")
 
 
 @_lever("elect", "Elect the preferred leader of a partition.")
@@ -247,18 +249,18 @@ def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
 def move_coordinator(
     bootstrap: str, group: str | None, transactional_id: str | None, node: int | None
 ) -> None:
-    """Have another broker coordinate a group or a transactional id, and print which."""
+    """Have another broker coordinate a group or a transactional id, and say which."""
     if (group is None) == (transactional_id is None):
         raise click.UsageError("name either --group or --transactional-id")
     moved = move(bootstrap, "move_coordinator", group=group, transactional_id=transactional_id, node=node)
-    put(str(moved))
+    done(f"broker {moved} coordinates {group if group is not None else transactional_id}")
 
 
 @_lever("advance", "Put the clock of all brokers forward.")
 @click.argument("duration", metavar="DURATION")
 def advance(bootstrap: str, duration: str) -> None:
     """Put the clock of all brokers forward, by a duration such as 90s or 1h30m; what is due happens."""
-    move(bootstrap, "advance", ms=duration_ms(duration))
+    move(bootstrap, "advance", ms=parse_duration(duration, "DURATION"))
     done(f"the clock of all brokers is {duration} further on")
 
 

@@ -135,6 +135,8 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
     if message.startswith("No such command"):
         typed = message.split("'")[1]
     said = (advice(path, typed) if " " in path else None) or advice("commands", typed)
+    if said is None and context and isinstance(context.command, click.Group):
+        said = advice("groups of commands", typed)
     if said is not None:
         kind = "option" if typed.startswith("-") else "command"
         lead = "type " if said.startswith(("penstock", "-", "NAME")) else ""

@@ -21,8 +21,13 @@ def format_printer(text: str, null: bytes = b"", *, for_terminal: bool = False) 
     With `for_terminal`, what a record holds is spelled out where it is not printable (tabs are left).
 
     Raises:
-        ConfigError: an unknown % token or backslash escape.
+        ConfigError: an unknown % token or backslash escape; or a word alone, which is the name of a format.
     """
+    if len(text) > 1 and text.isalpha():
+        raise ConfigError(
+            f"-f {text!r} would print that word for each message: write -f '%s\\n' with %s for the value, "
+            "or -J for JSON lines; parquet and csv are files"
+        )
     literals: list[bytes] = []
     tokens: list[Printer] = []
     readers = _readers(null)

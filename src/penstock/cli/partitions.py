@@ -31,9 +31,7 @@ def partitions_of(
     numbers = sorted(partition.partition for partition in description.partitions)
     missing = sorted(set(chosen) - set(numbers))
     if missing:
-        raise ConfigError(
-            f"topic {topic!r} has no partition {missing[0]}; its partitions are 0 to {numbers[-1]}"
-        )
+        raise ConfigError(f"topic {topic!r} has no partition {missing[0]}; {span(len(numbers))}")
     return [TopicPartition(topic, number) for number in numbers if not chosen or number in chosen]
 
 
@@ -49,6 +47,11 @@ def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list
     for topic, numbers in wanted.items():
         for number in range(counts[topic]) if numbers is None else numbers:
             if number >= counts[topic]:
-                raise ConfigError(f"topic {topic!r} has no partition {number}, only 0 to {counts[topic] - 1}")
+                raise ConfigError(f"topic {topic!r} has no partition {number}; {span(counts[topic])}")
             tps.append(TopicPartition(topic, number))
     return sorted(tps)
+
+
+def span(count: int) -> str:
+    """Which partitions a topic has, as the end of a sentence about one that it has not."""
+    return f"it has {count} partitions, 0 to {count - 1}" if count > 1 else "it has one, partition 0"

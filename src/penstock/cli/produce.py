@@ -177,7 +177,7 @@ def _check_files(names: Iterable[str]) -> None:
     """Raise UsageError for what is no file that can be read: better before anything is sent than after."""
     for name in names:
         if not os.path.exists(name):
-            raise click.UsageError(f"File '{name}' does not exist")
+            raise click.UsageError(f"File '{name}' does not exist; a topic is named first, or by -t")
         if os.path.isdir(name):
             raise click.UsageError(f"File '{name}' is a directory")
 

@@ -10,10 +10,20 @@ import click
 from penstock.cli.doing import done, listed, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 DEFAULT = "<default>"
 """How the entity is written that stands for all which have no quotas of their own, as Kafka's tools do."""
+
+QUOTAS = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "connection_creation_rate",
+)
+"""Kafka's quotas. A broker does not say which name was meant."""
 
 KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
 """Kinds of entities, by their names in the protocol, and what they are called in rows."""
@@ -88,10 +98,14 @@ def parse_quotas(words: Iterable[str]) -> dict[str, float | None]:
     """Quotas by name; None for those to be removed.
 
     Raises:
-        ConfigError: a value is no number.
+        ConfigError: there is no such quota, or a value is no number.
     """
     wanted: dict[str, float | None] = {}
-    for name, text in pairs(words, "NAME=VALUE").items():
+    for name in (given := pairs(words, "NAME=VALUE")):
+        if name not in QUOTAS:
+            hint = did_you_mean(name, QUOTAS) or f"; there are {', '.join(QUOTAS)}"
+            raise ConfigError(f"there is no quota {name}{hint}")
+    for name, text in given.items():
         try:
             wanted[name] = float(text) if text else None
         except ValueError:

@@ -10,7 +10,7 @@ import click
 from penstock.cli.doing import done, listed, quiet_option
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import put
+from penstock.cli.outcome import note, put
 from penstock.cli.quota import parse_quotas
 from penstock.errors import ConfigError
 
@@ -56,6 +56,8 @@ def list_users(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> No
         ]
         put_rows("user", rows, as_json)
         return
+    if not users:
+        note("there are no users with passwords; penstock user add makes one")
     for name, mechanisms in users:
         put(f"{name}: " + ", ".join(f"{each} ({count})" for each, count in mechanisms.items()))
 

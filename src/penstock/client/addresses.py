@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+DEFAULT_PORT = 9092
 
 
 class Address(NamedTuple):
@@ -32,6 +36,8 @@ def parse_address(value: object) -> Address:
     if isinstance(value, Address):
         return value
     text = str(value).strip()
+    if text.isdecimal():
+        raise ValueError(f"{text!r} is a port alone: write localhost:{text}")
     listener, scheme, rest = text.partition("://")
     if scheme:
         if listener.lower() in ("http", "https"):
@@ -39,14 +45,29 @@ def parse_address(value: object) -> Address:
         text = rest
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
-        port = (rest[1:] if rest.startswith(":") else "9092") if bracket else ""
+        port = (rest[1:] if rest.startswith(":") else str(DEFAULT_PORT)) if bracket else ""
     elif text.count(":") > 1:
         raise ValueError(f"{text!r}: write an IPv6 address as [address]:port")
     else:
         host, colon, port = text.partition(":")
-        port = port if colon else "9092"
+        port = port if colon else str(DEFAULT_PORT)
     if not host or not (port.isascii() and port.isdigit()):
         raise ValueError(f"{text!r} is not host:port")
     if not 0 < int(port[:9]) < 65536:
         raise ValueError(f"{text!r}: ports go from 1 to 65535")
     return Address(host, int(port))
+
+
+def what_to_look_at(addresses: Sequence[Address], errors: Iterable[BaseException]) -> str:
+    """Return what to ask oneself where no broker answered at `addresses`, for the reasons in `errors`.
+
+    A plain word that is no host's name, without a port, is mostly the name of a topic.
+    """
+    words = [each.host for each in addresses if each.port == DEFAULT_PORT and "." not in each.host]
+    unknown = all(isinstance(each.__cause__, socket.gaierror) for each in errors)
+    if unknown and len(words) == len(addresses):
+        return (
+            f"is {words[0]!r} the name of a topic? the first argument of a client, bootstrap_servers=, "
+            "is where brokers are: host:port, such as localhost:9092"
+        )
+    return "is it running? is bootstrap.servers right?"

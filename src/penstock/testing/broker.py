@@ -15,15 +15,14 @@ from penstock.broker.broker import Broker
 from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.planning import Planner
 from penstock.clock import MovableClock, movable, stoppable
+from penstock.common.hints import with_hints
 from penstock.errors import ConfigError, NetworkError
-from penstock.testing import ended
 from penstock.testing.answers import answering_faults
 from penstock.testing.connection import FaultyConnection
 from penstock.testing.faults import Faults
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
 
     from penstock.broker.client_metrics.newest_values import ClientMetric
     from penstock.broker.client_metrics.service import ClientMetrics
@@ -55,6 +54,7 @@ class ConnectionInfo(NamedTuple):
     address: str
 
 
+@with_hints("KafkaBroker")
 class KafkaBroker(Broker):
     """A `penstock.Broker` for tests: the same arguments, and everything that can happen to a broker.
 
@@ -93,12 +93,6 @@ class KafkaBroker(Broker):
         self.faults = Faults()
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        ended.note(self, error)
-        super().__exit__(kind, error, trace)
 
     def _connect(self) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.interceptors import Stage
 from penstock.broker.levers import LeveredCluster
-from penstock.testing import ended
+from penstock.common.hints import with_hints
 from penstock.testing.answers import answering_faults
 from penstock.testing.connection import FaultyConnection
 from penstock.testing.faults import Faults
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
 
     from penstock.broker.cluster_node import ClusterNode
     from penstock.broker.interceptors import InterceptorChain
@@ -34,6 +33,7 @@ CLUSTER_SETTINGS = {
 """What differs from the defaults of Kafka unless it is set: what takes Kafka ten seconds takes one."""
 
 
+@with_hints("KafkaCluster")
 class KafkaCluster(LeveredCluster):
     """A `penstock.Cluster` for tests: the same arguments, and everything that can happen to a cluster.
 
@@ -72,12 +72,6 @@ class KafkaCluster(LeveredCluster):
         self.faults = Faults()
         """Applied to the requests of clients to any broker; those between brokers are not requests."""
         self._numbers = itertools.count(1)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        ended.note(self, error)
-        super().__exit__(kind, error, trace)
 
     def _connect(self, node: ClusterNode) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)

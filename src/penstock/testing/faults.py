@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Literal, TypedDict, Unpack
 
 from penstock.broker.handlers import ROUTES
+from penstock.common.hints import with_hints
 from penstock.common.suggestions import did_you_mean, nearest
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE, ApiKey
@@ -198,6 +199,7 @@ class Fault:
         return f"<Fault {what}: {self.target}; happened {self.count} times>"
 
 
+@with_hints("Faults", leave=("happening_to",))
 class Faults:
     """The faults of one broker. Each method adds one and returns it.
 
@@ -371,7 +373,16 @@ def code_of(error: str | int) -> int:
         name = error.upper()
         if name in ErrorCode.__members__ and ErrorCode[name] != ErrorCode.NONE:
             return int(ErrorCode[name])
-        raise ConfigError(f"there is no error {error}{did_you_mean(name, ErrorCode.__members__)}")
+        raise ConfigError(f"there is no error {error}{_errors_like(name)}")
     if error == 0 or error not in set(ErrorCode):
         raise ConfigError(f"there is no error with code {error}")
     return int(error)
+
+
+def _errors_like(name: str) -> str:
+    """The errors whose names hold `name`, or begin like it, or are like it: most are long, and cut short."""
+    names = [each for each in ErrorCode.__members__ if each != "NONE"]
+    holding = [each for each in names if name and name in each]
+    beginning = nearest(name, {each[: len(name)] for each in names})
+    found = holding or [each for each in names if each[: len(name)] in beginning]
+    return f"; did you mean {' or '.join(found[:3])}?" if found else did_you_mean(name, names)

@@ -6,7 +6,7 @@ on that one, new for each test. ``--penstock-containers`` runs suites that are w
 Kafka or for pytest-kafka. Nothing of the broker is imported before a test asks for one.
 
 The report of a test that fails has a section for each broker or cluster that is the value of one of its
-fixtures, and for each `KafkaBroker` or `KafkaCluster` whose ``with`` block the exception has left.
+fixtures, and for each one whose ``with`` block the exception has left: `penstock.Broker` and `Cluster` too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+
+from penstock.common.listening import endings
+from penstock.testing import ended
 
 if TYPE_CHECKING:
     from penstock.testing.broker import KafkaBroker
@@ -88,6 +91,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and keep what is logged."""
     logging.getLogger("penstock").addHandler(log_tail)
+    endings.watchers.append(ended.note)
     config.addinivalue_line(
         "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
     )
@@ -96,13 +100,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure() -> None:
     """Leave the logger as it was."""
     logging.getLogger("penstock").removeHandler(log_tail)
+    endings.watchers.remove(ended.note)
 
 
 def pytest_runtest_logstart() -> None:
     """Begin a test: what was logged before is another's."""
     log_tail.lines.clear()
-    if (ended := sys.modules.get("penstock.testing.ended")) is not None:
-        ended.reports.clear()
+    ended.reports.clear()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,8 +123,7 @@ def pytest_runtest_makereport(
     ):
         from penstock.testing.report import sections
 
-        ended = getattr(sys.modules.get("penstock.testing.ended"), "reports", ())
-        report.sections.extend(sections(getattr(item, "funcargs", {}), ended, log_tail.lines))
+        report.sections.extend(sections(getattr(item, "funcargs", {}), ended.reports, log_tail.lines))
     return report
 
 

@@ -144,3 +144,12 @@ def test_ids_are_few_and_neighbouring_batches_share_none() -> None:
     assert not {place.driver_id, place.copy_id} & ids
     assert not any(each.startswith(place.task_prefix) for each in (place.driver_id, place.copy_id))
     assert place.task_id(0, 1, 0, 1) != place.task_id(0, 1, 0)
+
+
+def test_a_misspelt_setting_is_suggested_as_spark_writes_it() -> None:
+    from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
+
+    with pytest.raises(
+        ConfigError, match=r"unknown option 'kafka\.linger\.msec'; did you mean 'kafka\.linger\.ms'"
+    ):
+        KafkaSinkCluster(SinkPlace("q", "localhost:9092", {"linger.msec": "1"}))

@@ -7,6 +7,7 @@ Nothing here reads a file or depends on what a setting is used for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from math import inf, isfinite
 from re import compile as compile_
@@ -140,6 +141,9 @@ SUGGESTION_CHARACTERS_MAX = 64
 """Longer names are no misspelt settings, and comparing takes time with the square of the length."""
 
 
+_NOT_A_DIRECTORY = compile_(r"(?:[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)|\d+(?:\.\d+){1,3}")
+"""What is given in place of a directory by mistake: an address, or a release of Kafka."""
+
 _OURS = "penstock."
 """The beginning of names that no file for Apache Kafka has: a misspelt one was meant for this broker."""
 
@@ -175,9 +179,11 @@ def _is_heeded(name: str, text: str) -> bool:
     return key is not None and key.has_effect
 
 
-def settings_texts(config: Mapping[str, object], keywords: Mapping[str, object]) -> dict[str, str]:
+def settings_texts(
+    config: Mapping[str, object], keywords: Mapping[str, object], place: str = "Broker"
+) -> dict[str, str]:
     """The settings of a broker as texts: those of a mapping by dotted names, and over them those that were
-    given as keyword arguments.
+    given as keyword arguments of the class `place`.
 
     Raises:
         ConfigError: a keyword is no setting (what to type, or the nearest one, is said). Names in the mapping
@@ -191,9 +197,26 @@ def settings_texts(config: Mapping[str, object], keywords: Mapping[str, object])
             if not is_known(name):
                 from penstock.common.habits.refusals import refuse_keywords
 
-                refuse_keywords("Broker.__init__", keywords)
+                refuse_keywords(f"{place}.__init__", keywords)
                 raise unknown_name(name, BROKER_KEYS, Suggestions())
     return {name: setting_text(value) for name, value in {**config, **named}.items()}
+
+
+def check_data_dir(data_dir: object) -> None:
+    """Check that the first argument of a broker is a directory, and what else is put there is not.
+
+    Raises:
+        ConfigError: it is no path; or text that is an address or a release of Kafka.
+    """
+    if data_dir is not None and not isinstance(data_dir, (str, os.PathLike)):
+        raise ConfigError(
+            f"data_dir is {data_dir!r}: the path of a directory is needed; write port= for a port"
+        )
+    if isinstance(data_dir, str) and (meant := _NOT_A_DIRECTORY.fullmatch(data_dir)):
+        what = "host= and port= for an address" if meant["port"] else "as_version= for a release of Kafka"
+        raise ConfigError(
+            f"data_dir is {data_dir!r}: write {what}; a directory of that name is './{data_dir}'"
+        )
 
 
 def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) -> None:

@@ -43,7 +43,7 @@ EXIT_PATIENCE_S = 5.0
 """How long the end of the process may wait for producers that were not closed."""
 
 
-@with_hints("Producer", leave=("send", "send_encoded"))
+@with_hints("Producer", leave=("send",))
 class Producer(BlockingTransactionCalls, Generic[K, V]):
     """Writes records to topics.
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client.addresses import Address
+from penstock.client.addresses import Address, what_to_look_at
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.connection_pool import ConnectionPool, Peer
@@ -311,9 +311,8 @@ class AsyncClient:
         why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))
         if refused:
             raise refused[-1]
-        raise NetworkError(
-            f"no broker answered at {where}: {why}; is it running? is bootstrap.servers right?"
-        )
+        ask = what_to_look_at(self.config.bootstrap_servers, failures)
+        raise NetworkError(f"no broker answered at {where}: {why}; {ask}")
 
     # -- metadata
 

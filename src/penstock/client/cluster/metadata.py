@@ -198,10 +198,8 @@ MOMENT_S = 0.3
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:
     """The error for a partition number that the topic does not have."""
-    return ConfigError(
-        f"topic {partition.topic!r} has {count} partitions, 0 to {count - 1}: "
-        f"there is no partition {partition.partition}"
-    )
+    has = f"{count} partitions, 0 to {count - 1}" if count > 1 else "one partition, 0"
+    return ConfigError(f"topic {partition.topic!r} has {has}: there is no partition {partition.partition}")
 
 
 def is_recreated(known_id: bytes, topic_id: bytes) -> bool:

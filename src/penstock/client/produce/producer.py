@@ -56,7 +56,7 @@ RETENTION_ANSWER_S = 2.0
 log = logger_named("penstock.client")
 
 
-@with_hints("AsyncProducer", leave=("send", "try_send", "append_encoded"))
+@with_hints("AsyncProducer", leave=("send", "try_send"))
 class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
     """Writes records to topics.
 

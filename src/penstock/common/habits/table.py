@@ -14,6 +14,9 @@ from importlib.resources import files
 ASYNC = "Async"
 """What the names of classes for asyncio begin with. They have no sections of their own."""
 
+LIKE = {"KafkaBroker": "Broker", "KafkaCluster": "Cluster"}
+"""Classes with what another one has, and more: what their own sections lack is in those of the other."""
+
 FILES = ("clients.txt", "options.txt", "commands.txt")
 
 
@@ -26,7 +29,9 @@ def advice(place: str, name: str) -> str | None:
     is_async = place.startswith(ASYNC)
     section = place.removeprefix(ASYNC)
     known = table()
-    found = known.get(section, {}).get(name)
+    kind, dot, method = section.partition(".")
+    sections = [section] if kind not in LIKE else [section, f"{LIKE[kind]}{dot}{method}"]
+    found = next((known[each][name] for each in sections if name in known.get(each, {})), None)
     if found is None and "." in section and name != "*":
         found = known["arguments"].get(name)
     if found is None:

@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from penstock.common.listening.endings import announce
 from penstock.common.logs import logger_named
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class Served(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        announce(self, error)
         self.close()
 
     async def __aenter__(self) -> Self:
@@ -53,7 +55,7 @@ class Served(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
+        await asyncio.get_running_loop().run_in_executor(None, self.__exit__, kind, error, trace)
 
 
 class ServingThread:

@@ -105,7 +105,9 @@ def _free_id(place: SinkPlace, attempt: Attempt) -> str:
     this_run = place.sink, attempt.run
     if this_run in _runs_met:
         return name
-    config = ProducerConfig.parse(place.settings(), {"bootstrap_servers": place.bootstrap_servers})
+    config = ProducerConfig.parse(
+        place.settings(), {"bootstrap_servers": place.bootstrap_servers}, prefix="kafka."
+    )
 
     async def look() -> str:
         async with AsyncClient(config) as client:

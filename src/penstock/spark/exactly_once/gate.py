@@ -62,7 +62,9 @@ def gate_for(place: SinkPlace, topic: str) -> Gate:
         KafkaError: the topic does not exist, or the transactional id may not be used.
         NetworkError, RequestTimeoutError: no broker answers.
     """
-    config = ProducerConfig.parse(place.settings(), {"bootstrap_servers": place.bootstrap_servers})
+    config = ProducerConfig.parse(
+        place.settings(), {"bootstrap_servers": place.bootstrap_servers}, prefix="kafka."
+    )
 
     async def get() -> Gate:
         async with AsyncClient(config) as client:
@@ -88,7 +90,9 @@ def hold(place: SinkPlace, gate: Gate) -> Future[None]:
     if gate.transaction in _held:
         done.set_result(None)
         return done
-    config = ProducerConfig.parse(place.settings(), {"bootstrap_servers": place.bootstrap_servers})
+    config = ProducerConfig.parse(
+        place.settings(), {"bootstrap_servers": place.bootstrap_servers}, prefix="kafka."
+    )
 
     async def write() -> None:
         async with AsyncClient(config) as client:

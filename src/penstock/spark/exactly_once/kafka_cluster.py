@@ -37,7 +37,9 @@ class KafkaSinkCluster:
     def __init__(self, place: SinkPlace) -> None:
         self._place = place
         settings = {"retry.backoff.ms": RETRY_BACKOFF_MS, **place.settings()}
-        config = ProducerConfig.parse(settings, {"bootstrap_servers": place.bootstrap_servers})
+        config = ProducerConfig.parse(
+            settings, {"bootstrap_servers": place.bootstrap_servers}, prefix="kafka."
+        )
         self._client = AsyncClient(config)
         self._coordinators = Coordinators(self._client, int(config.transaction_timeout_ms))
         self._producer: AsyncProducer | None = None

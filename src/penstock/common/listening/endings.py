@@ -1,0 +1,19 @@
+"""Who is called when an exception ends the ``with`` block of a broker or cluster: pytest's plugin, in tests.
+
+Imports nothing, so that the plugin can ask for it in every run of pytest, with or without a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+watchers: list[Callable[[Any], None]] = []
+"""Called with what still serves, before it stops. Empty outside of tests."""
+
+
+def announce(served: object, error: BaseException | None) -> None:
+    """Call the watchers where an `error` ends the block of `served`."""
+    if error is not None:
+        for watcher in watchers:
+            watcher(served)
