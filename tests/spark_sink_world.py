@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.spark.exactly_once.decision import Decision, Ranges, SinkState, TaskTransaction
+from penstock.spark.exactly_once.decision import Decision, Ranges, SinkState, TaskTransaction, TopicIds
 from penstock.spark.exactly_once.driver import SinkDriver
 from penstock.spark.exactly_once.settlement import Fate
 
@@ -205,7 +205,7 @@ class ModelCluster:
 
     async def copy(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
-    ) -> tuple[TaskTransaction, Ranges]:
+    ) -> tuple[TaskTransaction, Ranges, TopicIds]:
         self.world.copies += 1
         await self.world.turn()
         owner = self.world.initialize("copy")
@@ -216,7 +216,11 @@ class ModelCluster:
                 at = self.world.produce("copy", owner, partition, self.world.log[partition][offset].row)
                 spans[partition] = (min(at, spans.get(partition, (at, 0))[0]), at + 1)
         await self.world.turn()
-        return TaskTransaction("copy", *owner), {"topic": spans}
+        return TaskTransaction("copy", *owner), {"topic": spans}, frozenset()
+
+    async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
+        await self.world.turn()
+        return ()
 
     async def open_ids(self) -> Collection[str]:
         await self.world.turn()

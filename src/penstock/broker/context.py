@@ -8,6 +8,7 @@ from penstock.errors import PenstockError
 from penstock.protocol.header import RequestHeader
 
 if TYPE_CHECKING:
+    from penstock.broker.quota_entities import PartitionsCharge
     from penstock.broker.security.session import Session
     from penstock.records.compression.budget import UnpackBudget
 
@@ -49,6 +50,7 @@ class Context(Generic[P]):
         "arrived",
         "header",
         "inline",
+        "mutations",
         "node",
         "now",
         "now_ms",
@@ -68,6 +70,8 @@ class Context(Generic[P]):
         """How much the response may still grow, where its handler calls `claim`."""
         self.throttle_ms = 0
         """How long the connection is muted after the response, because its client is over quota."""
+        self.mutations: PartitionsCharge | None = None
+        """Counts the partitions that this request creates or deletes; None where its client has no quota."""
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.inline: tuple[float, UnpackBudget] | None = None

@@ -151,10 +151,17 @@ class Node:
             from penstock.broker.requests.quotas import Windows
             from penstock.broker.requests.throttling import Throttle
 
-            windows = Windows(
-                self.config.integer("quota.window.num"), self.config.integer("quota.window.size.seconds")
+            windows, of_mutations = (
+                Windows(self.config.integer(f"{whose}.num"), self.config.integer(f"{whose}.size.seconds"))
+                for whose in ("quota.window", "controller.quota.window")
             )
-            self.throttle = Throttle(self.cluster.quotas, self.clock.monotonic, windows)
+            self.throttle = Throttle(
+                self.cluster.quotas,
+                self.clock.monotonic,
+                windows,
+                self.cluster.mutation_tokens,
+                of_mutations,
+            )
         elif not self.cluster.quotas:
             self.throttle = None
         if self.throttle is not None:

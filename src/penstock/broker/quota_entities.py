@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from penstock.common.listening.addresses import canonical_address
 
@@ -10,6 +11,20 @@ IP = "ip"
 
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name) of each part, ordered by type. The name None means all that have no quota of their own."""
+
+
+class PartitionsCharge(Protocol):
+    """Counts the partitions that one request creates or deletes against its client's quota."""
+
+    delay_s: float
+    """How long the client has to rest."""
+
+    def take(self, partitions: int) -> None:
+        """Count the partitions of one topic.
+
+        Raises:
+            KafkaError: THROTTLING_QUOTA_EXCEEDED (89).
+        """
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity:

@@ -63,6 +63,35 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(f"cannot write {path}: {reason_of(error)}")
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file; one that cannot be looked for is not taken for missing.
+
+    Raises:
+        StorageError: the system refuses to say.
+    """
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StorageError(f"cannot look for {path}: {reason_of(error)}") from error
+    return True
+
+
+def sync_directory(directory: Path) -> None:
+    """Bring the names in a directory to the disk, as far as there is one.
+
+    Raises:
+        StorageError: the system refuses.
+    """
+    try:
+        sync(directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_error(directory, error) from error
+
+
 def sync(path: Path) -> None:
     """Bring a file to the disk, or the names in a directory. Raises OSError."""
     if path.is_dir():

@@ -22,8 +22,17 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
+from penstock.common.errno_advice import reason_of
 from penstock.errors import ConfigError, StorageError
-from penstock.landing.atomic_files import make_directory, storage_error, sync, write_whole
+from penstock.landing.atomic_files import (
+    TEMPORARY_SUFFIX,
+    is_there,
+    make_directory,
+    storage_error,
+    sync,
+    sync_directory,
+    write_whole,
+)
 from penstock.landing.layout import Layout
 from penstock.landing.manifest import (
     LandedFile,
@@ -58,6 +67,8 @@ class LandingTable:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
         self._hidden = self.root / HIDDEN
+        self._unsynced: set[Path] = set()
+        """Directories with names that are not known to be on the disk."""
 
     # -- what all files have in common
 
@@ -104,20 +115,25 @@ class LandingTable:
                 (self.root / file.staged).unlink(missing_ok=True)
 
     def clean(self, names: Iterable[str], *, now: float | None = None) -> None:
-        """Remove the staging directories `names`, and those of writers that have left long ago.
+        """Remove the staging directories `names`, and what writers that have left long ago did not finish.
 
         For the moment after a batch is committed, when no task of these writers runs that is not given up.
         """
         staging = self._hidden / "staging"
         for name in names:
-            shutil.rmtree(staging / checked_writer(name), ignore_errors=True)
+            with suppress(OSError):  # not all are ignored below: a later commit removes what stays
+                shutil.rmtree(staging / checked_writer(name), ignore_errors=True)
         moment = time.time() if now is None else now
-        with suppress(OSError):
+        with suppress(OSError):  # what may be owed to a batch stays
             stale = [each for each in staging.iterdir() if moment - _last_change(each) > STALE_STAGING_S]
             owed = self._owed() if stale else set()
             for each in stale:
                 if each.name not in owed:
                     shutil.rmtree(each, ignore_errors=True)
+        with suppress(OSError):
+            for each in (self._hidden / "manifests").glob(f"*/.*{TEMPORARY_SUFFIX}"):
+                if moment - each.stat().st_mtime > STALE_STAGING_S:
+                    each.unlink()
 
     def _owed(self) -> set[str]:
         """Staging directories with files of batches that count, and were interrupted before the end."""
@@ -127,7 +143,7 @@ class LandingTable:
             for manifest in newest
             if manifest is not None
             for file in manifest.files
-            if (self.root / file.staged).exists()
+            if is_there(self.root / file.staged)
         }
 
     # -- batches
@@ -191,10 +207,18 @@ class LandingTable:
                     yield file, self._place(file)
 
     def writers(self) -> list[str]:
-        """The writers with batches that count."""
-        with suppress(OSError):
-            return sorted(path.name for path in (self._hidden / "manifests").iterdir())
-        return []
+        """The writers with batches that count.
+
+        Raises:
+            StorageError: the directory cannot be read.
+        """
+        directory = self._hidden / "manifests"
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageError(f"cannot read {directory}: {reason_of(error)}") from error
 
     def manifests(self, writer: str) -> list[Manifest]:
         """The batches of `writer` that count, in their order. Raises DecodeError and StorageError."""
@@ -212,14 +236,15 @@ class LandingTable:
     def _refuse_missing(self, files: Sequence[LandedFile]) -> None:
         """Check that files are there and whole, and bring their names to the disk."""
         for directory in {(self.root / file.staged).parent for file in files if staging_name(file)}:
-            with suppress(FileNotFoundError):  # what is missing is named below
-                for each in (directory, *_between(self.root, directory)):
-                    sync(each)
+            for each in (directory, *_between(self.root, directory)):
+                sync_directory(each)  # what is missing is named below
         for file in files:
             try:
                 size_bytes = (self.root / file.staged).stat().st_size
-            except OSError:
+            except FileNotFoundError:
                 size_bytes = -1
+            except OSError as error:
+                raise StorageError(f"cannot read {self.root / file.staged}: {reason_of(error)}") from error
             if size_bytes != file.size_bytes:
                 found = "not there" if size_bytes < 0 else f"{size_bytes} bytes, not {file.size_bytes}"
                 raise StorageError(
@@ -229,19 +254,19 @@ class LandingTable:
 
     def _complete(self, manifest: Manifest, register: Register | None) -> None:
         """Give the files of a batch their names, and add them to the other table. Again, it has no effect."""
-        directories: set[Path] = set()
         for file in manifest.files:
             target, staged = self.root / file.path, self.root / file.staged
             # A file that is gone from here has its name, since nothing removes it before that.
-            if staged.exists():
+            if is_there(staged):
                 make_directory(target.parent)
+                self._unsynced |= {target.parent, *_between(self.root, target.parent)}
                 try:
                     staged.rename(target)
                 except OSError as error:
                     raise storage_error(target, error) from error
-                directories |= {target.parent, *_between(self.root, target.parent)}
-        for each in directories:
-            sync(each)
+        for each in sorted(self._unsynced):
+            sync_directory(each)
+        self._unsynced.clear()
         if register is not None and manifest.files:
             register(manifest)
 
@@ -262,7 +287,7 @@ class LandingTable:
 
     def _place(self, file: LandedFile) -> Path:
         for name in (file.path, file.staged, file.path):
-            if (self.root / name).exists():
+            if is_there(self.root / name):
                 return self.root / name
         raise StorageError(f"{self.root / file.path} is missing, which a manifest names: was it deleted?")
 
@@ -334,8 +359,8 @@ def _create(target: Path, text: str) -> bool:
     Raises:
         StorageError: the disk is full, the directory not writable, or the like.
     """
-    hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.unfinished")
-    above = [each for each in target.parents if not each.exists()]
+    hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
+    above = [each for each in target.parents if not is_there(each)]
     make_directory(target.parent)
     try:
         with hidden.open("x", encoding="utf-8") as file:

@@ -18,6 +18,7 @@ from penstock.protocol.messages.alter_client_quotas_request import (
     EntryData,
     OpData,
 )
+from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.describe_quorum_request import (
     DescribeQuorumRequest,
@@ -96,6 +97,23 @@ def test_a_broker_that_starts_again_heeds_the_quotas_there_are(cluster: KafkaClu
     set_quota(cluster, 1, "producer_byte_rate", 100)
     cluster.restart(2)
     assert produced(cluster, 2, 20_000).throttle_time_ms > 0
+
+
+def creation_at(cluster: KafkaCluster, node: int, name: str, partitions: int = 1) -> Any:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    response = ask(cluster, node, CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)
+    return response.topics[0].error_code, response.throttle_time_ms > 0
+
+
+def test_changes_of_topics_are_counted_once_for_all_brokers(cluster: KafkaCluster) -> None:
+    set_quota(cluster, 2, "controller_mutation_rate", 0.01)
+    assert creation_at(cluster, 1, "many", 10) == (0, False)
+    for node in cluster.node_ids:
+        assert creation_at(cluster, node, "more") == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, True)
+    cluster.restart(3)
+    assert creation_at(cluster, 3, "more") == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, True)
+    set_quota(cluster, 1, "controller_mutation_rate", None)
+    assert creation_at(cluster, 3, "more") == (0, False)
 
 
 def quorum_seen_by(cluster: KafkaCluster, node: int) -> Any:

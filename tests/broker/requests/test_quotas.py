@@ -22,23 +22,32 @@ from penstock.broker.requests.dispatch import Unanswered, call
 from penstock.broker.requests.quotas import (
     CLIENTS_MAX,
     FETCHED,
+    MUTATIONS,
     PRODUCED,
     TIME,
     TIME_DELAY_MAX_S,
     WINDOWS,
     Filter,
+    Mutations,
+    MutationTokens,
     Quotas,
     Usage,
+    Windows,
     matching,
 )
 from penstock.broker.security.session import Session
 from penstock.clock import ManualClock
+from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.messages import (
     alter_client_quotas_request,
+    create_partitions_request,
+    create_topics_request,
+    delete_topics_request,
     describe_client_quotas_request,
     fetch_request,
+    metadata_request,
     produce_request,
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest
@@ -181,7 +190,8 @@ def quotas_of(node: Node) -> list[tuple[dict[str, str | None], dict[str, float]]
         (PRODUCED, 1.0, {"ip": "1.2.3.4"}, 42),
         (PRODUCED, 1.0, {}, 42),
         ("nonsense", 1.0, {"client_id": "c"}, 42),
-        ("controller_mutation_rate", 1.0, {"client_id": "c"}, 42),
+        (MUTATIONS, 0.5, {"client_id": "c"}, 0),
+        (MUTATIONS, 1.0, {"ip": "1.2.3.4"}, 42),
         ("connection_creation_rate", 1.0, {"ip": None}, 0),
         ("connection_creation_rate", 1.0, {"user": None}, 42),
         ("nonsense", None, {"client_id": "c"}, 0),
@@ -341,3 +351,141 @@ def test_an_answer_leaves_at_once_and_the_next_request_waits() -> None:
         came = asyncio.run(throttled())
         assert came[1] >= 0.95
         assert came[2] >= 1.9
+
+
+# --- topics that are created and deleted ------------------------------------------------------------------
+
+
+def creation(partitions: int, *names: str, only: bool = False) -> Any:
+    api = create_topics_request
+    topics = [
+        api.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names
+    ]
+    return api.CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=only)
+
+
+def growth(name: str, count: int) -> Any:
+    api = create_partitions_request
+    topic = api.CreatePartitionsTopic(name=name, count=count, assignments=None)
+    return api.CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
+
+
+def deletion(version: int, *names: str) -> Any:
+    api = delete_topics_request
+    if version < 6:
+        return api.DeleteTopicsRequest(topic_names=list(names), timeout_ms=1000)
+    return api.DeleteTopicsRequest(
+        topics=[api.DeleteTopicState(name=name) for name in names], timeout_ms=1000
+    )
+
+
+def limited_node(rate: float = 1.0, texts: dict[str, str] | None = None) -> tuple[Node, ManualClock]:
+    """A node whose client c may change so many partitions a second, in two windows of a second."""
+    settings = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
+    clock = ManualClock(NOW_MS)
+    config = BrokerConfig({**settings, **(texts or {})})
+    node = Node(config, open_store(config, clock), clock)
+    assert set_quota(node, MUTATIONS, rate, client_id="c") == 0
+    return node, clock
+
+
+def test_a_change_begun_within_the_quota_is_made_whole_and_the_next_one_waits() -> None:
+    node, clock = limited_node()
+    answer, rest_ms = asked(node, creation(10, "a", "b"), 7)
+    assert [(each.name, each.error_code) for each in answer.topics] == [("a", 0), ("b", 89)]
+    assert "b" not in node.cluster.topics
+    assert answer.topics[1].error_message == "The throttling quota has been exceeded"
+    assert (rest_ms, answer.throttle_time_ms) == (8000, 8000)
+    clock.advance(7500)
+    assert asked(node, creation(10, "b"), 7)[1] == 500
+    clock.advance(500)
+    answer, rest_ms = asked(node, creation(10, "b"), 7)
+    assert (answer.topics[0].error_code, rest_ms, answer.throttle_time_ms) == (0, 0, 0)
+    clock.advance(1_000_000)
+    assert asked(node, creation(2, "c"), 7)[1] == asked(node, creation(1, "d"), 7)[1] == 0
+    assert asked(node, creation(1, "e"), 7)[0].topics[0].error_code == 89  # two windows, not a thousand
+
+
+@pytest.mark.parametrize(
+    ("request_of", "version", "strict_since"),
+    [
+        (lambda version: creation(1, "new"), 6, 6),
+        (lambda version: creation(1, "new"), 5, 6),
+        (lambda version: deletion(version, "t"), 6, 5),
+        (lambda version: deletion(version, "t"), 5, 5),
+        (lambda version: deletion(version, "t"), 4, 5),
+        (lambda version: growth("t", 5), 3, 3),
+        (lambda version: growth("t", 5), 2, 3),
+    ],
+)
+def test_clients_that_do_not_know_the_error_are_throttled_only(
+    request_of: Any, version: int, strict_since: int
+) -> None:
+    node, _ = limited_node()
+    make_topic(node)
+    assert asked(node, creation(10, "full"), 7)[1] == 0  # 8 too many
+    before = sum(len(topic.partitions) for topic in node.cluster.topics.values())
+    answer, rest_ms = asked(node, request_of(version), version)
+    [result] = getattr(answer, "topics", None) or getattr(answer, "responses", None) or answer.results
+    after = sum(len(topic.partitions) for topic in node.cluster.topics.values())
+    is_strict = version >= strict_since
+    assert result.error_code == (89 if is_strict else 0)
+    assert (after == before) == is_strict
+    assert rest_ms == answer.throttle_time_ms == 8000 + 1000 * abs(after - before)
+
+
+def test_only_what_would_be_done_is_counted_and_dry_runs_are() -> None:
+    node, _ = limited_node()
+    make_topic(node)
+    for _ in range(10):
+        assert asked(node, creation(5, "t"), 7)[0].topics[0].error_code == 36
+        assert asked(node, deletion(6, "absent"), 6)[0].responses[0].error_code == 3
+        assert asked(node, growth("t", 1), 3)[0].results[0].error_code == 37
+    assert asked(node, creation(5, "u", only=True), 7)[0].topics[0].error_code == 0
+    assert asked(node, creation(5, "u", only=True), 7)[0].topics[0].error_code == 89
+    assert asked(node, creation(5, "u"), 7, client_id="other")[0].topics[0].error_code == 0
+
+
+def test_topics_that_metadata_creates_are_counted_and_never_refused() -> None:
+    node, _ = limited_node()
+    for name in "abcd":
+        request = MetadataRequest(topics=[metadata_request.MetadataRequestTopic(name=name)])
+        answer, rest_ms = asked(node, request, 9)
+        assert (answer.topics[0].error_code, rest_ms) == (0, 0)
+    assert asked(node, creation(1, "e"), 7)[1] == 2000
+
+
+def test_a_quota_of_changes_that_was_altered_counts_at_once() -> None:
+    node, _ = limited_node()
+    assert asked(node, creation(6, "a"), 7)[1] == 0
+    assert set_quota(node, MUTATIONS, 0.5, client_id="c") == 0
+    assert asked(node, creation(1, "b"), 7)[1] == 8000
+    assert set_quota(node, MUTATIONS, None, client_id="c") == 0
+    assert asked(node, creation(1, "b"), 7)[1] == 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.integers(1, 50)), max_size=60))
+def test_changes_stay_within_the_quota_and_one_change(uses: list[tuple[float, int]]) -> None:
+    mutations = Mutations(Quotas({CLIENT: {MUTATIONS: 2.0}}), {}, Windows(5, 1))
+    now, made = 0.0, 0
+    for pause, partitions in uses:
+        now += pause
+        charge = mutations.charge("c", now, is_strict=True)
+        assert charge is not None
+        try:
+            charge.take(partitions)
+        except KafkaError:
+            assert charge.delay_s > 0
+        else:
+            made += partitions
+            assert made <= 2.0 * (now + 5) + 50 + 1e-6
+
+
+def test_buckets_without_number_are_not_remembered_for_ever() -> None:
+    tokens: MutationTokens = {}
+    mutations = Mutations(Quotas({entity_of({"client-id": None}): {MUTATIONS: 1.0}}), tokens, Windows())
+    for n in range(CLIENTS_MAX + 100):
+        charge = mutations.charge(str(n), 0.0, is_strict=False)
+        assert charge is not None
+        charge.take(1)
+    assert len(tokens) == CLIENTS_MAX

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from penstock import Broker, read_topic
+from penstock import Admin, Broker, read_topic
 from penstock.client.background_loop import run
 from penstock.errors import ConfigError, KafkaError, ProducerFencedError
+from penstock.protocol.error_codes import ErrorCode
 from penstock.spark.exactly_once.attempt import Attempt, AttemptResult, write_attempt
-from penstock.spark.exactly_once.decision import Decision, merged
+from penstock.spark.exactly_once.decision import Decision, Ranges, TopicIds, merged
 from penstock.spark.exactly_once.driver import SinkDriver
 from penstock.spark.exactly_once.gate import _held, gate_for, hold
 from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
@@ -32,6 +33,11 @@ def topic(new_topic: Callable[..., str]) -> str:
     return new_topic(partitions=2)
 
 
+def united(written: Sequence[AttemptResult]) -> tuple[Ranges, TopicIds]:
+    topic_ids: TopicIds = frozenset().union(*(each.topic_ids for each in written))
+    return merged(each.ranges for each in written), topic_ids
+
+
 class Sink:
     """One sink, its attempts, and as many drivers as a test wants."""
 
@@ -46,14 +52,15 @@ class Sink:
         rows = pa.record_batch({"value": pa.array([b"%d" % value for value in values], pa.binary())})
         return write_attempt(self.place, Attempt(run_id, batch, task, number), iter([(self.topic, rows)]))
 
-    def driver(self) -> SinkDriver:
+    def driver(self, *, accepts_loss: bool = False) -> SinkDriver:
         cluster = KafkaSinkCluster(self.place)
         self.clusters.append(cluster)
-        return SinkDriver(cluster)
+        return SinkDriver(cluster, accepts_loss=accepts_loss)
 
     def commit(self, driver: SinkDriver, batch: int, *written: AttemptResult) -> None:
         transactions = [each.transaction for each in written if each.transaction is not None]
-        run(driver.commit(batch, transactions, merged(each.ranges for each in written)))
+        ranges, topic_ids = united(written)
+        run(driver.commit(batch, transactions, ranges, topic_ids=topic_ids))
 
     def decide(self, batch: int, *written: AttemptResult) -> None:
         """What a driver has done that dies between the decision and the commits."""
@@ -61,7 +68,9 @@ class Sink:
         self.clusters.append(cluster)
         transactions = tuple(each.transaction for each in written if each.transaction is not None)
         run(cluster.take_over())
-        run(cluster.decide(Decision(batch, transactions, merged(each.ranges for each in written))))
+        ranges, topic_ids = united(written)
+        rows = sum(each.rows for each in written)
+        run(cluster.decide(Decision(batch, transactions, ranges, rows, topic_ids)))
 
     def values(self) -> list[int]:
         table = read_topic(self.topic, self.place.bootstrap_servers, isolation="read_committed")
@@ -138,7 +147,7 @@ def test_a_copy_that_was_decided_is_not_made_twice(sink: Sink) -> None:
     sink.decide(0, one)
     cluster = sink.clusters[0]
     run(cluster.fence(one.transaction.transactional_id))
-    copy, ranges = run(cluster.copy([one.transaction], one.ranges))
+    copy, ranges, _ = run(cluster.copy([one.transaction], one.ranges))
     run(cluster.decide(Decision(0, (copy,), ranges)))
     sink.commit(sink.driver(), 0, sink.write(0, 1, 2, 3, run_id="s"))
     sink.shows([1, 2, 3])
@@ -206,6 +215,53 @@ def test_rows_that_retention_has_removed_are_never_lost_in_silence(sink: Sink, b
     run(SinkDriver(cluster, accepts_loss=True).commit(0, [], {}))
     sink.commit(sink.driver(), 1, sink.write(1, 4))
     sink.shows([4])
+
+
+def recreate(topic: str, brokers: str, *, is_created: bool = True) -> None:
+    with Admin(brokers) as admin:
+        admin.delete_topics([topic])
+        if is_created:
+            admin.create_topic(topic, partitions=2)
+
+
+@pytest.mark.parametrize("is_created", [True, False])
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_rows_of_a_decided_batch_that_went_with_their_topic_are_never_lost_in_silence(
+    sink: Sink, brokers: str, new_topic: Callable[..., str], is_created: bool, is_aborted: bool
+) -> None:
+    other = Sink(sink.place, new_topic(partitions=1))
+    lost, kept = sink.write(0, 1, 2), other.write(0, 3, 4, task=1)
+    sink.decide(0, lost, kept)
+    if is_aborted:
+        for each in (lost, kept):
+            assert each.transaction is not None
+            run(sink.clusters[0].fence(each.transaction.transactional_id))
+    recreate(sink.topic, brokers, is_created=is_created)
+    for _ in range(2):
+        with pytest.raises(LostRowsError, match="rows of batch 0 are lost"):
+            sink.commit(sink.driver(), 0)
+    sink.commit(sink.driver(accepts_loss=True), 0)
+    other.shows([3, 4])
+    if not is_created:
+        with Admin(brokers) as admin:
+            admin.create_topic(sink.topic, partitions=2)
+    sink.commit(sink.driver(), 1, sink.write(1, 5))
+    sink.shows([5])
+
+
+def test_a_batch_whose_topic_is_replaced_while_it_is_written_is_written_once_more(
+    sink: Sink, brokers: str
+) -> None:
+    written = [sink.write(0, 1, 2)]
+    recreate(sink.topic, brokers)
+    written.append(sink.write(0, 3, task=1))
+    with pytest.raises(KafkaError, match="deleted and created anew, while batch 0 was written") as caught:
+        sink.commit(sink.driver(), 0, *written)
+    assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_ID
+    abort_batch(sink.place, 0, written)
+    again = [sink.write(0, 1, 2, run_id="s"), sink.write(0, 3, task=1, run_id="s")]
+    sink.commit(sink.driver(), 0, *again)
+    sink.shows([1, 2, 3])
 
 
 def test_a_driver_that_was_taken_over_cannot_decide(sink: Sink) -> None:

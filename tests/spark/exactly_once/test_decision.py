@@ -27,7 +27,7 @@ from penstock.spark.exactly_once.settlement import (
 )
 
 ONE, TWO = TaskTransaction("s-task-0-0-0", 7, 3), TaskTransaction("s-task-0-1-0", 8, 0)
-DECISION = Decision(5, (ONE, TWO), {"t": {0: (10, 20), 2: (5, 6)}}, 11)
+DECISION = Decision(5, (ONE, TWO), {"t": {0: (10, 20), 2: (5, 6)}}, 11, frozenset({("t", bytes(range(16)))}))
 
 
 def test_a_decision_is_read_as_it_was_written() -> None:

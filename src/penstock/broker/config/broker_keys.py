@@ -269,6 +269,16 @@ BROKER_KEYS = table(
         "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
     ),
     broker_key(
+        "controller.quota.window.num",
+        INT,
+        "11",
+        "In how many windows the partitions are counted that clients with a quota create and delete.",
+        at_least=1,
+    ),
+    broker_key(
+        "controller.quota.window.size.seconds", INT, "1", "How long each of these windows is.", at_least=1
+    ),
+    broker_key(
         "quota.window.num", INT, "11", "In how many windows the use of quotas is measured.", at_least=1
     ),
     broker_key("quota.window.size.seconds", INT, "1", "How long each of these windows is.", at_least=1),

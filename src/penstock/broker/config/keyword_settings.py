@@ -44,6 +44,11 @@ class BrokerSettings(TypedDict, total=False):
     with zstd. Default: 3."""
     connections_max_idle_ms: int
     """Connections without a request for this long are closed. Default: 600000."""
+    controller_quota_window_num: int
+    """In how many windows the partitions are counted that clients with a quota create and delete.
+    Default: 11."""
+    controller_quota_window_size_seconds: int
+    """How long each of these windows is. Default: 1."""
     default_replication_factor: int
     """Replication factor of topics that name none. Default: 1."""
     delete_topic_enable: bool

@@ -1,7 +1,4 @@
-"""AlterClientQuotas (49): set and remove quotas of clients and users. v1 flexible.
-
-The one that nothing here would enforce is refused: the rate at which topics change.
-"""
+"""AlterClientQuotas (49): set and remove quotas of clients and users. v1 flexible."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from penstock.broker.requests.quotas import (
     FETCHED,
     IP,
     IP_STANDS_ALONE,
+    MUTATIONS,
     PRODUCED,
     TIME,
 )
@@ -47,9 +45,10 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
-ENFORCED = (PRODUCED, FETCHED, TIME)
-NOT_ENFORCED = {"controller_mutation_rate": "how often topics may change"}
-"""Kafka's other quotas of users and clients."""
+OF_CLIENTS = (PRODUCED, FETCHED, TIME, MUTATIONS)
+"""The quotas of users and clients."""
+FRACTIONAL = (TIME, MUTATIONS)
+"""The quotas that need not be whole numbers."""
 
 FRACTION = 1e-6
 """Kafka takes a number of bytes for whole that is no farther from it."""
@@ -157,14 +156,11 @@ def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
     for op in ops:
         if op.remove:
             continue
-        what = NOT_ENFORCED.get(op.key)
-        if what is not None and not is_ip:
-            raise error_for(ErrorCode.INVALID_REQUEST, f"{op.key}: {what} is not limited by this broker")
-        if op.key not in ((CONNECTIONS,) if is_ip else ENFORCED):
+        if op.key not in ((CONNECTIONS,) if is_ip else OF_CLIENTS):
             raise error_for(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {op.key}")
         if not op.value > 0:
             raise error_for(ErrorCode.INVALID_REQUEST, f"Quota {op.key} must be greater than 0")
-        if op.key != TIME:
+        if op.key not in FRACTIONAL:
             most, kind = (INT_MAX, "INT") if is_ip else (LONG_MAX, "LONG")
             if op.value > most:
                 raise error_for(

@@ -41,7 +41,8 @@ def create_partitions(request: CreatePartitionsRequest, context: Context[Needs])
     cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)
     first_of = {topic.name: topic for topic in request.topics}
-    planner = Planner(cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
+    excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
+    planner = Planner(cluster, excess, context.mutations)
     results = {name: CreatePartitionsTopicResult(name=name) for name in times}
     good: dict[str, int] = {}
     placed: dict[str, Sequence[Sequence[int]]] = {}

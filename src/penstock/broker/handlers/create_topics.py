@@ -46,7 +46,8 @@ def create_topics(request: CreateTopicsRequest, context: Context[Needs]) -> Crea
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
     plans: list[NewTopic] = []
-    planner = Planner(cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
+    excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
+    planner = Planner(cluster, excess, context.mutations)
     for wanted in request.topics:
         try:
             plan = _plan(wanted, counts[wanted.name], planner)

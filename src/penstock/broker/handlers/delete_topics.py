@@ -45,7 +45,8 @@ def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> Dele
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
     ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
-    planner = Planner(context.node.cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
+    excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
+    planner = Planner(context.node.cluster, excess, context.mutations)
     results: list[DeletableTopicResult] = []
     doomed: dict[bytes, tuple[Topic, DeletableTopicResult]] = {}
     for state in {_named(state, context): state for state in asked}.values():
@@ -58,7 +59,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> Dele
                     result.name, result.topic_id = known.name, known.id
                 raise error_for(ErrorCode.INVALID_REQUEST, "a topic is named more than once")
             topic = _find(state, context)
-            planner.removal()
+            planner.removal(len(topic.partitions))
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.detail
             continue

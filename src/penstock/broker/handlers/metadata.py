@@ -107,7 +107,7 @@ def _create_missing(
         return failures
     if allowed:
         cluster.catch_up()  # another broker may have made them
-    planner = Planner(cluster, ErrorCode.LEADER_NOT_AVAILABLE)
+    planner = Planner(cluster, ErrorCode.LEADER_NOT_AVAILABLE, context.mutations)
     plans: list[NewTopic] = []
     excess: KafkaError | None = None
     for name in missing:

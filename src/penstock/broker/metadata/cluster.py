@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.quotas import MutationTokens
     from penstock.broker.security.image import SecurityImage
     from penstock.protocol.message import Message
 
@@ -85,6 +86,8 @@ class Cluster:
         self.login_secret: Callable[[], bytes] = store.login_secret
         """Returns a secret that stays with the data of the cluster, for salts."""
         self._next_producer_id = self._producer_ids_end = 0
+        self.mutation_tokens: MutationTokens = {}
+        """What clients with a quota may still create and delete."""
         self._begin(config, now_ms)
 
     def _new_replicas(self, store: LogStore) -> ReplicaManager:

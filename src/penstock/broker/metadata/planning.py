@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.metadata.image import ClusterImage
     from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.quota_entities import PartitionsCharge
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka's own limit, which keeps one request from claiming all memory."""
@@ -85,11 +86,17 @@ class Planner:
     """The changes to topics that one request may make.
 
     `excess_code` is the error for what exceeds the limits of one request; clients should take it for one
-    that passes, where their protocol has such.
+    that passes, where their protocol has such. `charge` counts the partitions against the client's quota.
     """
 
-    def __init__(self, cluster: PlannedCluster, excess_code: ErrorCode = ErrorCode.POLICY_VIOLATION) -> None:
+    def __init__(
+        self,
+        cluster: PlannedCluster,
+        excess_code: ErrorCode = ErrorCode.POLICY_VIOLATION,
+        charge: PartitionsCharge | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._charge = charge
         self._suggestions = Suggestions()
         self._excess_code = excess_code
         self._topics_max = self._topics_left = cluster.config.integer(CHANGES_MAX)
@@ -175,13 +182,15 @@ class Planner:
         self._take(count - have)
         return assignments or ()
 
-    def removal(self) -> None:
+    def removal(self, partitions: int) -> None:
         """Count a topic that is to be deleted.
 
         Raises:
-            KafkaError: the code for excess.
+            KafkaError: the code for excess, or THROTTLING_QUOTA_EXCEEDED (89).
         """
         self._check_room()
+        if self._charge is not None:
+            self._charge.take(partitions)
         self._topics_left -= 1
 
     # --- limits of one request ---------------------------------------------------------------------------
@@ -207,13 +216,16 @@ class Planner:
         """Count what was found good.
 
         Raises:
-            KafkaError: POLICY_VIOLATION (44) or the code for excess: too many partitions.
+            KafkaError: POLICY_VIOLATION (44) or the code for excess: too many partitions;
+                THROTTLING_QUOTA_EXCEEDED (89): more than the client's quota allows now.
         """
         if partitions > self._partitions_left:
             code = self._excess_code
             if code is ErrorCode.THROTTLING_QUOTA_EXCEEDED or partitions > PARTITIONS_PER_REQUEST_MAX:
                 code = ErrorCode.POLICY_VIOLATION  # Kafka's own limit, and its error for it
             raise error_for(code, f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request")
+        if self._charge is not None:
+            self._charge.take(partitions)
         self._partitions_left -= partitions
         self._topics_left -= 1
 

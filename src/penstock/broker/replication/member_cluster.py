@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.quotas import MutationTokens
     from penstock.protocol.message import Message
 
 logger = logger_named("penstock.broker")
@@ -47,6 +48,8 @@ class Authority(Protocol):
     cluster_id: str
     size: int
     """How many brokers the cluster has: those that are not there yet will be."""
+    mutation_tokens: MutationTokens
+    """What clients with a quota may still create and delete."""
 
     @property
     def end_offset(self) -> int:
@@ -179,6 +182,7 @@ class MemberCluster(Cluster):
         super().__init__(config, store, now_ms)
         self.placing = authority.placing
         self.cluster_id = authority.cluster_id
+        self.mutation_tokens = authority.mutation_tokens
 
     def _new_replicas(self, store: LogStore) -> ReplicaManager:
         replicas = MemberReplicas(self.image, self.config, store)

@@ -3,6 +3,8 @@
 A quota belongs to an entity: a client id, a user, both, or clients without one of their own. Clients that do
 not authenticate are the user `ANONYMOUS`. What clients use is measured as Apache Kafka does it, in eleven
 windows of a second, and the rest is as long as brings the rate of those windows down to the quota.
+Partitions that are created or deleted (KIP-599) are taken out of a token bucket instead, which holds what
+those windows allow.
 
 Independent of requests and connections: amounts and `now` go in, delays come out.
 """
@@ -12,6 +14,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.quota_entities import Entity
@@ -24,6 +28,9 @@ ANONYMOUS = "ANONYMOUS"
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 """Bytes per second, bytes per second, hundredths of the time of the broker's one thread."""
+
+MUTATIONS = "controller_mutation_rate"
+"""Partitions per second that are created or deleted."""
 
 CONNECTIONS = "connection_creation_rate"
 """Connections per second, of an ip."""
@@ -164,6 +171,74 @@ class Quotas:
         """The most that a client may use at once: what its windows hold. None where it has no quota."""
         limit = self.limit(kind, client_id, user)
         return None if limit is None else limit.most * max(1, self._windows.number - 1) * self._windows.size_s
+
+
+MutationTokens = dict[tuple[str | None, str | None], tuple[float, float]]
+"""By who shares a limit: the partitions that may still be created or deleted, and the time of that number."""
+
+
+class Mutations:
+    """The limits on partitions that are created and deleted. `tokens` is shared by the nodes of a cluster."""
+
+    def __init__(self, quotas: Quotas, tokens: MutationTokens, windows: Windows) -> None:
+        self._quotas = quotas
+        self._tokens = tokens
+        self._burst_s = windows.number * windows.size_s
+
+    def charge(
+        self, client_id: str, now: float, user: str = ANONYMOUS, *, is_strict: bool
+    ) -> MutationCharge | None:
+        """Return what counts the changes of one request; None where its client has no such quota."""
+        limit = self._quotas.limit(MUTATIONS, client_id, user)
+        return None if limit is None else MutationCharge(self, limit, now, is_strict=is_strict)
+
+    def left(self, limit: Limit, now: float) -> float:
+        """How many partitions may be created or deleted now; below 0 when too many were."""
+        burst = limit.most * self._burst_s
+        if limit.shared_by not in self._tokens:
+            return burst
+        left, since = self._tokens[limit.shared_by]
+        return min(burst, left + max(0.0, now - since) * limit.most)
+
+    def take(self, limit: Limit, partitions: int, now: float) -> float:
+        """Count partitions; return how many may still be created or deleted."""
+        left = self.left(limit, now) - partitions
+        self._tokens.pop(limit.shared_by, None)
+        if len(self._tokens) >= CLIENTS_MAX:
+            del self._tokens[next(iter(self._tokens))]
+        self._tokens[limit.shared_by] = left, now
+        return left
+
+
+class MutationCharge:
+    """Counts the partitions that one request creates or deletes."""
+
+    def __init__(self, mutations: Mutations, limit: Limit, now: float, *, is_strict: bool) -> None:
+        self._mutations = mutations
+        self._limit = limit
+        self._now = now
+        self._is_strict = is_strict
+        self.delay_s = 0.0
+        """How long the client has to rest."""
+
+    def take(self, partitions: int) -> None:
+        """Count the partitions of one topic: a change that begins within the quota is made as a whole.
+
+        Raises:
+            KafkaError: THROTTLING_QUOTA_EXCEEDED (89), the quota is used up, and the version has this error.
+        """
+        limit, mutations = self._limit, self._mutations
+        if self._is_strict:
+            left = mutations.left(limit, self._now)
+            if left >= 0:
+                mutations.take(limit, partitions, self._now)
+                return
+        else:
+            left = mutations.take(limit, partitions, self._now)
+        if left < 0:
+            self.delay_s = max(self.delay_s, -left / limit.most)
+            if self._is_strict:
+                raise error_for(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded")
 
 
 class Filter(NamedTuple):

@@ -12,24 +12,46 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.quota_entities import Entity
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, FETCHED, PRODUCED, TIME, Quotas, Windows
+from penstock.broker.requests.quotas import (
+    CLIENT_CHARACTERS_MAX,
+    FETCHED,
+    PRODUCED,
+    TIME,
+    Mutations,
+    MutationTokens,
+    Quotas,
+    Windows,
+)
 from penstock.protocol.api import ApiKey
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.routes import Answer, VersionedRoute
 
+STRICT_SINCE = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
+"""The versions from which on clients know error 89 (KIP-599). What older ones ask for is carried out."""
+
+MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
+"""The APIs that create and delete partitions. Those that Metadata creates are counted, and never refused."""
+
 
 class Throttle:
-    """Measures clients against `limits` and throttles them. `monotonic` is the clock, in seconds."""
+    """Measures clients against `limits` and throttles them. `monotonic` is the clock, in seconds.
+
+    `mutation_tokens` is what counts partitions that are created and deleted, in `mutation_windows`.
+    """
 
     def __init__(
         self,
         limits: Mapping[Entity, Mapping[str, float]],
         monotonic: Callable[[], float],
         windows: Windows = Windows(),  # noqa: B008  a tuple does not change
+        mutation_tokens: MutationTokens | None = None,
+        mutation_windows: Windows = Windows(),  # noqa: B008
     ) -> None:
         self.quotas = Quotas(limits, windows)
+        tokens = {} if mutation_tokens is None else mutation_tokens
+        self._mutations = Mutations(self.quotas, tokens, mutation_windows)
         self._monotonic = monotonic
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
@@ -44,6 +66,13 @@ class Throttle:
                 delay_s = self.quotas.charge(PRODUCED, client_id, size, self._monotonic(), _user(context))
             elif key == ApiKey.FETCH:
                 self._bound(request, client_id, _user(context))
+            elif key in MUTATING:
+                context.mutations = self._mutations.charge(
+                    client_id,
+                    self._monotonic(),
+                    _user(context),
+                    is_strict=key in STRICT_SINCE and context.version >= STRICT_SINCE[ApiKey(key)],
+                )
             return self._run(key, lambda: handle(request, context), context, client_id, delay_s)
 
         return route._replace(handle=handle_and_charge)
@@ -54,7 +83,12 @@ class Throttle:
         """Have a response given, and charge the time that it took: of a `Wait`, both parts."""
         user = _user(context)
         began = self._monotonic()
-        response = give()
+        try:
+            response = give()
+        finally:
+            charge, context.mutations = context.mutations, None
+        if charge is not None and key in STRICT_SINCE:
+            delay_s = max(delay_s, charge.delay_s)
         now = self._monotonic()
         delay_s = max(delay_s, self.quotas.charge(TIME, client_id, (now - began) * 100, now, user))
         if type(response) is Wait:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
+from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.produce.delivery import Outcome, settled_within
 from penstock.errors import RequestTimeoutError
 from penstock.printable import printable
@@ -39,13 +40,17 @@ class TableDelivery:
         self.rows = 0
         self._bytes = 0
         self._outcomes: list[Outcome] = []
+        self.topic_id = NO_TOPIC_ID
+        """The id that the topic had when the first of the rows was accepted; zero where brokers have none."""
 
     def __repr__(self) -> str:
         state = "all settled" if self.done() else "under way"
         return printable(f"<TableDelivery of {self.rows} rows to {self.topic}, {state}>")
 
-    def add(self, outcome: Outcome, batch: EncodedBatch) -> None:
+    def add(self, outcome: Outcome, batch: EncodedBatch, topic_id: bytes) -> None:
         """Collect one more batch, whose fate is `outcome`. Producers call it."""
+        if not self._outcomes:
+            self.topic_id = topic_id
         self._outcomes.append(outcome)
         self.rows += batch.record_count
         self._bytes += len(batch.data)

@@ -400,7 +400,7 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         outcome = self._accumulator.append_encoded(
             tp, batch.data, batch.record_count, self._clock.monotonic()
         )
-        delivery.add(outcome, batch)
+        delivery.add(outcome, batch, state.info.topic_id)
         self._sender.wake()
         return True
 

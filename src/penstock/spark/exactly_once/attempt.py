@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ProducerConfig
 from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
-from penstock.spark.exactly_once.decision import Ranges, TaskTransaction
+from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, TopicIds
 from penstock.spark.exactly_once.gate import Gate, hold
 from penstock.spark.exactly_once.log_reader import spans_of
 from penstock.spark.exactly_once.place import SinkPlace
@@ -43,6 +44,7 @@ class AttemptResult(NamedTuple):
     transaction: TaskTransaction | None
     ranges: Ranges
     rows: int
+    topic_ids: TopicIds = frozenset()
 
 
 def write_attempt(
@@ -86,10 +88,16 @@ def write_attempt(
             TaskTransaction(*coordinates),
             spans_of({each.topic: each.offsets for each in written}),
             sum(each.rows for each in written),
+            known_ids(deliveries.values()),
         )
     finally:
         if producer is not None:
             producer.close()
+
+
+def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
+    """The topics of deliveries with their ids, as far as there are such."""
+    return frozenset((each.topic, each.topic_id) for each in deliveries if each.topic_id != NO_TOPIC_ID)
 
 
 def _free_id(place: SinkPlace, attempt: Attempt) -> str:

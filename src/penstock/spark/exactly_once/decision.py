@@ -8,7 +8,7 @@ record is JSON, so that it can be read without this package.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
@@ -21,6 +21,9 @@ RECORD_VERSION = 1
 
 Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
 """Offsets by topic and partition: the first, and the one behind the last."""
+
+TopicIds = frozenset[tuple[str, bytes]]
+"""Topics with the ids that they had before the first row was written, where brokers have ids (since 2.8)."""
 
 
 class TaskTransaction(NamedTuple):
@@ -35,13 +38,19 @@ class TaskTransaction(NamedTuple):
 class Decision:
     """The transactions that hold batch `batch` of a sink, and nothing else does.
 
-    `ranges` spans what they wrote; records of others may lie between.
+    `ranges` spans what they wrote; records of others may lie between. `topic_ids` names the topics that the
+    rows are in: others of the same names, made later, do not have them.
     """
 
     batch: int
     transactions: tuple[TaskTransaction, ...]
     ranges: Ranges = field(default_factory=dict)
     rows: int = 0
+    topic_ids: TopicIds = frozenset()
+
+    def without(self, topics: Collection[str]) -> Decision:
+        """The decision as if nothing could be read in some topics. It still says which rows there were."""
+        return replace(self, ranges={name: each for name, each in self.ranges.items() if name not in topics})
 
     def to_bytes(self) -> bytes:
         """The value of the record that stores it."""
@@ -54,6 +63,7 @@ class Decision:
                 topic: {str(partition): list(offsets) for partition, offsets in sorted(partitions.items())}
                 for topic, partitions in sorted(self.ranges.items())
             },
+            "topic_ids": [[topic, topic_id.hex()] for topic, topic_id in sorted(self.topic_ids)],
         }
         return json.dumps(document, separators=(",", ":")).encode()
 
@@ -79,6 +89,10 @@ class Decision:
                         for topic, each in document["ranges"].items()
                     },
                     rows=int(document["rows"]),
+                    # Absent from what earlier releases have stored.
+                    topic_ids=frozenset(
+                        (str(name), bytes.fromhex(each)) for name, each in document.get("topic_ids", ())
+                    ),
                 )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DecodeError(f"a record of the sinks' topic does not hold a decision: {error!r}") from None

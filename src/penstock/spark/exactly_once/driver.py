@@ -12,12 +12,14 @@ from typing import Protocol
 
 from penstock.common.logs import logger_named
 from penstock.errors import RequestTimeoutError
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.spark.exactly_once.decision import (
     Course,
     Decision,
     Ranges,
     SinkState,
     TaskTransaction,
+    TopicIds,
     course_of,
 )
 from penstock.spark.exactly_once.settlement import (
@@ -68,9 +70,13 @@ class SinkCluster(Protocol):
         """Read in the log what became of transactions; UNCLEAR for one that is being ended."""
         ...
 
+    async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
+        """The names of those topics that are gone, or are other topics by now."""
+        ...
+
     async def copy(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
-    ) -> tuple[TaskTransaction, Ranges]:
+    ) -> tuple[TaskTransaction, Ranges, TopicIds]:
         """Write the rows of aborted transactions into a new one, which stays open; where they are now."""
         ...
 
@@ -92,15 +98,23 @@ class SinkDriver:
         self._state: SinkState | None = None
 
     async def commit(
-        self, batch: int, transactions: Sequence[TaskTransaction], ranges: Ranges, rows: int = 0
+        self,
+        batch: int,
+        transactions: Sequence[TaskTransaction],
+        ranges: Ranges,
+        rows: int = 0,
+        topic_ids: TopicIds = frozenset(),
     ) -> tuple[TaskTransaction, ...]:
         """Make the rows of `batch` count, once: those of `transactions`, or those decided for it before.
+
+        `topic_ids` are of the topics that the rows are in.
 
         Returns the transactions that hold them now.
 
         Raises:
             ConfigError: the sink holds a later batch.
             ProducerFencedError: another driver has taken over.
+            KafkaError: UNKNOWN_TOPIC_ID (100), a topic was deleted while the batch was written.
             LostRowsError: rows of a decided batch are gone.
             PenstockError: the cluster cannot be reached, or refuses.
         """
@@ -108,7 +122,8 @@ class SinkDriver:
             self._state = await self._cluster.take_over()
         course = course_of(self._state, batch)
         if course is Course.DECIDE:
-            decision = Decision(batch, tuple(transactions), ranges, rows)
+            decision = Decision(batch, tuple(transactions), ranges, rows, topic_ids)
+            await self._check_topics(decision)
             if transactions:
                 await self._cluster.decide(decision)
                 self._state = self._state.with_decision(decision)
@@ -118,6 +133,8 @@ class SinkDriver:
             )
             await self._abort(transactions)
             decision = self._state.decision or Decision(batch, ())
+            if course is Course.ROLL_FORWARD:
+                decision = decision.without(await self._cluster.replaced(decision.topic_ids))
         if course is not Course.DROP:
             decision = await self._settle(decision)
             self._state = self._state.with_decision(decision) if decision.transactions else self._state
@@ -167,9 +184,34 @@ class SinkDriver:
             elif isinstance(action, Copy):
                 settlement = Settlement(await self._decide_for_copy(settlement.decision, action.transactions))
             elif isinstance(action, Finish):
-                return settlement.decision
+                decision = settlement.decision
+                # Markers go to topics by name: a commit that succeeds does not say where the rows are.
+                self._lose_topics(decision, await self._cluster.replaced(decision.topic_ids))
+                return decision
             else:
                 self._lose(settlement, action.transactions)
+
+    async def _check_topics(self, decision: Decision) -> None:
+        replaced = await self._cluster.replaced(decision.topic_ids)
+        if replaced:
+            raise error_for(
+                ErrorCode.UNKNOWN_TOPIC_ID,
+                f"{_names(replaced)}: deleted, or deleted and created anew, while batch {decision.batch} was "
+                "written; the batch is aborted, and written once more at the next start of the query",
+            )
+
+    def _lose_topics(self, decision: Decision, topics: Collection[str]) -> None:
+        if not topics:
+            return
+        message = (
+            f"rows of batch {decision.batch} are lost: {_names(topics)} was deleted, or deleted and created "
+            "anew, after the batch was decided; its rows in other topics are committed"
+        )
+        if not self._accepts_loss:
+            raise LostRowsError(
+                f"{message}. To go on without them, set failOnDataLoss to false for the next start"
+            )
+        _log.error("%s; going on, since failOnDataLoss is false", message)
 
     async def _decide_for_copy(
         self, decision: Decision, transactions: Collection[TaskTransaction]
@@ -180,8 +222,9 @@ class SinkDriver:
             len(transactions),
             decision.batch,
         )
-        copy, ranges = await self._cluster.copy(transactions, decision.ranges)
-        instead = Decision(decision.batch, (copy,), ranges, decision.rows)
+        copy, ranges, copied_ids = await self._cluster.copy(transactions, decision.ranges)
+        # The ids of before stay: what became of a topic is judged again when the copy is committed.
+        instead = Decision(decision.batch, (copy,), ranges, decision.rows, decision.topic_ids | copied_ids)
         # Before the copy is committed: else the next driver would copy once more.
         await self._cluster.decide(instead)
         return instead
@@ -190,7 +233,8 @@ class SinkDriver:
         batch = settlement.decision.batch
         message = (
             f"rows of batch {batch} are lost: {len(transactions)} of its transactions were aborted after the "
-            "batch was decided (by their timeout, mostly), and retention or compaction has removed their rows"
+            "batch was decided (by their timeout, mostly), and their rows were "
+            "removed by retention, by compaction or with their topic"
         )
         if not self._accepts_loss:
             raise LostRowsError(
@@ -205,3 +249,7 @@ class SinkDriver:
         decided = {each.transactional_id for each in decision.transactions}
         left = sorted(set(await self._cluster.open_ids()) - decided)
         await asyncio.gather(*map(self._cluster.fence, left))
+
+
+def _names(topics: Collection[str]) -> str:
+    return ", ".join(f"topic {name!r}" for name in sorted(topics))

@@ -7,16 +7,25 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import is_recreated
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.producer import AsyncProducer
 from penstock.client.transactions.coordinators import speaks_implicit_adds
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError, ProducerFencedError, TransactionAbortableError
 from penstock.model import TopicPartition
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.spark.exactly_once import log_reader
+from penstock.spark.exactly_once.attempt import known_ids
 from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
-from penstock.spark.exactly_once.decision import Decision, Ranges, SinkState, TaskTransaction, merged
+from penstock.spark.exactly_once.decision import (
+    Decision,
+    Ranges,
+    SinkState,
+    TaskTransaction,
+    TopicIds,
+    merged,
+)
 from penstock.spark.exactly_once.gate import Gate, until_marked
 from penstock.spark.exactly_once.place import SinkPlace
 from penstock.spark.exactly_once.settlement import Fate
@@ -28,6 +37,9 @@ DRIVER_TIMEOUT_MS = 30_000
 RETRY_BACKOFF_MS = 20
 """The former transaction of an id is mostly ended within milliseconds."""
 
+GONE_CODES = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+"""What brokers say of a topic that is not there, or that they are making."""
+
 _log = logger_named("penstock.spark")
 
 
@@ -37,9 +49,9 @@ class KafkaSinkCluster:
     def __init__(self, place: SinkPlace) -> None:
         self._place = place
         settings = {"retry.backoff.ms": RETRY_BACKOFF_MS, **place.settings()}
-        config = ProducerConfig.parse(
-            settings, {"bootstrap_servers": place.bootstrap_servers}, prefix="kafka."
-        )
+        # To ask what became of a topic is not to create it.
+        options = {"bootstrap_servers": place.bootstrap_servers, "allow_auto_create_topics": False}
+        config = ProducerConfig.parse(settings, options, prefix="kafka.")
         self._client = AsyncClient(config)
         self._coordinators = Coordinators(self._client, int(config.transaction_timeout_ms))
         self._producer: AsyncProducer | None = None
@@ -141,6 +153,25 @@ class KafkaSinkCluster:
                 self._place.sink,
             )
 
+    # -- topics
+
+    async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
+        if not topic_ids:
+            return ()
+        names = {name for name, _ in topic_ids}
+        await self._client.refresh(names)
+        known = self._client.cluster.topics
+        for name in names:
+            if name in known and known[name].error_code not in (ErrorCode.NONE, *GONE_CODES):
+                raise error_for(known[name].error_code, f"topic {name!r}")
+        return {
+            name
+            for name, topic_id in topic_ids
+            if name not in known
+            or known[name].error_code in GONE_CODES
+            or is_recreated(topic_id, known[name].topic_id)
+        }
+
     # -- logs
 
     async def inspect(
@@ -150,7 +181,7 @@ class KafkaSinkCluster:
 
     async def copy(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
-    ) -> tuple[TaskTransaction, Ranges]:
+    ) -> tuple[TaskTransaction, Ranges, TopicIds]:
         producer = AsyncProducer(
             self._place.bootstrap_servers, self._place.settings(**{"transactional.id": self._place.copy_id})
         )
@@ -166,7 +197,7 @@ class KafkaSinkCluster:
             with suppress(PenstockError):
                 await producer.close()
         spans = merged({each.topic: each.offsets} for each in written)
-        return TaskTransaction(*coordinates), log_reader.spans_of(spans)
+        return TaskTransaction(*coordinates), log_reader.spans_of(spans), known_ids(deliveries)
 
 
 class UnnamedJobCluster(KafkaSinkCluster):

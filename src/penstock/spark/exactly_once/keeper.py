@@ -9,7 +9,7 @@ from penstock.client.background_loop import run
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
 from penstock.spark.exactly_once.attempt import AttemptResult
-from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, merged
+from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, TopicIds, merged
 from penstock.spark.exactly_once.driver import SinkDriver
 from penstock.spark.exactly_once.gate import Gate
 from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster, UnnamedJobCluster
@@ -106,9 +106,11 @@ def abort_batch(
         _log.warning("the transactions of batch %d of %s could not be aborted: %s", batch, place.sink, error)
 
 
-def _united(written: Sequence[AttemptResult]) -> tuple[list[TaskTransaction], Ranges, int]:
+def _united(written: Sequence[AttemptResult]) -> tuple[list[TaskTransaction], Ranges, int, TopicIds]:
     transactions = [each.transaction for each in written if each.transaction is not None]
-    return transactions, merged(each.ranges for each in written), sum(each.rows for each in written)
+    topic_ids: TopicIds = frozenset().union(*(each.topic_ids for each in written))
+    ranges = merged(each.ranges for each in written)
+    return transactions, ranges, sum(each.rows for each in written), topic_ids
 
 
 def _kind(is_repeatable: bool) -> type[KafkaSinkCluster]:

@@ -47,6 +47,8 @@ class Authority:
     def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
         self.placing: Placing = quorum.controller
         self.cluster_id = quorum.cluster_id
+        self.mutation_tokens = quorum.mutation_tokens
+        """What clients with a quota may still create and delete, wherever they ask for it."""
         self._quorum = quorum
         self._links = links
         self._member = member

@@ -69,7 +69,8 @@ class Forwarding:
             if authority.is_reachable:
                 authority.catch_up()
                 return inner(request, context)
-            # The handler says what the answer names; nothing that it decides can be written.
+            # The handler says what the answer names; nothing that it decides can be written, nor counted.
+            context.mutations = None
             return when_answered(inner(request, context), _timed_out)
 
         return route._replace(handle=handle)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.broker.replication.transport.links import Transport
+    from penstock.broker.requests.quotas import MutationTokens
     from penstock.clock import Clock
     from penstock.log.contract import Log
     from penstock.protocol.message import Message
@@ -108,6 +109,8 @@ class Quorum:
         )
         self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
+        self.mutation_tokens: MutationTokens = {}
+        """What clients with a quota may still create and delete."""
         self._transport = transport
         self._clock = clock
         self._log = MetadataLog(log)
