@@ -1,8 +1,8 @@
 """Requests about the cluster as a whole: who is in it, who leads what, elections and reassignments.
 
-Metadata, DescribeCluster, ListConfigResources, FindCoordinator, DescribeLogDirs: what the handlers of a broker by itself answer is
-completed here. ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments are answered here,
-by the controller.
+Metadata, DescribeCluster, ListConfigResources, FindCoordinator, DescribeLogDirs: what the handlers of a
+broker by itself answer is completed here. ElectLeaders, AlterPartitionReassignments and
+ListPartitionReassignments are answered here, by the controller.
 """
 
 from __future__ import annotations
