@@ -12,6 +12,7 @@ from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import (
     alter_configs_request,
     alter_partition_reassignments_request,
@@ -23,6 +24,11 @@ from penstock.protocol.messages import (
     incremental_alter_configs_request,
     offset_for_leader_epoch_request,
     update_features_request,
+)
+from penstock.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
 )
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -391,6 +397,26 @@ def test_filters_of_quotas(components: list[tuple[str, int, str | None]], code: 
     request = describe_client_quotas_request.DescribeClientQuotasRequest(components=wanted)
     answer = ask(make_node(), request, 1)
     assert (answer.error_code, answer.entries) == (code, [] if code == 0 else None)
+
+
+@pytest.mark.parametrize(
+    ("length", "partition", "expected"),
+    [
+        (213, 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        (214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (212, 10, ErrorCode.LOG_DIR_NOT_FOUND),
+        (213, 10, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (249, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_partitions_with_long_names_cannot_move(length: int, partition: int, expected: int) -> None:
+    """A replica that moves has a directory with 41 more characters; names of files end at 255 bytes."""
+    node, topic = make_node(), "x" * length
+    make_topic(node, topic, 11)
+    moved = AlterReplicaLogDirTopic(name=topic, partitions=[partition])
+    asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/elsewhere", topics=[moved])])
+    [result] = ask(node, asked, 2).results
+    assert result.partitions[0].error_code == expected
 
 
 def test_log_directories(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from penstock.protocol.messages.describe_configs_request import (
 )
 from penstock.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from penstock.testing import KafkaCluster
@@ -59,6 +60,38 @@ def test_fenced_brokers_are_named_to_who_asks_for_them(cluster: KafkaCluster) ->
         assert described(cluster, node, fenced=True) == {1: False, 2: False, 3: True}
         assert described(cluster, node, fenced=False) == {1: False, 2: False}
         assert described(cluster, node, fenced=False, version=0) == {1: False, 2: False}
+
+
+BROKER, LOGGER = 4, 8
+
+
+@pytest.mark.parametrize(
+    ("version", "kinds", "expected"),
+    [
+        (1, [], {BROKER, LOGGER}),
+        (1, [BROKER], {BROKER}),
+        (1, [LOGGER], {LOGGER}),
+        (1, [2], set()),
+        (0, [], set()),
+    ],
+)
+def test_every_living_broker_is_listed_as_having_settings(
+    cluster: KafkaCluster, version: int, kinds: list[int], expected: set[int]
+) -> None:
+    def listed(node: int) -> list[tuple[int, str]]:
+        answer = ask(cluster, node, ListConfigResourcesRequest(resource_types=kinds), version)
+        return sorted(
+            (each.resource_type, each.resource_name)
+            for each in answer.config_resources
+            if each.resource_type in {BROKER, LOGGER}
+        )
+
+    def of(*brokers: int) -> list[tuple[int, str]]:
+        return [(kind, str(broker)) for kind in sorted(expected) for broker in brokers]
+
+    assert [listed(node) for node in (1, 2, 3)] == [of(1, 2, 3)] * 3
+    cluster.kill(2, fence=True)
+    assert [listed(node) for node in (1, 3)] == [of(1, 3)] * 2
 
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.log_store import LogStore
 
+MOVED_NAME_LENGTH_MAX = 255 - len(f".{0:032x}-future")
+"""A replica that moves has a directory of its own, TOPIC-PARTITION.ID-future; file names end at 255 bytes."""
+
 
 class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
@@ -55,6 +58,8 @@ def alter_replica_log_dirs(
 
 def _code(path: str, topic: str, index: int, context: Context[Needs]) -> int:
     store = context.node.store
+    if len(f"{topic}-{index}") > MOVED_NAME_LENGTH_MAX:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path not in store.log_dirs():
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:

@@ -1,8 +1,8 @@
 """Requests about the cluster as a whole: who is in it, who leads what, elections and reassignments.
 
-Metadata, DescribeCluster, FindCoordinator, DescribeLogDirs: what the handlers of a broker by itself answer is
-completed here. ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments are answered here,
-by the controller.
+Metadata, DescribeCluster, ListConfigResources, FindCoordinator, DescribeLogDirs: what the handlers of a
+broker by itself answer is completed here. ElectLeaders, AlterPartitionReassignments and
+ListPartitionReassignments are answered here, by the controller.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.broker.config.resource_types import BROKER_RESOURCE, LOGGER_RESOURCE
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.elections import Kind
 from penstock.broker.replication.control.quorum import CONTROLLER_ID
@@ -31,6 +32,7 @@ from penstock.protocol.messages.elect_leaders_response import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from penstock.protocol.messages.list_config_resources_response import ConfigResource
 from penstock.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
@@ -55,6 +57,8 @@ FULL_LISTS_SINCE = 1
 LISTENER_ERROR_SINCE = 6
 QUORUM_TIMES_SINCE, QUORUM_NODES_SINCE = 1, 2
 GROUP_KEY = 0
+
+_KINDS_OF_BROKERS = (BROKER_RESOURCE, LOGGER_RESOURCE)
 
 
 class Deciding(Protocol):
@@ -169,6 +173,24 @@ class Answers:
                     )
                 ]
                 response.controller_id = self._random.choice(living)[0].id if living else -1
+            return response
+
+        return handle
+
+    def list_config_resources(self, inner: Handler) -> Handler:
+        """List all brokers that live, and their loggers, where the broker that is asked lists its own."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            found = response.config_resources
+            kinds = [each.resource_type for each in found if each.resource_type in _KINDS_OF_BROKERS]
+            response.config_resources = [
+                each for each in found if each.resource_type not in _KINDS_OF_BROKERS
+            ] + [
+                ConfigResource(resource_name=str(broker.id), resource_type=kind)
+                for kind in kinds
+                for broker, _, _ in self._living(context)
+            ]
             return response
 
         return handle
@@ -408,6 +430,7 @@ def _observer_state(observer: Observer, has_times: bool) -> ReplicaState:
 _WRAPPED: dict[int, Callable[[Answers, Handler], Handler]] = {
     ApiKey.METADATA: Answers.metadata,
     ApiKey.DESCRIBE_CLUSTER: Answers.describe_cluster,
+    ApiKey.LIST_CONFIG_RESOURCES: Answers.list_config_resources,
     ApiKey.UNREGISTER_BROKER: Answers.unregister_broker,
     ApiKey.DESCRIBE_QUORUM: Answers.describe_quorum,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Answers.describe_topic_partitions,
