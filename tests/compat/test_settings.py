@@ -94,6 +94,7 @@ def test_the_newest_release_is_the_one_in_the_tables() -> None:
             place = (hidden if each.hidden == "true" else listed).get(each.name)
             key = BROKER_KEYS.get(each.name) or (place.key if place is not None else None)
             is_hidden = each.name in hidden or each.name == "unstable.api.versions.enable"
+            is_hidden = is_hidden or (key is not None and key.is_hidden)
         if key is None:
             wrong.append(f"{each.name} is missing")
             continue

@@ -40,8 +40,8 @@ def test_kafkas_own_tool_shows_offsets_and_lag_of_a_query() -> None:
         reader = StreamReader(options, schema_for(False, None))
         start = reader.initialOffset()
         middle = reader.latestOffset(start, ReadMaxRows(60))
-        assert middle == {topic: {"0": 30, "1": 30}}
-        assert reader.latestOffset(middle, ReadMaxRows(60)) == {topic: {"0": 50, "1": 50}}
+        assert middle[topic] == {"0": 30, "1": 30}
+        assert reader.latestOffset(middle, ReadMaxRows(60))[topic] == {"0": 50, "1": 50}
         until(
             lambda: sum(at.offset for at in admin.list_group_offsets(group).values()) >= 60,
             "the offsets are committed",
