@@ -114,7 +114,10 @@ def test_a_member_that_is_terminated_leaves_its_group(penstock: Penstock, addres
         (["group", "reset", "g", "--to-earliest", "--to-latest"], "exactly one of"),
         (["group", "reset", "g", "--to-earliest"], "has committed nothing: give the --topic"),
         (["group", "reset", "g", "-t", "t:", "--to-earliest"], "give TOPIC, or TOPIC:0,1"),
-        (["group", "reset", "g", "-t", "t:7", "--to-earliest"], "has no partition 7, only 0 to 1"),
+        (
+            ["group", "reset", "g", "-t", "t:7", "--to-earliest"],
+            "has no partition 7; it has 2 partitions, 0 to 1",
+        ),
         (["group", "reset", "g", "-t", "t", "--shift-by", "1"], "there is nothing to shift"),
         (["consume", "-t", "t", "-G", "g", "-p", "1"], "-p and -G exclude each other"),
         (["consume", "-t", "t", "-G", "g", "-o", "5"], "penstock group reset moves a group"),

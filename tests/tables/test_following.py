@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -190,3 +192,17 @@ def test_for_asyncio(servers: str, new_topic: NewTopic) -> None:
             await cancelled
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_scan_that_is_still_followed_holds_up_no_end_of_the_program() -> None:
+    program = """
+from penstock import Broker, scan_topic, write_topic
+import pyarrow as pa
+broker = Broker().start()
+write_topic(pa.table({"value": [b"v"]}), "t", broker.bootstrap_servers)
+kept = scan_topic("t", broker.bootstrap_servers, follow=True)
+print(next(kept)["value"].to_pylist())
+kept.self = [kept]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "[b'v']\n"), done.stderr

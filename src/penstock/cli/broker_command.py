@@ -61,7 +61,7 @@ def command(
       penstock broker --data-dir data --port 0   on disk, on any free port
       penstock broker --as-version 0.10.2        what a program of 2017 would meet
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
-      penstock broker --for-tests                for a test in any language: see docs/how-to/testing.md
+      penstock broker --for-tests                for a test in any language
       penstock broker list -b kafka:9092         those of a cluster
     """
     if context.invoked_subcommand is not None:

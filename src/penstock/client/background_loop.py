@@ -8,6 +8,7 @@ its own when it first needs one.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
@@ -143,3 +144,18 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         background.loop.call_soon_threadsafe(call.cancel)
         raise
     return call.result()
+
+
+def finish(coroutine: Coroutine[Any, Any, object]) -> None:
+    """Run a coroutine that ends something, also where nothing can be waited for.
+
+    In the loop's own thread, in which garbage may be collected, it is begun; while the interpreter ends, when
+    that thread no longer runs, it is given up. Elsewhere it runs as in `run`.
+    """
+    background = _started()
+    if sys.is_finalizing() or not background.thread.is_alive():
+        coroutine.close()
+    elif threading.current_thread() is background.thread:
+        background.loop.create_task(coroutine).add_done_callback(_look_at)
+    else:
+        run(coroutine)

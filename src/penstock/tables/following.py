@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.client.background_loop import run
+from penstock.client.background_loop import finish, run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.fetch.cursors import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits, FetchSettings
 from penstock.client.fetch.fetcher import Fetcher
@@ -182,7 +182,7 @@ class FollowedBatches(Iterator["pa.RecordBatch"]):
 
     def __init__(self, reading: Reading, batch_bytes: int) -> None:
         self._follower = Follower(reading)
-        self._batches = self._generate(reading, batch_bytes)
+        self._batches = _batches_of(self._follower, reading, batch_bytes)
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
@@ -193,24 +193,28 @@ class FollowedBatches(Iterator["pa.RecordBatch"]):
         with suppress(ValueError):  # it is running in another thread, and ends by itself
             self._batches.close()
 
-    def _generate(self, reading: Reading, batch_bytes: int) -> Generator[pa.RecordBatch, None, None]:
-        follower, limit = self._follower, RowLimit(reading.spec.bounds.limit)
-        try:
-            if limit.is_reached():
-                return
-            run(follower.start())
-            while parts := run(follower.next_parts()):
-                parts.reverse()
-                while parts:
-                    # Nothing refers to a part once it is decoded: its buffer serves the next fetch.
-                    for found in follower.decoded(parts.pop(), batch_bytes):
-                        batch = limit.cut(found)
-                        if batch.num_rows:
-                            yield batch
-                        if limit.is_reached():
-                            return
-        finally:
-            run(follower.close())
+
+def _batches_of(
+    follower: Follower, reading: Reading, batch_bytes: int
+) -> Generator[pa.RecordBatch, None, None]:
+    # It does not refer to the object that has it: a loop that breaks off ends it at once, in its own thread.
+    limit = RowLimit(reading.spec.bounds.limit)
+    try:
+        if limit.is_reached():
+            return
+        run(follower.start())
+        while parts := run(follower.next_parts()):
+            parts.reverse()
+            while parts:
+                # Nothing refers to a part once it is decoded: its buffer serves the next fetch.
+                for found in follower.decoded(parts.pop(), batch_bytes):
+                    batch = limit.cut(found)
+                    if batch.num_rows:
+                        yield batch
+                    if limit.is_reached():
+                        return
+    finally:
+        finish(follower.close())
 
 
 class AsyncFollowedBatches:

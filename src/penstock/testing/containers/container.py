@@ -215,8 +215,9 @@ class BrokerContainer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.broker is not None and (ended := sys.modules.get("penstock.testing.ended")) is not None:
-            ended.note(self.broker, error)
+        ended = sys.modules.get("penstock.testing.ended")
+        if self.broker is not None and error is not None and ended is not None:
+            ended.note(self.broker)
         self.stop()
 
     def _defaults(self) -> dict[str, str]:
