@@ -17,6 +17,7 @@ import grimp
 import pytest
 
 import house_debts
+from for_each import for_each
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "penstock"
@@ -194,7 +195,7 @@ def test_no_import_circle_of_rooms(imports: dict[str, set[str]]) -> None:
     hold(circles(rooms), house_debts.ROOMS_IN_CIRCLES)
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each(WRITTEN)
 def test_module_opens_with_its_promise(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not text or text.startswith(('"""', 'r"""')), "say what the module promises"
@@ -216,7 +217,7 @@ def test_no_room_has_more_than_16_modules() -> None:
     assert full == {"broker/handlers", "cli", "protocol/messages"}
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(PACKAGE).as_posix())
+@for_each(ROOMS)
 def test_every_room_says_in_one_line_what_it_is_for(room: Path) -> None:
     doc = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
     assert doc is not None
@@ -290,7 +291,7 @@ def test_docstrings_stand_alone() -> None:
     assert leaning == set()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each(SOURCES)
 def test_nothing_is_left_for_later(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b|NotImplementedError|for now\b", text)
@@ -380,7 +381,7 @@ NOT_EACH_TIME = {"broker/replication/control/controller.py"}
 LAZY = [room for room in [PACKAGE, *ROOMS] if "lazy_names(" in (room / "__init__.py").read_text("utf-8")]
 
 
-@pytest.mark.parametrize("room", LAZY, ids=lambda room: room.name)
+@for_each(LAZY)
 def test_every_name_of_a_lazy_package_is_found(room: Path) -> None:
     module = importlib.import_module(".".join(room.relative_to(PACKAGE.parent).parts))
     assert module.__all__

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from broker.bench_node import EVERY_API, make_node, make_topic
 from broker.handlers.test_every_version import CASES, REQUESTS
+from for_each import for_each
 from penstock.broker.requests.request_limits import has_more_entries
 from penstock.protocol.api import ApiKey
 from penstock.protocol.codec import codec_for
@@ -27,7 +26,7 @@ def entries_in(part: Any) -> int:
     return total
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_entries_are_counted_as_they_are_read(key: ApiKey, version: int) -> None:
     node = make_node(**EVERY_API)
     make_topic(node)

@@ -8,7 +8,8 @@ import random
 
 import pytest
 
-from cloudevents_cases import READING, WRITING, as_bytes, expected, named, parts_of, random_parts
+from cloudevents_cases import READING, WRITING, as_bytes, case_name, expected, parts_of, random_parts
+from for_each import for_each
 from penstock.cloudevents import Event, from_record, partitionkey_mapper
 from penstock.cloudevents.formats.json_format import read_event
 from penstock.cloudevents.lines import LineOptions, convert_line, decode_line, encode_line
@@ -33,7 +34,7 @@ def decoded(text):
     return None if text is None else base64.b64decode(text, validate=True)
 
 
-@pytest.mark.parametrize("case", named([case for case in READING if set(case.get("options", {})) == set()]))
+@for_each([case for case in READING if set(case.get("options", {})) == set()], case_name)
 def test_every_vector_that_is_read(case):
     options = LineOptions(profile=case.get("profile", "strict"))
     line = line_of(*parts_of(case["read"]), offset=7)
@@ -65,7 +66,7 @@ OPTIONS_OF_LINES = {"mode", "key", "text_data", "binary_headers", "event_format"
 WRITTEN_BY_LINES = [case for case in WRITING if case.get("options", {}).keys() <= OPTIONS_OF_LINES]
 
 
-@pytest.mark.parametrize("case", named(WRITTEN_BY_LINES))
+@for_each(WRITTEN_BY_LINES, case_name)
 def test_every_vector_that_is_written(case):
     options = case.get("options", {})
     line = json.dumps(

@@ -18,12 +18,13 @@ from cloudevents_cases import (
     WRITING,
     as_bytes,
     batch_of,
+    case_name,
     conformance,
     described,
     expected,
-    named,
     parts_of,
 )
+from for_each import for_each
 from penstock.cloudevents import (
     Event,
     InvalidEvent,
@@ -51,13 +52,13 @@ def test_there_are_enough_and_each_names_a_rule_that_exists():
     assert all(f"| {rule} |" in checklist for rule in rules)
 
 
-@pytest.mark.parametrize("case", named(READING))
+@for_each(READING, case_name)
 def test_reading_one_record(case):
     options = {"profile": case.get("profile", "strict"), **case.get("options", {})}
     assert described(from_record(*parts_of(case["read"]), **options)) == expected(case)
 
 
-@pytest.mark.parametrize("case", named(READING))
+@for_each(READING, case_name)
 def test_reading_it_among_others_in_a_batch(case):
     options = {"profile": case.get("profile", "strict"), **case.get("options", {})}
     good = (None, b"{}", [(f"ce_{name}", b"1.0") for name in ("id", "source", "specversion", "type")])
@@ -93,7 +94,7 @@ def writing_options(case):
     return options
 
 
-@pytest.mark.parametrize("case", named(WRITING))
+@for_each(WRITING, case_name)
 def test_writing_one_event(case):
     event, options = event_of(case), writing_options(case)
     before = event.attributes()
@@ -105,7 +106,7 @@ def test_writing_one_event(case):
     assert event.attributes() == before
 
 
-@pytest.mark.parametrize("case", named([case for case in WRITING if "magic" not in case.get("options", {})]))
+@for_each([case for case in WRITING if "magic" not in case.get("options", {})], case_name)
 def test_writing_it_in_a_batch(case):
     event, options = event_of(case), writing_options(case)
     extensions = [(name, canonical_text(value)) for name, value in event.extensions.items()]

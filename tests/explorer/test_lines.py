@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.explorer.lines import decode_line, encode_line
 from protocol import catalogue
 from protocol.inspect.test_json_form import without_unknown_tags
@@ -22,7 +23,7 @@ def encoded(**line: object) -> dict[str, object]:
     return json.loads(encode_line(json.dumps(line)))
 
 
-@pytest.mark.parametrize("name", catalogue.NAMES)
+@for_each(catalogue.NAMES)
 def test_every_message_there_and_back(name: str) -> None:
     for message_class, definition, version in catalogue.versions(name):
         message = without_unknown_tags(sample(message_class, definition, version, 3))

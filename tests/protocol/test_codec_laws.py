@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
 from protocol import oracle
@@ -15,7 +16,7 @@ from protocol.samples import KINDS, extreme, sample
 SEEDS = range(3)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_what_was_written_is_read(name):
     for message_class, definition, version in versions(name):
         codec = codec_for(message_class, version)
@@ -25,7 +26,7 @@ def test_what_was_written_is_read(name):
             assert codec.decode(data) == (message, len(data))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_the_compiled_codec_agrees_with_the_plain_one(name):
     for message_class, definition, version in versions(name):
         codec = codec_for(message_class, version)
@@ -40,7 +41,7 @@ def test_the_compiled_codec_agrees_with_the_plain_one(name):
             assert oracle.decode(definition, version, message_class, data) == (message, len(data))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_position_trailing_bytes_and_kind_of_buffer_do_not_matter(name):
     for message_class, definition, version in versions(name):
         codec = codec_for(message_class, version)
@@ -54,7 +55,7 @@ def test_position_trailing_bytes_and_kind_of_buffer_do_not_matter(name):
             assert codec.decode(buffer, 3) == (message, 3 + len(data))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_chunks_are_the_same_bytes(name):
     for message_class, definition, version in versions(name):
         codec = codec_for(message_class, version)
@@ -62,7 +63,7 @@ def test_chunks_are_the_same_bytes(name):
         assert b"".join(codec.encode_chunks(message)) == codec.encode(message)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_truncation_is_an_error(name):
     for message_class, definition, version in versions(name):
         codec = codec_for(message_class, version)
@@ -72,7 +73,7 @@ def test_truncation_is_an_error(name):
                 codec.decode(data[:end])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_corruption_gives_what_the_plain_codec_gives_or_an_error(name):
     for message_class, definition, version in versions(name):
         codec = codec_for(message_class, version)

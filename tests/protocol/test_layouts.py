@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from for_each import for_each
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.compiler.layout import resolve
 from penstock.protocol.compiler.struct_types import NullableStructure, Structure
@@ -50,7 +49,7 @@ def facts() -> dict[str, dict[int, str]]:
     return table
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_layouts_are_the_facts(name):
     message_class, definition = message(name)
     low, high = message_class.VERSIONS
@@ -86,7 +85,7 @@ def known_fields() -> dict[str, list[tuple[int, int, list[list[object]]]]]:
     return table
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each(NAMES)
 def test_fields_are_the_facts(name):
     _, definition = message(name)
     for low, high, fields in known_fields()[name]:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.protocol.compiler.compile import decoder_source, encoder_source
 from penstock.protocol.compiler.layout import resolve
 from penstock.protocol.inspect.evolution import compare
@@ -173,7 +174,7 @@ def use(source: dict[str, Any]) -> type[Message]:
     return made
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@for_each(TEXTS)
 def test_a_default_is_a_value_whatever_is_in_it(text: str) -> None:
     made = use(definition(text))
     plain: Any = made()
@@ -231,17 +232,16 @@ def test_what_is_no_default_names_file_and_field(kind: str, default: object) -> 
         parse_definition(definition(default, kind=kind), "lamp.json")
 
 
-@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(
     "place", ["name", "apiKey", "type", "listeners", "latestVersionUnstable", "validVersions"]
 )
-def test_no_property_of_a_message_is_source(place: str, text: str) -> None:
+@for_each(TEXTS)
+def test_no_property_of_a_message_is_source(text: str, place: str) -> None:
     for value in (text, [text]):
         with pytest.raises(DefinitionError, match=r"^lamp\.json: "):
             parse_definition(definition(**{place: value}), "lamp.json")
 
 
-@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(
     "place",
     [
@@ -249,7 +249,8 @@ def test_no_property_of_a_message_is_source(place: str, text: str) -> None:
         "mapKey", "encoding", "flexibleVersions",
     ],
 )  # fmt: skip
-def test_no_property_of_a_field_is_source(place: str, text: str) -> None:
+@for_each(TEXTS)
+def test_no_property_of_a_field_is_source(text: str, place: str) -> None:
     for value in (text, [text], {text: text}):
         source = definition()
         source["fields"][0][place] = value

@@ -11,11 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from broker.bench_node import EVERY_API, ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
 from broker.transactions.requests import TRANSACTION_CODES, TRANSACTION_REQUESTS
+from for_each import for_each
 from penstock.broker.client_metrics.service import Origin
 from penstock.broker.handlers import COMMON, OFFERED, ROUTES
 from penstock.broker.node import Node
@@ -358,7 +357,7 @@ def test_no_api_is_offered_in_versions_that_do_not_exist() -> None:
         assert low <= route.min_version <= route.max_version <= high
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_asked_and_answered(key: ApiKey, version: int) -> None:
     node = make_node(**EVERY_API)
     make_topic(node)

@@ -20,6 +20,7 @@ from broker.bench_node import (
 )
 from broker.handlers.test_every_version import CASES, REQUESTS, codes_in
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock import Broker
 from penstock.broker.context import CloseConnection
 from penstock.broker.handlers import ROUTES
@@ -121,7 +122,7 @@ def test_every_api_has_a_guard_or_is_open() -> None:
     assert DENIED.keys() == GUARDS.keys()
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_without_any_rule_all_is_refused_or_hidden(key: ApiKey, version: int) -> None:
     node = secured()
     make_topic(node)
@@ -141,7 +142,7 @@ def test_without_any_rule_all_is_refused_or_hidden(key: ApiKey, version: int) ->
     assert not node.cluster.quotas
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_a_super_user_is_answered_as_without_an_authorizer(key: ApiKey, version: int) -> None:
     if key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
         return

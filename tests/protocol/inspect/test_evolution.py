@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock.protocol.inspect.evolution import compare, is_compatible
 from penstock.protocol.schema.loader import load_definition
 from penstock.protocol.schema.parser import parse_definition
@@ -220,7 +221,7 @@ def test_an_unstable_version_may_change() -> None:
     assert judged(lambda d: drop(d, "Watts"), unstable) != []
 
 
-@pytest.mark.parametrize("name", catalogue.NAMES)
+@for_each(catalogue.NAMES)
 def test_every_definition_is_compatible_with_itself(name: str) -> None:
     findings = compare(load_definition(name), load_definition(name))
     assert findings == []

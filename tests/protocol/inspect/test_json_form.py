@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import load_message
 from penstock.protocol.codec import codec_for
@@ -40,7 +41,7 @@ def without_unknown_tags(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize("name", catalogue.NAMES)
+@for_each(catalogue.NAMES)
 def test_every_message_and_version_both_ways(name: str) -> None:
     for message_class, definition, version in catalogue.versions(name):
         for message in (
@@ -65,7 +66,7 @@ def can_be_written(message, version: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", catalogue.NAMES)
+@for_each(catalogue.NAMES)
 def test_a_field_is_there_exactly_when_its_version_has_it(name: str) -> None:
     for message_class, definition, version in catalogue.versions(name):
         message = message_class()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from for_each import for_each
 from penstock.protocol.inspect.printer import grammar, rows
 from penstock.protocol.schema.loader import load_definition
 from penstock.protocol.schema.parser import parse_definition
@@ -72,7 +71,7 @@ def test_rows_of_one_version_or_all() -> None:
     assert "clusterId" not in [row.field for row in rows(load_definition("FetchRequest"), 4)]
 
 
-@pytest.mark.parametrize("name", catalogue.NAMES)
+@for_each(catalogue.NAMES)
 def test_every_message_and_version_has_a_grammar(name: str) -> None:
     definition = load_definition(name)
     for version in definition.valid.up_to(definition.valid.highest):
