@@ -11,6 +11,10 @@
 # make docs    the documentation as a searchable site, in build/site
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
+# Tests start hundreds of Pythons, and pytest rewrites each test module: without compiled files that are kept,
+# every one of them compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin

@@ -14,7 +14,7 @@ from datetime import UTC
 
 import pytest
 
-from cloudevents_cases import READING, expected, named, parts_of
+from cloudevents_cases import READING, expected, parts_of
 from compat.peers import HERE, PATIENCE_S, java, maven_classpath, shared_kafka
 from penstock import Broker
 from penstock.client import Consumer, Producer
@@ -342,7 +342,7 @@ def test_the_python_sdk_both_ways(address, mode):
 
 
 def test_names_of_vectors_are_unique():
-    assert len(named(VECTORS)) == len({case["name"] for case in VECTORS})
+    assert len(VECTORS) == len({case["name"] for case in VECTORS})
 
 
 def test_what_they_write_differently(address):
