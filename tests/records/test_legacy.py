@@ -13,6 +13,7 @@ from penstock.model import NO_TIMESTAMP, TimestampType
 from penstock.records.batch import decode_batch, encode_batch, encode_marker
 from penstock.records.compression.codecs import Codec, compress
 from penstock.records.convert import convert_down, convert_up
+from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import read_header, set_max_timestamp_log_append, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, read_message
 
@@ -204,3 +205,36 @@ def test_up_refuses_what_is_no_message_set() -> None:
         with pytest.raises(CorruptRecordError):
             convert_up(data)
     assert len(decode_all(convert_up(one + one, base_offset=0))) == 2
+
+
+def damaged_inside(magic: int, codec: Codec, depth: int = 1) -> bytes:
+    """Return a wrapper with a right checksum around a message whose value was changed after its own."""
+    good = encode_message(magic, 0, b"k", b"good", 0)
+    entry = encode_message(magic, 0, b"k", b"good", 0) + good[:-4] + b"evil"
+    for _ in range(depth):
+        entry = encode_message(magic, 1, None, compress(codec, entry), 0, codec)
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("magic", "codec", "depth"),
+    [(magic, codec, 1) for magic in (0, 1) for codec in OLD_CODECS if codec] + [(0, Codec.GZIP, 2)],
+)
+def test_checksums_inside_a_wrapper_are_compared(magic: int, codec: Codec, depth: int) -> None:
+    """Apache Kafka compares them, too: the wrapper's checksum covers the compressed bytes alone."""
+    data = damaged_inside(magic, codec, depth)
+    whole = list(split_batches(data))
+    assert len(whole) == 1
+    complaint = "has checksum"
+    with pytest.raises(CorruptRecordError, match=complaint):
+        decode_batch(data, 0, len(data), "t", 0)
+    with pytest.raises(CorruptRecordError, match=complaint):
+        decode_columns(data)
+    with pytest.raises(CorruptRecordError, match=complaint):
+        convert_up(data, nested=True)
+    unchecked = decode_columns(data, verify_crcs=False)
+    assert bytes(unchecked.value.data[unchecked.value.offsets[1] : unchecked.value.offsets[2]]) == b"evil"
+    assert [record.value for record in decode_batch(data, 0, len(data), "t", 0, verify=False)] == [
+        b"good",
+        b"evil",
+    ]

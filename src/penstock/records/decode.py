@@ -442,9 +442,12 @@ class _Decoder:
             self._left_bytes = self._limit_bytes
         budget = UnpackBudget(self._left_bytes, self._limit_records)
         try:
-            inner, delta, has_wrappers = inner_messages(wrapper, budget, nested=wrapper.magic == 0)
+            inner, delta, has_wrappers = inner_messages(
+                wrapper, budget, verify=self._verify, nested=wrapper.magic == 0
+            )
             if has_wrappers:
-                inner = memoryview(flattened(wrapper, UnpackBudget(self._left_bytes, self._limit_records)))
+                again = UnpackBudget(self._left_bytes, self._limit_records)
+                inner = memoryview(flattened(wrapper, again, verify=self._verify))
         except UnpackLimitError as error:
             self._walk[kernels.NEXT_OFFSET] = before
             raise UnpackLimitError(f"the compressed message at offset {wrapper.offset}: {error}") from None

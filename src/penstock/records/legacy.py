@@ -120,7 +120,12 @@ def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
 
 
 def inner_messages(
-    wrapper: Message, budget: UnpackBudget, *, mixed: bool = False, nested: bool = False
+    wrapper: Message,
+    budget: UnpackBudget,
+    *,
+    verify: bool = True,
+    mixed: bool = False,
+    nested: bool = False,
 ) -> tuple[memoryview, int, bool]:
     """Return the message set inside a compressed `wrapper`, what to add to the offsets in it, and whether
     there are wrappers among its messages.
@@ -128,9 +133,11 @@ def inner_messages(
     Inner offsets of magic 1 are relative to the last one, which has the wrapper's; a wrapper offset
     of 0 comes from producers that leave it out. Inner offsets of magic 0 are absolute. Where `mixed`,
     the magic inside may be another than the wrapper's; where `nested`, there may be wrappers inside.
+    The wrapper's checksum covers the compressed bytes alone, so each message inside has one of its own.
 
     Raises:
-        CorruptRecordError: nothing inside, cut short, or what may not be inside.
+        CorruptRecordError: nothing inside, cut short, what may not be inside, or (if `verify`) a message
+            inside with a wrong checksum.
         UnpackLimitError: it holds more than `budget` allows.
     """
     if wrapper.value is None:
@@ -148,6 +155,8 @@ def inner_messages(
             if not nested:
                 raise CorruptRecordError("a compressed message holds a compressed one")
             has_wrappers = True
+        if verify:
+            verify_message_crc(inner, start, end)
         last_offset = _INT64.unpack_from(inner, start)[0]
         position = end
         count += 1
@@ -193,16 +202,22 @@ def iter_messages(
         budget = UnpackBudget()
     if nested is None:
         nested = message.magic == 0
-    yield from unwrap(message, budget, mixed=mixed, nested=nested)
+    yield from unwrap(message, budget, verify=verify, mixed=mixed, nested=nested)
 
 
 def unwrap(
-    wrapper: Message, budget: UnpackBudget, *, mixed: bool = False, nested: bool = False, depth: int = 1
+    wrapper: Message,
+    budget: UnpackBudget,
+    *,
+    verify: bool = True,
+    mixed: bool = False,
+    nested: bool = False,
+    depth: int = 1,
 ) -> Iterator[Message]:
     """Yield the messages inside a compressed `wrapper`. Arguments and errors are those of `iter_messages`."""
     if depth > NESTING_MAX:
         raise UnpackLimitError(f"wrappers are nested more than {NESTING_MAX} deep")
-    inner, delta, _ = inner_messages(wrapper, budget, mixed=mixed, nested=nested)
+    inner, delta, _ = inner_messages(wrapper, budget, verify=verify, mixed=mixed, nested=nested)
     appended = wrapper.timestamp_type == TimestampType.LOG_APPEND_TIME
     for start, end, _ in split_batches(inner):
         one = read_message(inner, start, end)
@@ -211,19 +226,19 @@ def unwrap(
         if delta:
             one = one._replace(offset=one.offset + delta)
         if one.codec:
-            yield from unwrap(one, budget, mixed=mixed, nested=nested, depth=depth + 1)
+            yield from unwrap(one, budget, verify=verify, mixed=mixed, nested=nested, depth=depth + 1)
         else:
             yield one
 
 
-def flattened(wrapper: Message, budget: UnpackBudget) -> bytes:
+def flattened(wrapper: Message, budget: UnpackBudget, *, verify: bool = True) -> bytes:
     """Return the messages in a wrapper of magic 0 that holds wrappers as a message set without any.
 
     Raises:
         CorruptRecordError, UnpackLimitError: as `iter_messages`.
     """
     out: list[bytes] = []
-    for one in unwrap(wrapper, budget, nested=True):
+    for one in unwrap(wrapper, budget, verify=verify, nested=True):
         out.append(encode_message(one.magic, one.offset, one.key, one.value, one.timestamp, one.attributes))
         budget.take_bytes(len(out[-1]))
     return b"".join(out)

@@ -31,9 +31,9 @@ from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.batch import decode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.format.batch_header import read_header, split_batches
-from penstock.records.legacy import encode_message_set
+from penstock.records.legacy import encode_message, encode_message_set
 from penstock.testing import KafkaBroker
 
 
@@ -280,6 +280,11 @@ def message_set(magic: int, codec: int = Codec.NONE) -> bytes:
     return encode_message_set([(b"k", b"a", NOW_MS), (None, None, NOW_MS)], magic, codec=codec)
 
 
+def around(magic: int, messages: bytes) -> bytes:
+    """Return a wrapper with a right checksum around messages that may have wrong ones."""
+    return encode_message(magic, 1, None, compress(Codec.GZIP, messages), NOW_MS, Codec.GZIP)
+
+
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
 @pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (0, 1)])
 def test_message_sets_become_one_batch_of_magic_2(version: int, magic: int, codec: Codec) -> None:
@@ -309,6 +314,8 @@ def test_the_magic_byte_decides_not_the_version() -> None:
         (bytes(batch_of(b"a") + batch_of(b"b")), ErrorCode.INVALID_RECORD),
         (encode_message_set([(b"k", b"a" * 300, 0)], 1), ErrorCode.MESSAGE_TOO_LARGE),
         (b"\0" * 100, ErrorCode.CORRUPT_MESSAGE),
+        (around(0, message_set(0)[:-1] + b"?"), ErrorCode.CORRUPT_MESSAGE),
+        (around(1, message_set(1)[:-1] + b"?"), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
 def test_old_producers_are_refused_too(records: bytes, code: ErrorCode) -> None:
