@@ -1,14 +1,17 @@
 """DeleteRecords (21): raise the offset with which partitions begin.
 
 What lies below is gone for every reader at once; the files go with their segments. The new beginning is on
-the disk before the answer leaves: no restart brings records back.
+the disk before the answer leaves: no restart brings records back. The answer waits until every live replica
+begins there as well: no change of the leader brings records back.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.context import Context, Parts
+from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -27,6 +30,8 @@ from penstock.protocol.messages.delete_records_response import (
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.partition import Partition
+    from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
 
@@ -38,31 +43,75 @@ class Needs(Parts, Protocol):
 
     cluster: Cluster
     store: LogStore
+    clock: Clock
 
 
-def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> DeleteRecordsResponse:
-    """Raise the start offset of partitions. Offset -1 means the high watermark."""
+class _Deletion(NamedTuple):
+    """A partition that begins with `offset` here, and perhaps not yet at its other replicas."""
+
+    partition: Partition
+    offset: int
+    result: DeleteRecordsPartitionResult
+
+
+def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> DeleteRecordsResponse | Wait:
+    """Raise the start offset of partitions. Offset -1 means the high watermark.
+
+    A partition whose live replicas do not all begin there within the request's time is answered
+    REQUEST_TIMED_OUT (7), as in Apache Kafka; its records are gone at the leader nevertheless.
+    """
+    deletions: list[_Deletion] = []
     topics = [
         DeleteRecordsTopicResult(
-            name=topic.name, partitions=[_delete(topic, partition, context) for partition in topic.partitions]
+            name=topic.name,
+            partitions=[_delete(topic, partition, context, deletions) for partition in topic.partitions],
         )
         for topic in merged(
             request.topics, lambda topic: topic.name, "partitions", lambda asked: asked.partition_index
         )
     ]
-    results = [partition for topic in topics for partition in topic.partitions if not partition.error_code]
-    if results:
+    response = DeleteRecordsResponse(topics=topics)
+    if deletions:
         try:
             context.node.store.end_checkpoint(())
         except StorageError as error:
             logger.error("%s", error)
-            for result in results:
-                result.error_code, result.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET
-    return DeleteRecordsResponse(topics=topics)
+            for deletion in deletions:
+                _refuse(deletion.result, ErrorCode.KAFKA_STORAGE_ERROR)
+            return response
+    return _wait_for_replicas(response, deletions, context, context.arrived + request.timeout_ms / 1000)
+
+
+def _wait_for_replicas(
+    response: DeleteRecordsResponse, deletions: Sequence[_Deletion], context: Context[Needs], deadline: float
+) -> DeleteRecordsResponse | Wait:
+    """Return the response once all live replicas begin where the leader does, or after `deadline`, in s."""
+    waiting = []
+    for deletion in deletions:
+        partition, result = deletion.partition, deletion.result
+        if not partition.leads:
+            _refuse(result, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            continue
+        result.low_watermark = partition.low_watermark
+        if result.low_watermark < deletion.offset:
+            waiting.append(deletion)
+    if waiting and context.node.clock.monotonic() < deadline:
+        keys = [(deletion.partition, "fetched") for deletion in waiting]
+        return Wait(keys, deadline, answer=lambda: _wait_for_replicas(response, waiting, context, deadline))
+    for deletion in waiting:
+        _refuse(deletion.result, ErrorCode.REQUEST_TIMED_OUT)
+    return response
+
+
+def _refuse(result: DeleteRecordsPartitionResult, code: ErrorCode) -> None:
+    result.error_code, result.low_watermark = code, NO_OFFSET
 
 
 def _delete(
-    topic: DeleteRecordsTopic, asked: DeleteRecordsPartition, context: Context[Needs]
+    topic: DeleteRecordsTopic,
+    asked: DeleteRecordsPartition,
+    context: Context[Needs],
+    deletions: list[_Deletion],
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
     try:
@@ -71,6 +120,7 @@ def _delete(
             raise error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the cluster's own topic")
         partition = found.partition(asked.partition_index)
         result.low_watermark = partition.delete_records(asked.offset)
+        deletions.append(_Deletion(partition, result.low_watermark, result))
     except KafkaError as error:
         result.error_code = error.code
     except StorageError as error:

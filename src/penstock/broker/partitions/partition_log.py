@@ -171,6 +171,11 @@ class PartitionLog(PartitionState):
         return self.reader.start_offset
 
     @property
+    def low_watermark(self) -> int:
+        """The offset below which no replica has a record; with one replica, the start of its log."""
+        return self.log_start_offset
+
+    @property
     def size_bytes(self) -> int:
         """Return the size of the log in bytes, without opening it.
 

@@ -22,12 +22,16 @@ class Follower:
         "fetched_s",
         "leader_end_offset",
         "start_offset",
+        "told_start_offset",
     )
 
     def __init__(self, caught_up_s: float) -> None:
         self.end_offset = UNKNOWN
         """It has everything below this offset; -1 before its first fetch."""
         self.start_offset = UNKNOWN
+        """With which offset its log begins; -1 before its first fetch."""
+        self.told_start_offset = UNKNOWN
+        """The leader's start offset in the answer before: one that is new is answered at once."""
         self.caught_up_s = caught_up_s
         """When it last had all that the leader had."""
         self.fetched_s = NEVER
@@ -93,11 +97,23 @@ class Followers:
             follower.caught_up_s = max(follower.caught_up_s, follower.fetched_s)
         follower.fetched_s = now_s
         follower.leader_end_offset = end_offset
-        is_news = offset != follower.end_offset
+        is_news = offset != follower.end_offset or start_offset != follower.start_offset
         follower.end_offset = offset
         follower.start_offset = start_offset
         follower.broker_epoch = broker_epoch
         return is_news
+
+    def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
+        """Return whether the answers so far lack that the leader's log begins with `start_offset`."""
+        follower = self._by_id[replica]
+        is_news = follower.start_offset < start_offset != follower.told_start_offset
+        follower.told_start_offset = start_offset
+        return is_news
+
+    def low_watermark(self, start_offset: int, is_eligible: Callable[[int], bool]) -> int:
+        """Return the smallest start offset of the leader, which is given, and of its live followers."""
+        starts = (each.start_offset for replica, each in self._by_id.items() if is_eligible(replica))
+        return min(start_offset, *starts) if self._by_id else start_offset
 
     def high_watermark(
         self,

@@ -190,6 +190,10 @@ class Member:
         purgatory.notify((partition, "committed"))
         purgatory.notify(partition, WAKES_ALL)
 
+    def begun(self, partition: ReplicatedPartition) -> None:
+        """Answer the fetches that wait for a partition, since it begins later now."""
+        self._node.purgatory.notify(partition, WAKES_ALL)
+
     def written(self, partition: ReplicatedPartition) -> None:
         """Records have been appended that the followers do not have."""
         if partition.topic in INTERNAL_TOPICS:

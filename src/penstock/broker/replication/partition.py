@@ -54,6 +54,9 @@ class Host(Protocol):
     def committed(self, partition: ReplicatedPartition) -> None:
         """The high watermark has moved, or the partition is led elsewhere."""
 
+    def begun(self, partition: ReplicatedPartition) -> None:
+        """Let the followers of a partition have its new start, which is higher, at once."""
+
     def written(self, partition: ReplicatedPartition) -> None:
         """Records have been appended that the followers do not have."""
 
@@ -372,15 +375,24 @@ class ReplicatedPartition(Partition):
         return log.end_offset
 
     def delete_records(self, offset: int) -> int:
-        """Let the partition begin with `offset`; see `PartitionLog`. Followers do the same with their next
-        fetch.
+        """Let the partition begin with `offset`; see `PartitionLog`. Followers do the same with the answer to
+        their fetch, which is given at once.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6) besides.
             StorageError: the disk refuses.
         """
         self.check_leads()
-        return super().delete_records(offset)
+        start_offset = super().delete_records(offset)
+        self._host.begun(self)
+        return start_offset
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest offset with which a live replica begins, as their leader sees them."""
+        if self.followers is None:
+            return self.log_start_offset
+        return self.followers.low_watermark(self.log_start_offset, self._host.is_eligible)
 
     def begin_at(self, offset: int) -> None:
         """Drop everything: the leader's log begins with `offset`, behind the end of this one.

@@ -89,7 +89,7 @@ class _Reader:
         self._arrives = arrives
         self.found_bytes = 0
         self.has_news = False
-        """Whether the answer has an error, or says where logs part: it is given at once."""
+        """Whether the answer has an error, or says where logs part or begin: it is given at once."""
         self.noted: list[ReplicatedPartition] = []
         self.keys: list[ReplicatedPartition] = []
 
@@ -177,6 +177,8 @@ class _Reader:
             is_behind = high_watermark < partition.reader.end_offset
             if is_news or is_behind or self._replica not in followers.in_sync:
                 self.noted.append(partition)
+            if followers.is_to_begin_later(self._replica, partition.log_start_offset):
+                self.has_news = True
         records: bytes = found.to_bytes() if found.size else b""
         self.found_bytes += len(records)
         self._left_bytes -= len(records)

@@ -1,0 +1,81 @@
+"""DeleteRecords on a cluster: deleted records stay away when the leader moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from broker.wire_client import WireClient
+from penstock import Admin, Consumer, Producer
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from penstock.testing import KafkaCluster
+
+TOPIC = "t"
+RECORDS = 10
+
+
+@pytest.fixture
+def cluster() -> Iterator[KafkaCluster]:
+    with KafkaCluster(3) as cluster:
+        cluster.create_topic(TOPIC, replicas=[[1, 2, 3]])
+        with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all") as producer:
+            for number in range(RECORDS):
+                producer.send(TOPIC, b"%d" % number).result(30)
+        yield cluster
+
+
+def delete_before(cluster: KafkaCluster, offset: int, timeout_ms: int = 30_000) -> tuple[int, int]:
+    """Return the error code and the low watermark that the leader, node 1, answers."""
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name=TOPIC, partitions=[partition])
+    request: Any = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
+    with WireClient(int(cluster.address(1).rpartition(":")[2]), timeout_s=60) as client:
+        [answer] = client.ask(request, 2).topics[0].partitions
+    return answer.error_code, answer.low_watermark
+
+
+def starts(cluster: KafkaCluster) -> dict[int, int]:
+    return {each.node: each.log_start_offset for each in cluster.replicas(TOPIC)}
+
+
+@pytest.mark.parametrize("offset", [5, RECORDS, -1])
+def test_it_is_answered_when_every_replica_begins_there(cluster: KafkaCluster, offset: int) -> None:
+    first = RECORDS if offset == -1 else offset
+    assert delete_before(cluster, offset) == (ErrorCode.NONE, first)
+    assert starts(cluster) == {1: first, 2: first, 3: first}
+
+
+def test_deleted_records_do_not_come_back_with_another_leader(cluster: KafkaCluster) -> None:
+    assert delete_before(cluster, 5) == (ErrorCode.NONE, 5)
+    cluster.move_leader(TOPIC, node=2)
+    with Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer:
+        consumer.assign([(TOPIC, 0)])
+        consumer.seek_to_beginning()
+        assert consumer.position((TOPIC, 0)) == 5
+
+
+def test_a_replica_that_stands_still_uses_up_the_time(cluster: KafkaCluster) -> None:
+    cluster.freeze_follower(3)
+    assert delete_before(cluster, 5, timeout_ms=300) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    assert starts(cluster)[1] == 5
+    cluster.thaw_follower(3)
+    assert delete_before(cluster, 5) == (ErrorCode.NONE, 5)
+    assert starts(cluster) == {1: 5, 2: 5, 3: 5}
+
+
+def test_a_replica_that_is_fenced_is_not_waited_for(cluster: KafkaCluster) -> None:
+    cluster.kill(3, fence=True)
+    assert delete_before(cluster, 5) == (ErrorCode.NONE, 5)
+
+
+def test_the_admin_deletes_on_a_cluster(cluster: KafkaCluster) -> None:
+    with Admin(cluster.bootstrap_servers) as admin:
+        admin.delete_records({(TOPIC, 0): 7})
+    assert set(starts(cluster).values()) == {7}
