@@ -28,7 +28,7 @@ from penstock.client.config import ConsumerConfig, ProducerConfig
 from penstock.client.record import Records
 from penstock.common.habits.table import advice, table
 from penstock.errors import CallError, ConfigError, KafkaError, NetworkError, PenstockError, UnknownNameError
-from penstock.model import RecordMetadata
+from penstock.model import RecordMetadata, TimestampType
 from penstock.testing import Faults, KafkaBroker, KafkaCluster
 
 HERE: Any = "localhost:1"
@@ -535,3 +535,34 @@ def test_the_name_of_a_topic_in_place_of_addresses_is_asked_about() -> None:
 def test_a_port_alone_is_no_address() -> None:
     with pytest.raises(ConfigError, match="write localhost:9092"):
         Producer("9092")
+
+
+RECORD = Record("orders", 3, 7, 0, TimestampType.CREATE_TIME, b"k", b"v", ())
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "said"),
+    [
+        (RECORD, "value", "Record['value'] is not there: write .value"),
+        (RECORD, "error", "leave it out"),
+        (RECORD, "valeu", "did you mean"),
+        (TopicPartition("orders", 3), "topic", "write .topic"),
+        (RecordMetadata("orders", 3, 7, 0), "offset", "write .offset"),
+        (NewTopic("orders"), "name", "write .name"),
+    ],
+)
+def test_a_value_in_brackets_says_how_it_is_written(value: Any, name: str, said: str) -> None:
+    with pytest.raises(CallError, match=re.escape(said)):
+        value[name]
+
+
+def test_indexes_slices_and_unpacking_of_records_stay_those_of_tuples() -> None:
+    topic, partition, *rest = RECORD
+    assert (topic, partition, rest[0]) == (RECORD[0], RECORD[1], RECORD[2]) == ("orders", 3, 7)
+    assert RECORD[:2] == ("orders", 3)
+    assert RECORD[-1] == ()
+    with pytest.raises(IndexError):
+        RECORD[8]
+    with pytest.raises(TypeError):
+        RECORD[1.5]  # type: ignore[call-overload]
+    assert pickle.loads(pickle.dumps(RECORD)) == RECORD == copy.copy(RECORD)

@@ -102,6 +102,9 @@ def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], K
 
     def decorate(kind: Kind) -> Kind:
         kind.__getattr__ = _getattr(place)
+        if issubclass(kind, tuple):
+            of_tuples: Any = kind
+            of_tuples.__getitem__ = _getitem(place)
         # A class of tuples takes its arguments in __new__.
         constructor = "__new__" if issubclass(kind, tuple) else "__init__"
         for name in [constructor, *(name for name in dir(kind) if not name.startswith("_"))]:
@@ -128,6 +131,24 @@ def _getattr(place: str) -> Callable[[Any, str], Any]:
         raise refusals().unknown_name(place, name, f"{type(self).__name__!r} object", dir(self)) from None
 
     return __getattr__
+
+
+def _getitem(place: str) -> Callable[[Any, Any], Any]:
+    """A `__getitem__` for a class of tuples, whose values other clients give by name in brackets.
+
+    Attributes, iteration and unpacking do not pass it.
+    """
+
+    def __getitem__(self: Any, index: Any) -> Any:  # noqa: N807
+        if not isinstance(index, str):
+            return tuple.__getitem__(self, index)
+        owner = type(self).__name__
+        if index in self._fields:
+            raise refusals().CallError(f"{owner}[{index!r}] is not there: write .{index}")
+        error = refusals().unknown_name(place, index, f"{owner!r} object", dir(self))
+        raise refusals().CallError(str(error))
+
+    return __getitem__
 
 
 class Refused:
