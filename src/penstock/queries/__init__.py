@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.sql.dataset import log_dataset as log_dataset
-    from penstock.sql.dataset import topic_dataset as topic_dataset
+    from penstock.queries.asking import sql as sql
+    from penstock.queries.dataset import log_dataset as log_dataset
+    from penstock.queries.dataset import topic_dataset as topic_dataset
 
 _HOMES = {
     "log_dataset": "dataset",
+    "sql": "asking",
     "topic_dataset": "dataset",
 }
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
-from penstock.sql.wanted import EVERYTHING, NOTHING, Wanted, comparison, is_null, one_of
+from penstock.queries.wanted import EVERYTHING, NOTHING, Wanted, comparison, is_null, one_of
 
 OPERATORS = {"equal": "==", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -19,12 +19,12 @@ import pyarrow.dataset as ds
 from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.errors import ConfigError, PenstockError
 from penstock.moments import duration_ms
-from penstock.sql.arrow_filters import columns_of, wanted_by
-from penstock.sql.json_values import SAMPLE_ROWS
-from penstock.sql.sources import Ask, LogSource, Source, checked_source
-from penstock.sql.values import Shape, shape_of
-from penstock.sql.wanted import EVERYTHING, Wanted
-from penstock.sql.watching import Watch
+from penstock.queries.arrow_filters import columns_of, wanted_by
+from penstock.queries.json_values import SAMPLE_ROWS
+from penstock.queries.sources import Ask, LogSource, Source, checked_source
+from penstock.queries.values import Shape, shape_of
+from penstock.queries.wanted import EVERYTHING
+from penstock.queries.watching import Watch
 
 if TYPE_CHECKING:
     from penstock.client.config import Partitioner
@@ -52,6 +52,20 @@ class RecordDataset(ds.Dataset):
     def source(self) -> Source:
         """Where the records come from."""
         return self._source
+
+    @property
+    def shape(self) -> Shape:
+        """How records become columns."""
+        return self._shape
+
+    @property
+    def watch(self) -> Watch | None:
+        """What its scans report to."""
+        return self._watch
+
+    def with_json(self, value_schema: pa.Schema | None, sample: Sequence[bytes | None]) -> RecordDataset:
+        """The same records with the fields of JSON objects as columns, and keys and values as text."""
+        return RecordDataset(self._source, shape_of("json", value_schema, sample, is_text=True), self._watch)
 
     def watched(self, watch: Watch) -> RecordDataset:
         """The same data set, whose scans report to `watch` and end when it says so."""
@@ -146,12 +160,11 @@ class RecordDataset(ds.Dataset):
         filter: pc.Expression | None,
         limit: int | None = None,
         newest: int | None = None,
-        wanted: Wanted | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield some columns of the rows that a filter lets through. Raises as `penstock.read_topic`."""
         watch = Watch() if self._watch is None else self._watch
         decoded = self._decoded(columns, filter)
-        ask = self.ask(columns, filter, limit, newest, wanted)
+        ask = self.ask(columns, filter, limit, newest)
         try:
             for batch in self._source.batches(ask, watch):
                 rows = self._shape.made(batch, decoded)
@@ -168,12 +181,10 @@ class RecordDataset(ds.Dataset):
         filter: pc.Expression | None,
         limit: int | None = None,
         newest: int | None = None,
-        wanted: Wanted | None = None,
     ) -> Ask:
         """What the source is asked for. A filter over columns that are made of values says nothing."""
         needed = self._shape.needs(self._decoded(columns, filter))
-        place = wanted_by(filter) if wanted is None else wanted
-        return Ask(place, tuple(dict.fromkeys(needed)), limit, newest)
+        return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
     def _decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
         """The columns that are asked for, and those that the filter looks at."""

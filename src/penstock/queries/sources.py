@@ -19,8 +19,8 @@ from penstock.client.fetch.offsets import fetch_offsets
 from penstock.client.fetch.ranges import BATCH_BYTES, FETCH_BYTES, RangeReader, decode_part
 from penstock.errors import ConfigError, UnsupportedVersionError
 from penstock.model import OffsetRange, TopicPartition
-from penstock.sql.wanted import Wanted, on_topic
-from penstock.sql.watching import StoppedError, Watch
+from penstock.queries.wanted import Wanted, on_topic
+from penstock.queries.watching import StoppedError, Watch
 from penstock.tables.bounds import Bounds, Plan, plan_reading
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ class TopicSource:
 
         return run(planned())
 
+    def answers_without_reading(self, ask: Ask) -> bool:
+        """Whether offsets say all that is asked for."""
+        return self.is_dense and PLACE_COLUMNS.issuperset(ask.columns)
+
     async def _plan(self, client: AsyncClient, wanted: Wanted) -> Plan:
         def numbers_of(topic: str, known: Iterable[int]) -> list[int]:
             numbers = set(known)
@@ -145,7 +149,7 @@ class TopicSource:
         watch.when_stopped(fetching.stop)
         try:
             plan = fetching.wait(lambda: self._plan(client, wanted))
-            if self.is_dense and PLACE_COLUMNS.issuperset(ask.columns):
+            if self.answers_without_reading(ask):
                 watch.planned(plan.ranges)
                 yield from _known_rows(plan.ranges, ask, watch)
             else:

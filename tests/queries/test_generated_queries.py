@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from penstock import Admin, Broker, read_topic
-from penstock.sql import topic_dataset
-from penstock.sql.dataset import RecordDataset
-from sql_topics import KINDS, make_topic, query
+from penstock.queries import topic_dataset
+from penstock.queries.dataset import RecordDataset
+from query_topics import KINDS, make_topic, query
 
 names = (f"asked-{number}" for number in itertools.count())
 

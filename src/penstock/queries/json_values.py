@@ -97,6 +97,11 @@ def inferred(values: Iterable[bytes | None]) -> pa.Schema:
     return pa.schema([(name, pa.string() if kind is None else kind) for name, kind in kinds.items()])
 
 
+def is_object(value: bytes | None) -> bool:
+    """Whether a value is a JSON object."""
+    return isinstance(_parsed(value), dict)
+
+
 def _parsed(value: bytes | None) -> object:
     if value is None:
         return None

@@ -15,8 +15,8 @@ import pytest
 from penstock import Admin, Broker, Producer
 from penstock.broker.interceptors import when_answered
 from penstock.protocol.api import ApiKey
-from penstock.sql import topic_dataset
-from penstock.sql.dataset import RecordDataset
+from penstock.queries import topic_dataset
+from penstock.queries.dataset import RecordDataset
 
 MINUTES, PARTITIONS, A_MINUTE = 10_000, 2, 20
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from penstock.errors import ConfigError
 from penstock.model import COLUMN_NAMES
+from penstock.queries.json_values import JsonColumns, inferred, is_object
 from penstock.records.arrow import SCHEMA
-from penstock.sql.json_values import JsonColumns, inferred
 
 COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")
 """The order in data sets. DuckDB counts by reading the first column: the partition needs no decoding."""
@@ -178,3 +178,9 @@ def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBat
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # A batch without columns has no rows, unless it is cut from one that has.
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["rows"]).select([])
+
+
+def looks_like_json(sample: Iterable[bytes | None]) -> bool:
+    """Whether values are JSON objects, as far as a sample says: nine in ten of those that are not null."""
+    values = [value for value in sample if value is not None]
+    return bool(values) and sum(map(is_object, values)) * 10 >= len(values) * 9
