@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.client.config import Partitioner
     from penstock.client.options import ConsumerOptions, PartitionerName
+    from penstock.queries.live import LiveQuery
     from penstock.queries.session import Session
 
 
@@ -86,8 +87,8 @@ def sql(
     query: str,
     bootstrap_servers: str | Sequence[str] | None = None,
     *,
-    stream: bool = False,
-    follow: bool = False,
+    stream: bool,
+    follow: Literal[False] = False,
     tables: Mapping[str, object] | None = None,
     value_format: str = "auto",
     value_schema: pa.Schema | None = None,
@@ -99,6 +100,22 @@ def sql(
     config: ConsumerOptions | Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> Answer: ...
+
+
+@overload
+def sql(
+    query: str,
+    bootstrap_servers: str | Sequence[str] | None = None,
+    *,
+    follow: bool,
+    tables: Mapping[str, object] | None = None,
+    value_format: str = "auto",
+    value_schema: pa.Schema | None = None,
+    isolation: str = "read_uncommitted",
+    max_lateness: str | timedelta | None = None,
+    memory_limit: str | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
+) -> LiveQuery: ...
 
 
 def sql(
@@ -117,7 +134,7 @@ def sql(
     memory_limit: str | None = None,
     config: ConsumerOptions | Mapping[str, object] | None = None,
     progress: bool | None = None,
-) -> pa.Table | Answer:
+) -> pa.Table | Answer | LiveQuery:
     """Ask topics in SQL, on DuckDB: ``penstock.sql("select count(*) from orders", servers)``.
 
     A topic is a table under its name, in double quotes where the name is no identifier of SQL. It has the
@@ -159,7 +176,7 @@ def sql(
         value_format, value_schema, isolation, max_lateness, key_partitioner, flag(dense, "dense"), config
     )
     if flag(follow, "follow"):
-        raise NotImplementedError
+        return _followed(query, Session(bootstrap_servers, options, tables=tables, memory_limit=memory_limit))
     shown = QueryProgress(progress)
     session = Session(
         bootstrap_servers, options, tables=tables, memory_limit=memory_limit, on_progress=shown.update
@@ -179,3 +196,16 @@ def sql(
         shown.end()
     session.close()
     return found
+
+
+def _followed(query: str, session: Session) -> LiveQuery:
+    from penstock.queries.live import LiveQuery
+
+    try:
+        statements = session.statements(query)
+        if len(statements) != 1:
+            raise ConfigError("one query is followed at a time")
+        return session.translated(lambda: LiveQuery(session, statements[0]))
+    except BaseException:
+        session.close()
+        raise

@@ -163,7 +163,7 @@ class RecordDataset(ds.Dataset):
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield some columns of the rows that a filter lets through. Raises as `penstock.read_topic`."""
         watch = Watch() if self._watch is None else self._watch
-        decoded = self._decoded(columns, filter)
+        decoded = self.decoded(columns, filter)
         ask = self.ask(columns, filter, limit, newest)
         try:
             for batch in self._source.batches(ask, watch):
@@ -183,10 +183,10 @@ class RecordDataset(ds.Dataset):
         newest: int | None = None,
     ) -> Ask:
         """What the source is asked for. A filter over columns that are made of values says nothing."""
-        needed = self._shape.needs(self._decoded(columns, filter))
+        needed = self._shape.needs(self.decoded(columns, filter))
         return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
-    def _decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
+    def decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
         """The columns that are asked for, and those that the filter looks at."""
         if filter is None:
             return list(columns)

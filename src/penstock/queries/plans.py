@@ -77,6 +77,8 @@ class NotingDataset(RecordDataset):
         super().__init__(dataset.source, dataset.shape)
         self._rows = rows
         self.asks: list[Ask] = []
+        self.columns: list[list[str]] = []
+        """The columns of each scan, with those that its filter looks at."""
 
     def batches(
         self,
@@ -86,6 +88,7 @@ class NotingDataset(RecordDataset):
         newest: int | None = None,
     ) -> Any:
         """No batches."""
+        self.columns.append(self.decoded(columns, filter))
         self.asks.append(self.ask(columns, filter, self._rows.limit, self._rows.newest))
         return iter(())
 

@@ -175,14 +175,15 @@ class Session:
 
     def _interruptible(self, work: Callable[[], T]) -> T:
         """What `work` returns, in the thread of the session. Raises what it raises, and KeyboardInterrupt."""
-        future = self._thread.submit(self._translated, work)
+        future = self._thread.submit(self.translated, work)
         try:
             return future.result()
         except KeyboardInterrupt:
             self.interrupt()
             raise
 
-    def _translated(self, work: Callable[[], T]) -> T:
+    def translated(self, work: Callable[[], T]) -> T:
+        """What `work` returns. Raises what DuckDB raises as errors of this package."""
         try:
             return work()
         except PenstockError:
@@ -214,7 +215,7 @@ class Session:
         rows = self._rows_taken(statement, names)
         if rows != Rows():
             (name,) = names
-            self._put(name, _Cut(self._dataset(name).watched(self._watch), rows))
+            self.put(name, _Cut(self._dataset(name).watched(self._watch), rows))
         relation = self._retried(lambda: self._connection.sql(statement))
         if relation is None:
             return _rows_of(pa.table({"done": pa.array([], pa.bool_())}))
@@ -235,7 +236,7 @@ class Session:
     def _register(self, statement: str) -> list[str]:
         """Make tables of the topics that a statement names; return their names in it."""
         for name, dataset in self._tables.items():
-            self._put(name, dataset.watched(self._watch))
+            self.put(name, dataset.watched(self._watch))
         for name in self._topics:
             with suppress(self._duckdb.Error):
                 self._connection.unregister(name)
@@ -247,7 +248,7 @@ class Session:
             raise ConfigError(f"the statement names {len(found)} tables; {TABLES_MAX} are the most")
         names = [name for name in sorted(found) if not self._is_table(name) and self._topic_of(name)]
         for name in names:
-            self._put(name, self._dataset(name).watched(self._watch))
+            self.put(name, self._dataset(name).watched(self._watch))
         return names
 
     def _retried(self, work: Callable[[], T]) -> T:
@@ -261,7 +262,7 @@ class Session:
                     raise
                 if self._topic_of(name) is None:
                     raise self._no_table(name) from None
-                self._put(name, self._dataset(name).watched(self._watch))
+                self.put(name, self._dataset(name).watched(self._watch))
         raise ConfigError(f"the statement names more than {TABLES_MAX} tables")
 
     def _no_table(self, name: str) -> ConfigError:
@@ -269,7 +270,8 @@ class Session:
         hint = did_you_mean(name, self.topic_names() if self.servers is not None else [], 3, quoted=True)
         return ConfigError(f"there is no table {name!r}{where}{hint}")
 
-    def _put(self, name: str, dataset: RecordDataset) -> None:
+    def put(self, name: str, dataset: object) -> None:
+        """Register a table, in the place of the one of that name."""
         with suppress(self._duckdb.Error):
             self._connection.unregister(name)
         self._connection.register(name, dataset)
@@ -295,6 +297,21 @@ class Session:
             with Admin(self.servers, config=self._client_config()) as admin:
                 self._names = admin.list_topics()
         return self._names
+
+    @property
+    def connection(self) -> Any:
+        """The connection of DuckDB."""
+        return self._connection
+
+    def followed(self, query: str) -> tuple[str, RecordDataset]:
+        """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
+        try:
+            names = self._register(query)
+        except self._duckdb.Error as error:
+            raise self._refused(error) from None
+        if len(names) != 1:
+            raise ConfigError(f"a query that is followed reads one topic; this one reads {len(names)}")
+        return names[0], self._dataset(names[0])
 
     def forget_topics(self) -> None:
         """Ask for topics, and for the fields of their values, anew."""
@@ -362,7 +379,7 @@ class Session:
         noted = {name: NotingDataset(self._dataset(name), rows) for name in names}
         noted |= {name: NotingDataset(one) for name, one in self._tables.items() if name in statement}
         for name, dataset in noted.items():
-            self._put(name, dataset)
+            self.put(name, dataset)
         relation = self._connection.sql(statement)
         if relation is not None:
             relation.to_arrow_table()
