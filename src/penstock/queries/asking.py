@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.client.config import Partitioner
     from penstock.client.options import ConsumerOptions, PartitionerName
     from penstock.queries.live import LiveQuery
-    from penstock.queries.session import Session
+    from penstock.queries.session import Session, TopicOptions
 
 
 class Answer(Iterator["pa.RecordBatch"]):
@@ -196,6 +196,17 @@ def sql(
         shown.end()
     session.close()
     return found
+
+
+def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options: TopicOptions) -> LiveQuery:
+    """A query that goes on with what comes; `options` say how topics become tables.
+
+    Raises:
+        ConfigError: it cannot be followed.
+    """
+    from penstock.queries.session import Session
+
+    return _followed(query, Session(bootstrap_servers, options))
 
 
 def _followed(query: str, session: Session) -> LiveQuery:

@@ -20,7 +20,15 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, PenstockError
 from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
 from penstock.queries.plans import NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
-from penstock.queries.statements import advice_for, explained, insert_of, missing_table, one_line, quoted
+from penstock.queries.statements import (
+    advice_for,
+    explained,
+    insert_of,
+    is_show_tables,
+    missing_table,
+    one_line,
+    quoted,
+)
 from penstock.queries.values import looks_like_json
 from penstock.queries.watching import StoppedError, Watch
 
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.client.options import ConsumerOptions
 
 T = TypeVar("T")
+SHOWN: pa.Schema = pa.schema([("name", pa.string()), ("kind", pa.string())])
 RESULT_ROWS = 1 << 16
 TABLES_MAX = 200
 """Tables that one statement may name."""
@@ -202,6 +211,8 @@ class Session:
         return ConfigError(f"{message}: {advice}" if advice else message)
 
     def _run(self, statement: str) -> pa.RecordBatchReader:
+        if is_show_tables(statement):
+            return _rows_of(self._shown())
         inner = explained(statement)
         if inner is not None:
             return self._explain(inner)
@@ -370,6 +381,14 @@ class Session:
         from penstock.queries.settings import shared_settings
 
         return shared_settings(self._options.config)
+
+    def _shown(self) -> pa.Table:
+        made = "select table_name from duckdb_tables() union "
+        made += "select view_name from duckdb_views() where not internal"
+        known = set(self.topic_names())
+        others = {name for (name,) in self._connection.execute(made).fetchall()} - known - set(self._topics)
+        rows = [(name, "topic") for name in sorted(known)] + [(name, "table") for name in sorted(others)]
+        return pa.table({"name": [name for name, _ in rows], "kind": [kind for _, kind in rows]}, SHOWN)
 
     # -- EXPLAIN and INSERT
 

@@ -14,6 +14,7 @@ _INSERT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SHOW = re.compile(rf"{_SPACE}show{_SPACE}tables{_SPACE};?{_SPACE}", re.IGNORECASE | re.DOTALL)
 _ANALYZE = re.compile(r"(analyze|\()", re.IGNORECASE)
 _MISSING = re.compile(r'Table with name "?(?P<name>.*?)"? does not exist', re.DOTALL)
 _OFFSET = re.compile(r'syntax error at or near "(?P<word>[^"]*)"')
@@ -43,6 +44,11 @@ def explained(statement: str) -> str | None:
     if found is None or _ANALYZE.match(found["rest"]):
         return None
     return found["rest"]
+
+
+def is_show_tables(statement: str) -> bool:
+    """Whether a statement is SHOW TABLES."""
+    return _SHOW.fullmatch(statement) is not None
 
 
 def missing_table(message: str) -> str | None:
