@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.model import RecordMetadata as RecordMetadata
     from penstock.model import TopicPartition as TopicPartition
     from penstock.queries import log_dataset as log_dataset
+    from penstock.queries import scan_polars as scan_polars
     from penstock.queries import sql as sql
     from penstock.queries import topic_dataset as topic_dataset
     from penstock.tables import read_log as read_log
@@ -60,6 +61,7 @@ _HOMES = {
     "read_topic": "tables",
     "read_topic_async": "tables",
     "scan_log": "tables",
+    "scan_polars": "queries",
     "scan_topic": "tables",
     "scan_topic_async": "tables",
     "sql": "queries",

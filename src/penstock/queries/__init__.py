@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from penstock.queries.asking import sql as sql
     from penstock.queries.dataset import log_dataset as log_dataset
     from penstock.queries.dataset import topic_dataset as topic_dataset
+    from penstock.queries.polars_frames import scan_polars as scan_polars
 
 _HOMES = {
     "log_dataset": "dataset",
+    "scan_polars": "polars_frames",
     "sql": "asking",
     "topic_dataset": "dataset",
 }

@@ -23,7 +23,7 @@ from penstock.queries.arrow_filters import columns_of, wanted_by
 from penstock.queries.json_values import SAMPLE_ROWS
 from penstock.queries.sources import Ask, LogSource, Source, checked_source
 from penstock.queries.values import Shape, shape_of
-from penstock.queries.wanted import EVERYTHING
+from penstock.queries.wanted import EVERYTHING, Wanted
 from penstock.queries.watching import Watch
 
 if TYPE_CHECKING:
@@ -162,15 +162,24 @@ class RecordDataset(ds.Dataset):
         newest: int | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield some columns of the rows that a filter lets through. Raises as `penstock.read_topic`."""
-        watch = Watch() if self._watch is None else self._watch
         decoded = self.decoded(columns, filter)
-        ask = self.ask(columns, filter, limit, newest)
+        for rows in self._made(self.ask(columns, filter, limit, newest), decoded):
+            for part in _let_through(rows, filter):
+                if part.num_rows:
+                    yield part.select(list(columns))
+
+    def batches_of(
+        self, columns: Sequence[str], wanted: Wanted, limit: int | None = None
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Yield some columns of all records that are wanted, and of others. Raises as `batches`."""
+        needed = dict.fromkeys(self._shape.needs(columns))
+        return self._made(Ask(wanted, tuple(needed), limit), columns)
+
+    def _made(self, ask: Ask, columns: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        watch = Watch() if self._watch is None else self._watch
         try:
             for batch in self._source.batches(ask, watch):
-                rows = self._shape.made(batch, decoded)
-                for part in _let_through(rows, filter):
-                    if part.num_rows:
-                        yield part.select(list(columns))
+                yield self._shape.made(batch, columns)
         except PenstockError as error:
             watch.failed(error)
             raise

@@ -20,6 +20,7 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, PenstockError
 from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
 from penstock.queries.plans import NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
+from penstock.queries.sources import topic_names
 from penstock.queries.statements import (
     advice_for,
     explained,
@@ -303,10 +304,7 @@ class Session:
         if self.servers is None:
             return []
         if self._names is None:
-            from penstock.client import Admin
-
-            with Admin(self.servers, config=self._client_config()) as admin:
-                self._names = admin.list_topics()
+            self._names = topic_names(self.servers, self._client_config())
         return self._names
 
     @property

@@ -367,6 +367,24 @@ class LogSource:
         return sorted(partitions & known) or None
 
 
+def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, object]) -> list[str]:
+    """The topics of a cluster by name, without those that Kafka keeps for itself.
+
+    Raises:
+        NetworkError, RequestTimeoutError: no broker answers.
+    """
+    parsed = ConsumerConfig.parse(config, {"bootstrap_servers": bootstrap_servers})
+
+    async def found() -> list[str]:
+        async with AsyncClient(parsed) as client:
+            await client.bootstrap()
+            await client.retrying("listing topics", lambda: client.refresh(all_topics=True))
+            topics = client.cluster.topics.values()
+            return sorted(one.name for one in topics if not one.error_code and not one.is_internal)
+
+    return run(found())
+
+
 def checked_source(
     topic: str, bootstrap_servers: str | Sequence[str], config: Mapping[str, object] | None, **known: Any
 ) -> TopicSource:
