@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,43 +12,13 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock import Admin, Broker, Producer
-from penstock.broker.interceptors import when_answered
-from penstock.protocol.api import ApiKey
 from penstock.queries import topic_dataset
 from penstock.queries.dataset import RecordDataset
+from query_wire import Wire
 
 MINUTES, PARTITIONS, A_MINUTE = 10_000, 2, 20
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = MINUTES * A_MINUTE
-
-
-class Wire:
-    """What fetches have asked for, and how many bytes of records they were answered with."""
-
-    def __init__(self) -> None:
-        self.fetches: Counter[int] = Counter()
-        self.size_bytes = 0
-
-    def intercept(self, route: Any) -> Any:
-        if route.key != ApiKey.FETCH:
-            return route
-
-        def count(response: Any) -> Any:
-            for topic in response.responses:
-                for partition in topic.partitions:
-                    self.size_bytes += len(partition.records or b"")
-            return response
-
-        def handle(request: Any, context: Any) -> Any:
-            for topic in request.topics:
-                self.fetches.update(partition.partition for partition in topic.partitions)
-            return when_answered(route.handle(request, context), count)
-
-        return route._replace(handle=handle)
-
-    def reset(self) -> None:
-        self.fetches.clear()
-        self.size_bytes = 0
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +56,7 @@ def whole_bytes(servers: str, wire: Wire) -> int:
     """What a full scan reads."""
     wire.reset()
     assert topic_dataset("long", servers).count_rows() == ROWS
+    assert wire.size_bytes > ROWS * 100
     return wire.size_bytes
 
 

@@ -54,7 +54,12 @@ class PenstockDataSource(DataSource):
 
                 return LandingBatchReader(self.options, schema)
             options = read_options(self.options, streaming=False)
-            return BatchReader(options, Projection(schema, options.cloudevents))
+            projection = Projection(schema, options.cloudevents)
+            if options.push_filters:
+                from penstock.spark.source.pushed_filters import PushingBatchReader
+
+                return PushingBatchReader(options, projection)
+            return BatchReader(options, projection)
 
     def streamReader(self, schema: StructType) -> StreamPlanner:
         # No checks here: Spark hides what this method raises behind an error of its own.

@@ -22,6 +22,7 @@ from penstock.spark.source.brokers import Brokers
 from penstock.spark.source.options import ReadOptions
 from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import (
+    Lookup,
     batch_ranges,
     pack_ranges,
     resolve,
@@ -81,7 +82,11 @@ class BatchReader(DataSourceReader):
                 brokers.lookup,
                 fail_on_data_loss=options.fail_on_data_loss,
             )
-            return tasks(options, ranges, topic_ids=topic_ids)
+            return tasks(options, self._narrowed(ranges, brokers.lookup), topic_ids=topic_ids)
+
+    def _narrowed(self, ranges: list[OffsetRange], lookup: Lookup) -> list[OffsetRange]:
+        """The parts of ranges that are read: all of them, where no filter says otherwise."""
+        return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._projection, partition)
