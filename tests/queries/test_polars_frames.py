@@ -14,7 +14,7 @@ import pytest
 from penstock import Admin, read_topic, scan_polars, topic_dataset
 from penstock.errors import ConfigError
 from penstock.queries.polars_frames import wanted_by
-from penstock.queries.wanted import EVERYTHING, NOTHING, Wanted
+from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted
 from penstock.queries.watching import Watch
 from query_topics import T0_MS, make_topic
 
@@ -141,7 +141,7 @@ def test_json_fields_are_columns(servers: str, new_topic: NewTopic) -> None:
 def test_what_is_wrong_is_said(servers: str, new_topic: NewTopic) -> None:
     with pytest.raises(ConfigError, match="bootstrap_servers is missing"):
         scan_polars("orders")
-    with pytest.raises(ConfigError, match="knows its servers"):
+    with pytest.raises(ConfigError, match="has its servers"):
         scan_polars(topic_dataset(new_topic(1), servers), servers)
     with pytest.raises(Exception, match="no-such-topic"):
         scan_polars("no-such-topic", servers).collect()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.queries.arrow_filters import columns_of, wanted_by
-from penstock.queries.wanted import EVERYTHING, NOTHING, Wanted, comparison, one_of
+from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
+from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted, comparison, one_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIELD = {name: pc.field(name) for name in ("partition", "offset", "timestamp", "key")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,6 @@ from penstock.cli.outcome import note
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.queries.session import Session, TopicOptions
 
 LAYOUTS = ("table", "csv", "json", "parquet")
@@ -144,6 +141,8 @@ def _text_of(file: str | None) -> str:
 
 def _run_all(session: Session, text: str, layout: str, output: str | None, *, is_quiet: bool) -> None:
     """Run statements one after another; print the rows of each, or put those of the last into a file."""
+    from penstock.cli.sql_rows import summary, write_rows
+
     statements = session.statements(text)
     for number, statement in enumerate(statements, 1):
         began = time.monotonic()
@@ -153,28 +152,7 @@ def _run_all(session: Session, text: str, layout: str, output: str | None, *, is
             continue
         rows = write_rows(session.batches(reader), reader.schema, layout, output or "-")
         if not is_quiet and (output is not None or sys.stderr.isatty()):
-            note(summary(session, rows, time.monotonic() - began))
-
-
-def summary(session: Session, rows: int, seconds: float) -> str:
-    """What a statement has done, in one line."""
-    watch = session.watch
-    fetched = f"; {watch.wire_bytes:,} bytes fetched, {watch.records:,} records read" if watch.ranges else ""
-    return f"% {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s{fetched}"
-
-
-def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str, output: str) -> int:
-    """Write rows on stdout or into a file; return how many there were."""
-    if layout == "table" and output == "-":
-        from penstock.cli.sql_rows import put_rows
-
-        waiting.step_aside()
-        return put_rows(batches, schema)
-    from penstock.cli.sql_rows import write_table
-    from penstock.cli.table_files import output_file
-
-    with output_file(output) as file:
-        return write_table(batches, schema, layout, file)
+            note(summary(session.watch, rows, time.monotonic() - began))
 
 
 def _follow(query: str, bootstrap: str, options: TopicOptions, layout: str, output: str | None) -> None:

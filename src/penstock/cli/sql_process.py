@@ -21,7 +21,7 @@ class _NoPandas:
 def without_pandas() -> None:
     """Have this process do without pandas, which pyarrow imports where it is installed: 0.2 s of CPU."""
     if "pandas" not in sys.modules:
-        sys.meta_path.insert(0, _NoPandas())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _NoPandas())
 
 
 def end_with(code: int) -> NoReturn:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.cli import waiting
 from penstock.cli.outcome import is_terminal, put, readable
+from penstock.queries.watching import Watch
 
 WIDTH_ROWS = 500
 """So many rows say how wide columns are."""
@@ -118,6 +119,23 @@ def plain(value: object) -> object:
     if isinstance(value, (int, float, str)):
         return value
     return str(value)
+
+
+def summary(watch: Watch, rows: int, seconds: float) -> str:
+    """One line about a statement: its rows, its time, and what was read for it."""
+    fetched = f"; {watch.wire_bytes:,} bytes fetched, {watch.records:,} records read" if watch.ranges else ""
+    return f"% {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s{fetched}"
+
+
+def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str, output: str) -> int:
+    """Write rows on stdout or into a file; return how many there were."""
+    if layout == "table" and output == "-":
+        waiting.step_aside()
+        return put_rows(batches, schema)
+    from penstock.cli.table_files import output_file
+
+    with output_file(output) as file:
+        return write_table(batches, schema, layout, file)
 
 
 def write_table(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str, file: IO[bytes]) -> int:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli.outcome import note, one_line, say
-from penstock.cli.sql import LAYOUTS, summary, write_rows
+from penstock.cli.sql_rows import summary, write_rows
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.queries.progress import QueryProgress
     from penstock.queries.session import Session
 
+SHOWN_LAYOUTS = ("table", "csv", "json")
 HISTORY_LINES = 5_000
 KEYWORDS = """
 all and any as asc between by case cast copy count create cross desc describe distinct else end
@@ -31,7 +32,7 @@ HELP = """Statements end with a semicolon. TAB completes topics, columns and key
   describe topic;      its columns
   explain select …;    what a query would fetch
   \\f FORMAT            table, csv or json
-  \\r                   forget what is known of topics and their fields
+  \\r                   ask for topics and their fields anew
   \\q                   the end, as Ctrl-D"""
 
 
@@ -61,7 +62,7 @@ class Shell:
                     waiting.clear()
                     continue
                 if not waiting and line.strip().startswith("\\"):
-                    if not self._told(line.strip()):
+                    if not self._obeyed(line.strip()):
                         return
                     continue
                 waiting.append(line)
@@ -69,12 +70,12 @@ class Shell:
                     self._answer("\n".join(waiting))
                     waiting.clear()
 
-    def _told(self, line: str) -> bool:
+    def _obeyed(self, line: str) -> bool:
         """Do what a command of the shell says; False where it ends."""
         word, _, rest = line.partition(" ")
         if word in ("\\q", "\\quit"):
             return False
-        if word == "\\f" and rest.strip() in LAYOUTS[:3]:
+        if word == "\\f" and rest.strip() in SHOWN_LAYOUTS:
             self._layout = rest.strip()
         elif word == "\\r":
             self._session.forget_topics()
@@ -88,7 +89,7 @@ class Shell:
                 began = time.monotonic()
                 reader = self._session.run(statement)
                 rows = write_rows(self._session.batches(reader), reader.schema, self._layout, "-")
-                note(summary(self._session, rows, time.monotonic() - began))
+                note(summary(self._session.watch, rows, time.monotonic() - began))
         except KeyboardInterrupt:
             note("% ended")
         except (PenstockError, OSError) as error:

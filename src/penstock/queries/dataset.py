@@ -2,7 +2,7 @@
 
 DuckDB, pyarrow and what builds on them hand a data set the columns and the filter of a query. From the filter
 follow partitions, offsets and times, which brokers can be asked for; all of it is then applied to the rows,
-so that answers are right whatever could be used.
+so that answers are right even where nothing follows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pyarrow.dataset as ds
 from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.errors import ConfigError, PenstockError
 from penstock.moments import duration_ms
-from penstock.queries.arrow_filters import columns_of, wanted_by
 from penstock.queries.json_values import SAMPLE_ROWS
+from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
+from penstock.queries.pushdown.wanted import EVERYTHING, Wanted
 from penstock.queries.sources import Ask, LogSource, Source, checked_source
 from penstock.queries.values import Shape, shape_of
-from penstock.queries.wanted import EVERYTHING, Wanted
 from penstock.queries.watching import Watch
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.options import ConsumerOptions, PartitionerName
 
 
-class RecordDataset(ds.Dataset):
+class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """Records of a topic or a log directory as an Arrow data set, read anew by each scan.
 
     Joins and sorting read it whole. It has no fragments.
@@ -64,11 +64,11 @@ class RecordDataset(ds.Dataset):
         return self._watch
 
     def with_json(self, value_schema: pa.Schema | None, sample: Sequence[bytes | None]) -> RecordDataset:
-        """The same records with the fields of JSON objects as columns, and keys and values as text."""
+        """Return the records with the fields of JSON objects as columns, and keys and values as text."""
         return RecordDataset(self._source, shape_of("json", value_schema, sample, is_text=True), self._watch)
 
     def watched(self, watch: Watch) -> RecordDataset:
-        """The same data set, whose scans report to `watch` and end when it says so."""
+        """Return the data set with scans that report to `watch`, and end when it says so."""
         return RecordDataset(self._source, self._shape, watch)
 
     def scanner(
@@ -214,7 +214,7 @@ class FilteredDataset(RecordDataset):
         self._filter = expression
 
     def watched(self, watch: Watch) -> FilteredDataset:
-        """The same data set, whose scans report to `watch` and end when it says so."""
+        """Return the data set with scans that report to `watch`, and end when it says so."""
         return FilteredDataset(self._source, self._shape, watch, self._filter)
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
@@ -222,7 +222,7 @@ class FilteredDataset(RecordDataset):
         return FilteredDataset(self._source, self._shape, self._watch, self._filter & expression)
 
     def scanner(self, columns: Any = None, filter: pc.Expression | None = None, **options: Any) -> Any:
-        """As `RecordDataset.scanner`, of the rows that the filter lets through."""
+        """Return a read of the rows that both filters let through; see `RecordDataset.scanner`."""
         return super().scanner(columns, self._filter if filter is None else self._filter & filter, **options)
 
     def __reduce__(self) -> Any:

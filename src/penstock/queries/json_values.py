@@ -43,7 +43,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}
 
     def _halved(self, values: pa.Array) -> pa.Array:
-        """The same, where some row does not fit: those around it are still read at once."""
+        """Decode a column of which some row does not fit: the rows around it are still read at once."""
         if len(values) <= 64:
             made = [_row(one, self._kind) for one in values.to_pylist()]
             return pa.array(made, self._kind)
@@ -79,7 +79,7 @@ class JsonColumns:
 
 
 def _room(lines: pa.Array) -> int:
-    return min(max(1 << 16, lines.nbytes + 1), (1 << 31) - 1)
+    return min(max(1 << 16, int(lines.nbytes) + 1), (1 << 31) - 1)
 
 
 def inferred(values: Iterable[bytes | None]) -> pa.Schema:

@@ -20,8 +20,8 @@ from penstock.common.logs import logger_named
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.queries.plans import NotingDataset
+from penstock.queries.pushdown.wanted import EVERYTHING
 from penstock.queries.sources import Ask, TopicSource
-from penstock.queries.wanted import EVERYTHING
 from penstock.queries.windows import TO_SPARK, window_of
 from penstock.tables.following import Follower
 from penstock.tables.reading import Reading

@@ -12,8 +12,8 @@ import pyarrow as pa
 from penstock.errors import PenstockError
 from penstock.model import OffsetRange, TopicPartition
 from penstock.queries.dataset import RecordDataset
+from penstock.queries.pushdown.wanted import EVERYTHING
 from penstock.queries.sources import Ask, TopicSource
-from penstock.queries.wanted import EVERYTHING
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -183,7 +183,7 @@ def _row(name: str, note: str, columns: str | None = None) -> dict[str, Any]:
 
 
 def partition_sizes(config: Mapping[str, object], servers: Any) -> dict[TopicPartition, int]:
-    """The bytes of partitions on their brokers, as far as brokers tell them."""
+    """Return the bytes of partitions, as far as their brokers say."""
     from penstock.client import Admin
 
     sizes: dict[TopicPartition, int] = {}

@@ -18,7 +18,7 @@ import pyarrow.ipc
 from penstock.common.extras import missing
 from penstock.errors import ConfigError
 from penstock.queries.dataset import RecordDataset, topic_dataset
-from penstock.queries.wanted import EVERYTHING, Wanted, comparison, is_null, one_of
+from penstock.queries.pushdown.wanted import EVERYTHING, Wanted, comparison, is_null, one_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +59,7 @@ def scan_polars(
         raise missing(error, "scan_polars") from None
     if isinstance(topic, RecordDataset):
         if bootstrap_servers is not None or options:
-            raise ConfigError("a data set knows its servers and options: leave them out")
+            raise ConfigError("a data set has its servers and options: leave them out")
         dataset = topic
     elif bootstrap_servers is None:
         raise ConfigError("bootstrap_servers is missing: host:port is needed")

@@ -1,6 +1,6 @@
 """A session of DuckDB in which topics are tables, under their names.
 
-Each statement runs in a thread of the session, so that Ctrl-C ends it at once in whatever it waits for.
+Each statement runs in a thread of the session, so that Ctrl-C ends it at once in any wait.
 Results are streamed; what DuckDB cannot hold in its memory limit it writes to temporary files.
 """
 
@@ -228,8 +228,8 @@ class Session:
         if rows != Rows():
             (name,) = names
             self.put(name, _Cut(self._dataset(name).watched(self._watch), rows))
-        relation = self._retried(lambda: self._connection.sql(statement))
-        if relation is None:
+        relation: Any = self._retried(lambda: self._connection.sql(statement))
+        if relation is None:  # a statement without rows
             return _rows_of(pa.table({"done": pa.array([], pa.bool_())}))
         reader: pa.RecordBatchReader = relation.to_arrow_reader(RESULT_ROWS)
         return reader
@@ -430,7 +430,7 @@ class _Cut(RecordDataset):
         self._rows = rows
 
     def batches(self, columns: Any, filter: Any, limit: Any = None, newest: Any = None) -> Any:
-        """As `RecordDataset.batches`, with the number of rows, where there is no filter after all."""
+        """Yield batches with the number of rows, where there is no filter after all."""
         rows = self._rows if filter is None else Rows()
         return super().batches(columns, filter, rows.limit, rows.newest)
 

@@ -19,7 +19,7 @@ from penstock.client.fetch.offsets import fetch_offsets
 from penstock.client.fetch.ranges import BATCH_BYTES, FETCH_BYTES, RangeReader, decode_part
 from penstock.errors import ConfigError, UnsupportedVersionError
 from penstock.model import OffsetRange, TopicPartition
-from penstock.queries.wanted import Wanted, on_topic
+from penstock.queries.pushdown.wanted import Wanted, on_topic
 from penstock.queries.watching import StoppedError, Watch
 from penstock.tables.bounds import Bounds, Plan, plan_reading
 
@@ -36,7 +36,7 @@ PLACE_COLUMNS = frozenset(("topic", "partition", "offset"))
 
 
 class Ask(NamedTuple):
-    """What a reader wants of a source. `limit` and `newest` count records, which nothing filters then."""
+    """What a source is asked for. `limit` and `newest` count records, which nothing filters then."""
 
     wanted: Wanted
     columns: tuple[str, ...]

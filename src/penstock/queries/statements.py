@@ -80,6 +80,6 @@ def unquoted(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever its characters are."""
+    """Return a name as SQL takes it, with any characters."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'

@@ -11,7 +11,7 @@ from penstock.model import OffsetRange
 
 
 class Watch:
-    """Counts what the scans of a query read, keeps the first error, and ends them all when told to.
+    """Counts what the scans of a query read, keeps the first error, and ends them all by `stop`.
 
     From any thread.
     """

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
-from penstock.queries.wanted import EVERYTHING, NOTHING, Wanted, comparison, is_null, one_of
+from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted, comparison, is_null, one_of
 
 OPERATORS = {"equal": "==", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -121,8 +121,8 @@ def _node(entries: deque[tuple[str, str]], batch: pa.RecordBatch, depth: int) ->
 def _value(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
-    except (ValueError, OverflowError, NotImplementedError):
-        return scalar  # beyond what Python's own type holds: no comparison knows it
+    except Exception:
+        return scalar  # beyond what Python's own type holds: nothing follows from it
 
 
 def _entries(schema: pa.Schema) -> list[tuple[str, str]]:

@@ -5,15 +5,19 @@ Spark applies every filter again, so that a filter of which nothing follows cost
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model import OffsetRange, TopicPartition
-from penstock.queries.wanted import EVERYTHING, NOTHING, Wanted, comparison, is_null, on_topic, one_of
-from penstock.spark.source.options import ReadOptions
-from penstock.spark.source.planning import Lookup
-from penstock.spark.source.reader import BatchReader
-from penstock.spark.source.schema import Projection
+from penstock.queries.pushdown.wanted import (
+    EVERYTHING,
+    NOTHING,
+    Wanted,
+    comparison,
+    is_null,
+    on_topic,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -25,27 +29,10 @@ OPERATORS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+Lookup = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | None]]
+"""Finds the first offset of a time in milliseconds; None where no record is that late."""
+
 PLACES = ("partition", "offset", "timestamp", "topic")
-
-
-class PushingBatchReader(BatchReader):
-    """Reads what lies between two bounds, once, and of it what the filters of the query leave.
-
-    Spark refuses a reader of this kind unless ``spark.sql.python.filterPushdown.enabled`` is true, and names
-    the setting; `penstock.spark.session` sets it.
-    """
-
-    def __init__(self, options: ReadOptions, projection: Projection) -> None:
-        super().__init__(options, projection)
-        self._wanted = EVERYTHING
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Note what the filters say; all of them stay Spark's to apply."""
-        self._wanted = wanted_by(filters)
-        return filters
-
-    def _narrowed(self, ranges: list[OffsetRange], lookup: Lookup) -> list[OffsetRange]:
-        return narrowed(ranges, self._wanted, lookup)
 
 
 def wanted_by(filters: Iterable[Filter]) -> Wanted:

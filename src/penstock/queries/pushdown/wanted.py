@@ -181,7 +181,7 @@ def _either(one: frozenset[T] | None, other: frozenset[T] | None) -> frozenset[T
 
 
 def on_topic(wanted: Wanted, topic: str) -> Wanted:
-    """The same for one topic: nothing where others are wanted."""
+    """Return what is wanted of one topic: nothing where others are wanted."""
     if wanted.topics is not None and topic not in wanted.topics:
         return NOTHING
     return replace(wanted, topics=None)
