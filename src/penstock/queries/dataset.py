@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """Records of a topic or a log directory as an Arrow data set, read anew by each scan.
 
-    Joins and sorting read it whole. It has no fragments.
+    Sorting reads it whole. It has no fragments.
     """
 
     def __init__(self, source: Source, shape: Shape, watch: Watch | None = None) -> None:
@@ -134,15 +134,15 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """What holds for all rows: nothing in particular."""
         return pc.scalar(True)
 
-    def join(self, right_dataset: Any, keys: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
-        """Join with another data set, both read whole, as `pyarrow.Table.join`."""
-        right = right_dataset.to_table() if isinstance(right_dataset, ds.Dataset) else right_dataset
-        return ds.InMemoryDataset(self.to_table().join(right, keys, *arguments, **options))
+    def join(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
+        """Refuse a join, for which Arrow needs all rows and no headers in memory."""
+        raise ConfigError(
+            "Arrow joins tables: to_table(columns=[...]).join(...), or join in SQL: penstock.sql"
+        )
 
-    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
-        """Join with another data set by nearest times, both read whole, as `pyarrow.Table.join_asof`."""
-        right = right_dataset.to_table() if isinstance(right_dataset, ds.Dataset) else right_dataset
-        return ds.InMemoryDataset(self.to_table().join_asof(right, *arguments, **options))
+    def join_asof(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
+        """Refuse a join by nearest times, for which Arrow needs all rows in memory."""
+        raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
         """All rows sorted, as `pyarrow.Table.sort_by`."""

@@ -172,6 +172,8 @@ def _fitted(value: object, kind: pa.DataType) -> Any:
         return float(value) if isinstance(value, (int, float)) and abs(value) < 1e308 else None
     if pa.types.is_timestamp(kind) and isinstance(value, str):
         return _moment(value)
+    if pa.types.is_integer(kind) and isinstance(value, float) and not value.is_integer():
+        return None  # Arrow would cut what is behind the point
     try:
         return pa.scalar(value, kind).as_py()
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
