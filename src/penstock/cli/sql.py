@@ -76,9 +76,9 @@ def command(
     \b
     Examples:
       penstock sql -c 'select count(*) from delays'
-      penstock sql -c "select * from delays where timestamp > now() - interval '10 minutes'"
-      penstock sql -c 'select carrier, avg(delay) from delays group by all' -o delays.parquet
-      penstock sql -c "insert into late select key, value from delays where delay > 60"
+      penstock sql -c "from delays where timestamp > now() - interval '1 hour'"
+      penstock sql -c 'select carrier, delay from delays' -o delays.parquet
+      penstock sql -c "insert into late select value from delays where delay > 9"
       penstock sql --follow -c 'select key, delay from delays where delay > 60'
     """
     if commands and file is not None:
