@@ -7,11 +7,13 @@ from collections.abc import Callable
 import duckdb
 import ibis
 import pyarrow as pa
+import pytest
 
 from penstock import topic_dataset, write_topic
 from penstock.queries.watching import Watch
 
 
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # Ibis's own call
 def test_expressions_reach_the_topic(servers: str, new_topic: Callable[..., str]) -> None:
     topic = new_topic(1)
     write_topic(pa.table({"value": [f'{{"amount": {n % 90}}}' for n in range(900)]}), topic, servers)

@@ -146,3 +146,15 @@ def test_partitions_that_are_behind_hold_the_watermark_back() -> None:
     assert windows.closed(pa.scalar(START + timedelta(minutes=1), kind)).num_rows == 1
     assert windows.add(two, batch(40)) == 1  # its window is closed
     assert windows.add(two, batch(65)) == 0
+
+
+def test_a_row_that_a_query_cannot_compute_is_an_error_with_its_reason(
+    servers: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic(1)
+    write(servers, topic, [7])
+    with (
+        sql(f"select (value || 'x')::integer as n from \"{topic}\"", servers, follow=True) as found,
+        pytest.raises(ConfigError, match="Conversion Error"),
+    ):
+        next(found)

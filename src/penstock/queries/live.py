@@ -79,7 +79,7 @@ class LiveQuery:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        return next(self._batches)
+        return self._session.translated(lambda: next(self._batches))
 
     def close(self) -> None:
         """End the query; where another thread waits in it, that ends there."""
