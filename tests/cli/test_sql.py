@@ -214,3 +214,13 @@ def test_the_shell_answers_and_keeps_its_history(address: str, tmp_path: Path) -
     os.close(ours)
     history = (tmp_path / "penstock" / "sql_history").read_text()
     assert "from delays;" in history
+
+
+def test_a_process_of_its_own_says_nothing_but_its_answer(address: str) -> None:
+    words = [sys.executable, "-m", "penstock", "sql", "-b", address, "--format", "csv", "-c"]
+    done = subprocess.run([*words, "select count(*) as n from delays"], capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"n\n100\n", b"")
+    done = subprocess.run([*words, "select nope from delays"], capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"penstock: ")
+    assert done.stderr.count(b"\n") == 1
