@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -251,6 +255,21 @@ def test_a_query_that_waits_is_ended_from_another_thread(servers: str, new_topic
         assert not thread.is_alive()
         assert time.monotonic() - began < 5
         assert isinstance(failures[0], StoppedError)
+
+
+def test_ctrl_c_ends_a_program_that_waits_for_a_broker() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        program = f"import penstock; penstock.sql('select * from t', {address!r})"
+        with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
+            connection, _ = silent.accept()
+            with connection:
+                assert connection.recv(1)  # it has asked, and gets no answer
+                began = time.monotonic()
+                process.send_signal(signal.SIGINT)
+                _, said = process.communicate(timeout=30)
+                assert time.monotonic() - began < 5
+    assert b"KeyboardInterrupt" in said
 
 
 def test_values_are_what_is_asked_for(servers: str, new_topic: NewTopic) -> None:

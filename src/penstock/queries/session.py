@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +30,7 @@ from penstock.queries.statements import (
     quoted,
 )
 from penstock.queries.values import looks_like_json
-from penstock.queries.watching import StoppedError, Watch
+from penstock.queries.watching import StoppedError, Watch, Worker
 
 if TYPE_CHECKING:
     from penstock.client.config import Partitioner
@@ -87,7 +86,7 @@ class Session:
         """The data sets of topics that have been asked, by their names."""
         self._names: list[str] | None = None
         self._watch = Watch()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-sql")
+        self._worker = Worker()
         self._connection = duckdb.connect()
         self._connection.execute("set timezone = 'UTC'")
         # Variables of this program are no tables.
@@ -173,7 +172,7 @@ class Session:
     def close(self) -> None:
         """End what runs, and give back memory and files."""
         self.interrupt()
-        self._thread.shutdown(wait=False)
+        self._worker.close()
         with suppress(self._duckdb.Error, RuntimeError):
             self._connection.close()
 
@@ -185,9 +184,8 @@ class Session:
 
     def _interruptible(self, work: Callable[[], T]) -> T:
         """What `work` returns, in the thread of the session. Raises what it raises, and KeyboardInterrupt."""
-        future = self._thread.submit(self.translated, work)
         try:
-            return future.result()
+            return self._worker.run(lambda: self.translated(work))
         except KeyboardInterrupt:
             self.interrupt()
             raise

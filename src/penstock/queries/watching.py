@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from penstock.errors import PenstockError
 from penstock.model import OffsetRange
+
+T = TypeVar("T")
 
 
 class Watch:
@@ -74,6 +80,43 @@ class Watch:
             enders, self._enders = self._enders, []
         for end in enders:
             end()
+
+
+class Worker:
+    """Runs calls one after another in a thread for which the end of the process does not wait."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._end = weakref.finalize(self, self._calls.put, None)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns. Raises what it raises; KeyboardInterrupt leaves it running."""
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=_serve, args=(self._calls,), name="penstock-sql", daemon=True
+            )
+            self._thread.start()
+        outcome: Future[T] = Future()
+        self._calls.put((outcome, work))
+        return outcome.result()
+
+    def close(self) -> None:
+        """End the thread after the call that it runs."""
+        self._end()
+
+
+_Call = tuple["Future[Any]", Callable[[], Any]]
+
+
+def _serve(calls: queue.SimpleQueue[_Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        outcome, work = call
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+        del call, outcome, work  # a result lives no longer than its receiver has it
 
 
 class StoppedError(PenstockError):
