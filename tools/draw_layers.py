@@ -20,6 +20,7 @@ CAPTIONS = {
     "demo": "the main job",
     "spark": "data source, session, exactly-once tables",
     "testing": "faults, fixtures for pytest",
+    "queries": "sql, topic_dataset, scan_polars",
     "tables": "read_topic, scan_log, write_topic",
     "landing": "Parquet files and their manifests",
     "client": "producer, consumer, admin",
@@ -72,6 +73,7 @@ FILLS = (
     "#9cbfdc",
     "#93b9d8",
     "#8ab3d4",
+    "#81add0",
 )
 LEFT, WIDTH, GAP, HEIGHT, PITCH, TOP = 40, 640, 14, 52, 62, 24
 TEXT_LEFT = 726

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from penstock.model import LATEST as LATEST
     from penstock.model import RecordMetadata as RecordMetadata
     from penstock.model import TopicPartition as TopicPartition
+    from penstock.queries import log_dataset as log_dataset
+    from penstock.queries import scan_polars as scan_polars
+    from penstock.queries import sql as sql
+    from penstock.queries import topic_dataset as topic_dataset
     from penstock.tables import read_log as read_log
     from penstock.tables import read_topic as read_topic
     from penstock.tables import read_topic_async as read_topic_async
@@ -52,12 +56,16 @@ _HOMES = {
     "Record": "client.record",
     "RecordMetadata": "model",
     "TopicPartition": "model",
+    "log_dataset": "queries",
     "read_log": "tables",
     "read_topic": "tables",
     "read_topic_async": "tables",
     "scan_log": "tables",
+    "scan_polars": "queries",
     "scan_topic": "tables",
     "scan_topic_async": "tables",
+    "sql": "queries",
+    "topic_dataset": "queries",
     "write_topic": "tables",
     "write_topic_async": "tables",
 }

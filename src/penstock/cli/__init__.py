@@ -19,6 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         open_missing_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and words[:1] == ["sql"]:
+        from penstock.cli.sql_process import end_with, without_pandas
+
+        without_pandas()
+        end_with(guarded(lambda: _run(words, is_process=True)))
     code = guarded(lambda: _run(words, is_process=arguments is None))
     if arguments is None:
         # The process ends: to look through all objects for garbage now takes longer than the end itself.

@@ -32,6 +32,7 @@ NOUNS = {
     "metrics": "penstock.cli.client_metrics",
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
+    "sql": "penstock.cli.sql",
     "event": "penstock.cli.event",
     "mirror": "penstock.cli.mirror",
     "spark": "penstock.cli.spark",

@@ -1,0 +1,222 @@
+"""`penstock.sql`: one call that asks topics in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, overload
+
+from penstock.client.arguments import flag, optional
+from penstock.common.extras import need_arrow
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.client.config import Partitioner
+    from penstock.client.options import ConsumerOptions, PartitionerName
+    from penstock.queries.live import LiveQuery
+    from penstock.queries.session import Session, TopicOptions
+
+
+class Answer(Iterator["pa.RecordBatch"]):
+    """The rows of a query as batches that are read while they are taken, and as an Arrow stream."""
+
+    def __init__(self, session: Session, reader: pa.RecordBatchReader) -> None:
+        self._session = session
+        self._batches = session.batches(reader)
+        self.schema: pa.Schema = reader.schema
+        """The columns and their types."""
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            return next(self._batches)
+        except BaseException:  # the end of the rows as well
+            self.close()
+            raise
+
+    def read_all(self) -> pa.Table:
+        """The rows that are left, as one table."""
+        import pyarrow
+
+        return pyarrow.Table.from_batches(list(self), self.schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows that are left, as a `pyarrow.RecordBatchReader`."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_batches(self.schema, self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows that are left as a capsule (Arrow PyCapsule interface)."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def close(self) -> None:
+        """End the query, from any thread."""
+        self._session.close()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@overload
+def sql(
+    query: str,
+    bootstrap_servers: str | Sequence[str] | None = None,
+    *,
+    stream: Literal[False] = False,
+    follow: Literal[False] = False,
+    tables: Mapping[str, object] | None = None,
+    value_format: str = "auto",
+    value_schema: pa.Schema | None = None,
+    isolation: str = "read_uncommitted",
+    max_lateness: str | timedelta | None = None,
+    key_partitioner: PartitionerName | Partitioner | None = None,
+    dense: bool = False,
+    memory_limit: str | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
+    progress: bool | None = None,
+) -> pa.Table: ...
+
+
+@overload
+def sql(
+    query: str,
+    bootstrap_servers: str | Sequence[str] | None = None,
+    *,
+    stream: bool,
+    follow: Literal[False] = False,
+    tables: Mapping[str, object] | None = None,
+    value_format: str = "auto",
+    value_schema: pa.Schema | None = None,
+    isolation: str = "read_uncommitted",
+    max_lateness: str | timedelta | None = None,
+    key_partitioner: PartitionerName | Partitioner | None = None,
+    dense: bool = False,
+    memory_limit: str | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
+    progress: bool | None = None,
+) -> Answer: ...
+
+
+@overload
+def sql(
+    query: str,
+    bootstrap_servers: str | Sequence[str] | None = None,
+    *,
+    follow: bool,
+    tables: Mapping[str, object] | None = None,
+    value_format: str = "auto",
+    value_schema: pa.Schema | None = None,
+    isolation: str = "read_uncommitted",
+    max_lateness: str | timedelta | None = None,
+    memory_limit: str | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
+) -> LiveQuery: ...
+
+
+def sql(
+    query: str,
+    bootstrap_servers: str | Sequence[str] | None = None,
+    *,
+    stream: bool = False,
+    follow: bool = False,
+    tables: Mapping[str, object] | None = None,
+    value_format: str = "auto",
+    value_schema: pa.Schema | None = None,
+    isolation: str = "read_uncommitted",
+    max_lateness: str | timedelta | None = None,
+    key_partitioner: PartitionerName | Partitioner | None = None,
+    dense: bool = False,
+    memory_limit: str | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
+    progress: bool | None = None,
+) -> pa.Table | Answer | LiveQuery:
+    """Ask topics in SQL, on DuckDB: ``penstock.sql("select count(*) from orders", servers)``.
+
+    A topic is a table under its name, in double quotes where the name is no identifier of SQL. It has the
+    columns of records, of which ``"offset"`` is a keyword and needs quotes. Keys and values are text, and the
+    fields of JSON objects are columns. What the query says of columns, partitions, offsets and times decides
+    what is fetched: ``explain select …`` shows it. ``insert into topic select …`` writes records out of the
+    columns key, value, headers, partition and timestamp.
+
+    Args:
+        query: one or more statements of DuckDB's SQL; the rows of the last one are returned.
+        bootstrap_servers: ``host:port``, or several. None without topics.
+        stream: return an `Answer`, whose batches are read while they are taken, in bounded memory.
+        follow: go on with what comes, for ever, and return an iterator of batches; see docs/how-to/sql.md.
+        tables: further tables by their names: frames of pandas and Polars, tables and data sets of Arrow,
+            `penstock.topic_dataset` of another cluster, `penstock.log_dataset`.
+        value_format: ``"auto"`` looks at the newest values: JSON objects become columns, others text; or as
+            in `penstock.topic_dataset`.
+        value_schema, isolation, max_lateness, key_partitioner, dense, config: as in `penstock.topic_dataset`,
+            for all topics.
+        memory_limit: how much DuckDB may use, as ``"2GB"``, before it writes to temporary files; 80 % of the
+            machine's by default.
+        progress: whether to show what has been read on stderr; by default where that is a terminal.
+
+    Raises:
+        ConfigError: DuckDB refuses the query, a table does not exist, or an argument is wrong.
+        KafkaError: a topic does not exist any more, or a record to be written is refused.
+        EncodeError: a column that is inserted has no place in a record.
+        NetworkError, RequestTimeoutError: no broker answers.
+        MissingDependencyError: DuckDB or pyarrow is not installed.
+    """
+    need_arrow("penstock.sql")
+    if not isinstance(query, str):
+        raise ConfigError(f"query is {query!r}: the text of a query is needed")
+    from penstock.queries.progress import QueryProgress
+    from penstock.queries.session import Session, TopicOptions
+
+    optional(flag)(progress, "progress")
+    options = TopicOptions(
+        value_format, value_schema, isolation, max_lateness, key_partitioner, flag(dense, "dense"), config
+    )
+    if flag(follow, "follow"):
+        return _followed(query, Session(bootstrap_servers, options, tables=tables, memory_limit=memory_limit))
+    shown = QueryProgress(progress)
+    session = Session(
+        bootstrap_servers, options, tables=tables, memory_limit=memory_limit, on_progress=shown.update
+    )
+    try:
+        *before, last = session.statements(query)
+        for statement in before:
+            session.table(session.run(statement))
+        reader = session.run(last)
+        if stream:
+            return Answer(session, reader)
+        found = session.table(reader)
+    except BaseException:
+        session.close()
+        raise
+    finally:
+        shown.end()
+    session.close()
+    return found
+
+
+def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options: TopicOptions) -> LiveQuery:
+    """A query that goes on with what comes; `options` say how topics become tables.
+
+    Raises:
+        ConfigError: it cannot be followed.
+    """
+    from penstock.queries.session import Session
+
+    return _followed(query, Session(bootstrap_servers, options))
+
+
+def _followed(query: str, session: Session) -> LiveQuery:
+    from penstock.queries.live import LiveQuery
+
+    try:
+        statements = session.statements(query)
+        if len(statements) != 1:
+            raise ConfigError("one query is followed at a time")
+        return session.translated(lambda: LiveQuery(session, statements[0]))
+    except BaseException:
+        session.close()
+        raise

@@ -1,0 +1,430 @@
+"""`topic_dataset` and `log_dataset`: records as Arrow data sets that read only what is asked for.
+
+DuckDB, pyarrow and what builds on them hand a data set the columns and the filter of a query. From the filter
+follow partitions, offsets and times, which brokers can be asked for; all of it is then applied to the rows,
+so that answers are right even where nothing follows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from penstock.client.produce.partitioner import PARTITIONERS
+from penstock.errors import ConfigError, PenstockError
+from penstock.moments import duration_ms
+from penstock.queries.json_values import SAMPLE_ROWS
+from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
+from penstock.queries.pushdown.wanted import EVERYTHING, Wanted
+from penstock.queries.sources import Ask, LogSource, Source, checked_source
+from penstock.queries.values import Shape, shape_of
+from penstock.queries.watching import Watch
+
+if TYPE_CHECKING:
+    from penstock.client.config import Partitioner
+    from penstock.client.options import ConsumerOptions, PartitionerName
+
+
+class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
+    """Records of a topic or a log directory as an Arrow data set, read anew by each scan.
+
+    Sorting reads it whole. It has no fragments.
+    """
+
+    def __init__(self, source: Source, shape: Shape, watch: Watch | None = None) -> None:
+        # The class in C++ is never made: all of its methods are replaced here.
+        self._source = source
+        self._shape = shape
+        self._watch = watch
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types."""
+        return self._shape.schema
+
+    @property
+    def source(self) -> Source:
+        """Where the records come from."""
+        return self._source
+
+    @property
+    def shape(self) -> Shape:
+        """How records become columns."""
+        return self._shape
+
+    @property
+    def watch(self) -> Watch | None:
+        """What its scans report to."""
+        return self._watch
+
+    def with_json(self, value_schema: pa.Schema | None, sample: Sequence[bytes | None]) -> RecordDataset:
+        """Return the records with the fields of JSON objects as columns, and keys and values as text."""
+        return RecordDataset(self._source, shape_of("json", value_schema, sample, is_text=True), self._watch)
+
+    def watched(self, watch: Watch) -> RecordDataset:
+        """Return the data set with scans that report to `watch`, and end when it says so."""
+        return RecordDataset(self._source, self._shape, watch)
+
+    def scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
+        filter: pc.Expression | None = None,
+        *,
+        limit: int | None = None,
+        newest: int | None = None,
+        **_: object,
+    ) -> RecordScanner:
+        """A read of some columns of the rows that a filter lets through.
+
+        `limit` asks for the first so many rows by partition and offset, `newest` for at least the newest so
+        many of each partition; neither goes with a filter. Other options of Arrow's scanners concern files,
+        and have no effect.
+
+        Raises:
+            ConfigError: an unknown column, or a limit beside a filter.
+        """
+        if filter is not None and (limit is not None or newest is not None):
+            raise ConfigError("limit and newest count records before a filter: leave out one of them")
+        return RecordScanner(self, columns, filter, limit, newest)
+
+    def to_reader(self, **options: Any) -> pa.RecordBatchReader:
+        """A scan as a `pyarrow.RecordBatchReader`, in bounded memory. The options are those of `scanner`."""
+        return self.scanner(**options).to_reader()
+
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
+        """A scan batch by batch. The options are those of `scanner`; raises as `penstock.read_topic`."""
+        return self.scanner(**options).to_batches()
+
+    def to_table(self, **options: Any) -> pa.Table:
+        """A scan as a table. The options are those of `scanner`; raises as `penstock.read_topic`."""
+        return self.scanner(**options).to_table()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows: of the partitions in turn, by offset. Raises as `penstock.read_topic`."""
+        return self.scanner(**options).head(num_rows)
+
+    def take(self, indices: Any, **options: Any) -> pa.Table:
+        """Rows by their numbers in a scan, which is read whole. Raises as `penstock.read_topic`."""
+        return self.to_table(**options).take(indices)
+
+    def count_rows(self, filter: pc.Expression | None = None, **_: object) -> int:
+        """How many rows a filter lets through; without records where offsets say it."""
+        return self.scanner(columns=["partition"], filter=filter).count_rows()
+
+    def filter(self, expression: pc.Expression) -> FilteredDataset:
+        """The data set with a filter that every scan applies."""
+        return FilteredDataset(self._source, self._shape, self._watch, expression)
+
+    def replace_schema(self, schema: pa.Schema) -> RecordDataset:
+        """Refused: `value_schema` of `topic_dataset` says which columns there are."""
+        raise ConfigError("the schema of records is fixed; value_schema says how values are read")
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[Any]:
+        """Refused: records have no files."""
+        raise ConfigError("a topic has no fragments: use scanner, to_reader or to_table")
+
+    @property
+    def partition_expression(self) -> pc.Expression:
+        """What holds for all rows: nothing in particular."""
+        return pc.scalar(True)
+
+    def join(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
+        """Refuse a join, for which Arrow needs all rows and no headers in memory."""
+        raise ConfigError(
+            "Arrow joins tables: to_table(columns=[...]).join(...), or join in SQL: penstock.sql"
+        )
+
+    def join_asof(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
+        """Refuse a join by nearest times, for which Arrow needs all rows in memory."""
+        raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
+
+    def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
+        """All rows sorted, as `pyarrow.Table.sort_by`."""
+        return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._source, self._shape)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._source.title}: {', '.join(self.schema.names)}>"
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        filter: pc.Expression | None,
+        limit: int | None = None,
+        newest: int | None = None,
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Yield some columns of the rows that a filter lets through. Raises as `penstock.read_topic`."""
+        decoded = self.decoded(columns, filter)
+        for rows in self._made(self.ask(columns, filter, limit, newest), decoded):
+            for part in _let_through(rows, filter):
+                if part.num_rows:
+                    yield part.select(list(columns))
+
+    def batches_of(
+        self, columns: Sequence[str], wanted: Wanted, limit: int | None = None
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Yield some columns of all records that are wanted, and of others. Raises as `batches`."""
+        needed = dict.fromkeys(self._shape.needs(columns))
+        return self._made(Ask(wanted, tuple(needed), limit), columns)
+
+    def _made(self, ask: Ask, columns: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        watch = Watch() if self._watch is None else self._watch
+        try:
+            for batch in self._source.batches(ask, watch):
+                yield self._shape.made(batch, columns)
+        except PenstockError as error:
+            watch.failed(error)
+            raise
+
+    def ask(
+        self,
+        columns: Sequence[str],
+        filter: pc.Expression | None,
+        limit: int | None = None,
+        newest: int | None = None,
+    ) -> Ask:
+        """What the source is asked for. A filter over columns that are made of values says nothing."""
+        needed = self._shape.needs(self.decoded(columns, filter))
+        return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
+
+    def decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
+        """The columns that are asked for, and those that the filter looks at."""
+        if filter is None:
+            return list(columns)
+        looked_at = columns_of(filter)
+        names = self.schema.names
+        if looked_at is None or not looked_at.issubset(names):
+            return list(names)
+        return [*columns, *sorted(looked_at.difference(columns))]
+
+
+class FilteredDataset(RecordDataset):
+    """A data set whose scans all apply one filter."""
+
+    def __init__(self, source: Source, shape: Shape, watch: Watch | None, expression: pc.Expression) -> None:
+        super().__init__(source, shape, watch)
+        self._filter = expression
+
+    def watched(self, watch: Watch) -> FilteredDataset:
+        """Return the data set with scans that report to `watch`, and end when it says so."""
+        return FilteredDataset(self._source, self._shape, watch, self._filter)
+
+    def filter(self, expression: pc.Expression) -> FilteredDataset:
+        """The data set with both filters."""
+        return FilteredDataset(self._source, self._shape, self._watch, self._filter & expression)
+
+    def scanner(self, columns: Any = None, filter: pc.Expression | None = None, **options: Any) -> Any:
+        """Return a read of the rows that both filters let through; see `RecordDataset.scanner`."""
+        return super().scanner(columns, self._filter if filter is None else self._filter & filter, **options)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._source, self._shape, None, self._filter)
+
+
+class RecordScanner:
+    """One read of a data set, with the methods of `pyarrow.dataset.Scanner`."""
+
+    def __init__(
+        self,
+        dataset: RecordDataset,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None,
+        filter: pc.Expression | None,
+        limit: int | None,
+        newest: int | None,
+    ) -> None:
+        self._dataset = dataset
+        self._filter = filter
+        self._limit, self._newest = limit, newest
+        self._computed = columns if isinstance(columns, Mapping) else None
+        names = dataset.schema.names
+        chosen = names if columns is None or self._computed is not None else list(columns)
+        for name in chosen:
+            if name not in names:
+                raise ConfigError(f"there is no column {name!r}; there are {', '.join(names)}")
+        self._columns = chosen
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The columns of the data set."""
+        return self._dataset.schema
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        if self._computed is not None:
+            return self.to_reader().schema
+        return pa.schema([self._dataset.schema.field(name) for name in self._columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches. Raises as `penstock.read_topic`."""
+        if self._computed is None:
+            return self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
+        return iter(self.to_reader())
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches as a stream, whose errors are Arrow's."""
+        rows = self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
+        schema = pa.schema([self._dataset.schema.field(name) for name in self._columns])
+        reader = pa.RecordBatchReader.from_batches(schema, rows)
+        if self._computed is None:
+            return reader
+        return ds.Scanner.from_batches(reader, columns=dict(self._computed)).to_reader()
+
+    def to_table(self) -> pa.Table:
+        """All rows. Raises as `penstock.read_topic`."""
+        if self._computed is not None:
+            return self.to_reader().read_all()
+        return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
+
+    def scan_batches(self) -> Iterator[Any]:
+        """Refused: batches of topics have no fragments."""
+        raise ConfigError("a topic has no fragments: use to_batches or to_reader")
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows, and no more than is needed for them. Raises as `penstock.read_topic`."""
+        if self._filter is None and self._computed is None and self._newest is None:
+            limit = num_rows if self._limit is None else min(num_rows, self._limit)
+            return RecordScanner(self._dataset, self._columns, None, limit, None).to_table()
+        found: list[pa.RecordBatch] = []
+        left = num_rows
+        for batch in self.to_batches():
+            found.append(batch.slice(0, left))
+            left -= found[-1].num_rows
+            if not left:
+                break
+        return pa.Table.from_batches(found, self.projected_schema)
+
+    def take(self, indices: Any) -> pa.Table:
+        """Rows by their numbers; all are read."""
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        """How many rows there are. Raises as `penstock.read_topic`."""
+        return sum(batch.num_rows for batch in self.to_batches())
+
+
+def _let_through(rows: pa.RecordBatch, filter: pc.Expression | None) -> list[pa.RecordBatch]:
+    if filter is None:
+        return [rows]
+    found: list[pa.RecordBatch] = pa.Table.from_batches([rows]).filter(filter).to_batches()
+    return found
+
+
+def topic_dataset(
+    topic: str,
+    bootstrap_servers: str | Sequence[str],
+    *,
+    value_format: str = "bytes",
+    value_schema: pa.Schema | None = None,
+    text: bool = False,
+    isolation: str = "read_uncommitted",
+    max_lateness: str | timedelta | None = None,
+    key_partitioner: PartitionerName | Partitioner | None = None,
+    dense: bool = False,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
+) -> RecordDataset:
+    """A topic as an Arrow data set, for DuckDB, pyarrow and Polars: it reads what a query needs of it.
+
+    Columns that a query does not use are not decoded. Of a filter, what it says about ``partition``,
+    ``offset`` and ``timestamp`` decides which offsets are fetched; all of it is applied to the rows.
+
+    Args:
+        topic: its name.
+        bootstrap_servers: ``host:port``, or several.
+        value_format: ``"bytes"``; ``"text"``, keys and values as text; ``"json"``, fields of JSON objects as
+            further columns; ``"cloudevents"``, attributes of events as further columns.
+        value_schema: the fields of JSON objects and their types; by default those of a sample of the newest
+            records. A field that does not fit is null.
+        text: keys and values as text with any format; what is no UTF-8 becomes U+FFFD.
+        isolation: ``"read_committed"`` leaves out what aborted transactions wrote, and what open ones have.
+        max_lateness: how much older than one before it, in its partition, a record may be at most: a duration
+            such as ``"10m"``. With it, a filter that ends at a time ends reading. Without it, reading goes on
+            to the end of the partition, since a late record may be there. A later record is left out.
+        key_partitioner: how writers chose partitions by keys, as `partitioner` of `penstock.read_topic`: a
+            filter for keys reads their partitions alone.
+        dense: your word that each offset has a record, so that counts and offsets are answered without
+            reading: no compaction and no transactions, at any time. No broker can say so.
+        config: further options of a consumer, by their dotted names.
+
+    Raises:
+        ConfigError: an argument is wrong; the message names it.
+        KafkaError: the topic does not exist (with JSON, of which a sample is read now).
+        NetworkError, RequestTimeoutError: no broker answers (the same).
+        MissingDependencyError: pyarrow or numpy is not installed.
+    """
+    partitioner = key_partitioner
+    if isinstance(partitioner, str):
+        if partitioner not in PARTITIONERS:
+            raise ConfigError(
+                f"key_partitioner is {partitioner!r}: it is one of {', '.join(PARTITIONERS)}, or a function"
+            )
+        partitioner = PARTITIONERS[partitioner]
+    source = checked_source(
+        topic,
+        bootstrap_servers,
+        config,
+        isolation=isolation,
+        max_lateness_ms=None if max_lateness is None else _duration(max_lateness),
+        key_partitioner=partitioner,
+        is_dense=dense,
+    )
+    return RecordDataset(source, _shape(source, value_format, value_schema, text))
+
+
+def log_dataset(
+    directory: str | os.PathLike[str],
+    topic: str | None = None,
+    *,
+    value_format: str = "bytes",
+    value_schema: pa.Schema | None = None,
+    text: bool = False,
+    isolation: str = "read_uncommitted",
+) -> RecordDataset:
+    """A topic in a data directory as an Arrow data set; no broker is needed.
+
+    Arguments are those of `topic_dataset` and `penstock.scan_log`.
+
+    Raises:
+        ConfigError: an argument is wrong, or there is no such topic.
+        StorageError: something cannot be read.
+        MissingDependencyError: pyarrow or numpy is not installed.
+    """
+    from penstock.tables.logs import scan_log
+
+    if topic is not None and not isinstance(topic, str):
+        raise ConfigError(f"topic is {topic!r}: the name of one topic is needed")
+    scan_log(directory, topic, isolation=isolation)  # its arguments are checked now
+    source = LogSource(os.fspath(directory), topic, isolation)
+    return RecordDataset(source, _shape(source, value_format, value_schema, text))
+
+
+def _shape(source: Source, value_format: str, value_schema: object, text: bool) -> Shape:
+    sample: list[bytes | None] = []
+    if value_format == "json" and value_schema is None:
+        sample = newest_values(source)
+    return shape_of(value_format, value_schema, sample, is_text=text)
+
+
+def newest_values(source: Source, count: int = SAMPLE_ROWS) -> list[bytes | None]:
+    """Values of the newest records of each partition. Raises as `penstock.read_topic`."""
+    found: list[bytes | None] = []
+    for batch in source.batches(Ask(EVERYTHING, ("value",), newest=count), Watch()):
+        found += batch.column("value").to_pylist()
+    return found
+
+
+def _duration(value: object) -> int:
+    try:
+        return duration_ms(value)  # type: ignore[arg-type]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"max_lateness is {value!r}, which is no duration such as '10m' ({error})"
+        ) from None

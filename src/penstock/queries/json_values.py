@@ -1,0 +1,187 @@
+"""JSON objects in values as columns: by a schema that is given, or inferred from a sample.
+
+A row that is no JSON object, or a field of another kind than its column, is null there: a query never fails
+for one record, and `value` still has its text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+SAMPLE_ROWS = 200
+FIELDS_MAX = 500
+"""Columns that a sample may make; the fields behind them stay in `value`."""
+
+DEPTH_MAX = 8
+"""Objects in objects become structs down to here, and text below."""
+
+INT64 = range(-(1 << 63), 1 << 63)
+
+
+class JsonColumns:
+    """Decodes values into the columns of a schema."""
+
+    def __init__(self, fields: pa.Schema) -> None:
+        self._fields = fields
+        self._kind = pa.struct(list(fields))
+
+    def of(self, values: pa.Array) -> Mapping[str, pa.Array]:
+        """The columns for a column of binary values, null where a value is null or does not fit."""
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        rows = self._at_once(values)
+        if rows is None:
+            rows = self._halved(values)
+        return {name: pc.struct_field(rows, name) for name in self._fields.names}
+
+    def _halved(self, values: pa.Array) -> pa.Array:
+        """Decode a column of which some row does not fit: the rows around it are still read at once."""
+        if len(values) <= 64:
+            made = [_row(one, self._kind) for one in values.to_pylist()]
+            return pa.array(made, self._kind)
+        middle = len(values) // 2
+        parts = []
+        for part in (values[:middle], values[middle:]):
+            rows = self._at_once(part)
+            parts.append(self._halved(part) if rows is None else rows)
+        return pa.concat_arrays(parts)
+
+    def _at_once(self, values: pa.Array) -> pa.Array | None:
+        """All rows by one call, or None where one of them is no JSON or of other kinds than the columns."""
+        if not len(values):
+            return pa.array([], self._kind)
+        flat = pc.fill_null(values, b"null")
+        if pc.any(pc.match_substring(flat, "\n")).as_py():
+            flat = pc.replace_substring(flat, "\n", " ")  # white space, or what JSON forbids in strings
+        # In a member of its own a value that is several, or half of one, is an error and moves no row.
+        lines = pc.binary_join_element_wise(b'{"v":', flat, b"}\n", b"")
+        try:
+            table = pyarrow.json.read_json(
+                io.BytesIO(b"".join(lines.to_pylist())),
+                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=_room(lines)),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=pa.schema([("v", self._kind)]), unexpected_field_behavior="ignore"
+                ),
+            )
+        except (pa.ArrowException, ValueError):
+            return None
+        if table.num_rows != len(values):
+            return None
+        return table.column("v").combine_chunks()
+
+
+def _room(lines: pa.Array) -> int:
+    return min(max(1 << 16, int(lines.nbytes) + 1), (1 << 31) - 1)
+
+
+def inferred(values: Iterable[bytes | None]) -> pa.Schema:
+    """The columns of a sample of values: fields of objects in the order in which they come.
+
+    Whole numbers are int64, other numbers double, texts string; what has several kinds is text.
+    """
+    kinds: dict[str, pa.DataType | None] = {}
+    for value in values:
+        row = _parsed(value)
+        if isinstance(row, dict):
+            for name, one in row.items():
+                if name in kinds or len(kinds) < FIELDS_MAX:
+                    kinds[name] = _joined(kinds.get(name), _kind(one, 0))
+    return pa.schema([(name, pa.string() if kind is None else kind) for name, kind in kinds.items()])
+
+
+def is_object(value: bytes | None) -> bool:
+    """Whether a value is a JSON object."""
+    return isinstance(_parsed(value), dict)
+
+
+def _parsed(value: bytes | None) -> object:
+    if value is None:
+        return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _kind(value: object, depth: int) -> pa.DataType | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64() if value in INT64 else pa.float64()
+    if isinstance(value, float):
+        return pa.float64()
+    if isinstance(value, dict) and value and depth < DEPTH_MAX:
+        kinds = [(name, _kind(one, depth + 1)) for name, one in value.items()]
+        return pa.struct([(name, pa.string() if kind is None else kind) for name, kind in kinds])
+    if isinstance(value, list) and value:
+        kind: pa.DataType | None = None
+        for one in value:
+            kind = _joined(kind, _kind(one, depth + 1))
+        if kind is not None and not pa.types.is_nested(kind):
+            return pa.list_(kind)
+    return pa.string()
+
+
+def _joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
+    if one is None or other is None or one == other:
+        return other if one is None else one
+    numbers = {pa.int64(), pa.float64()}
+    if one in numbers and other in numbers:
+        return pa.float64()
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return pa.list_(_joined(one.value_type, other.value_type))
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields: dict[str, pa.DataType | None] = {field.name: field.type for field in one}
+        for field in other:
+            fields[field.name] = _joined(fields.get(field.name), field.type)
+        return pa.struct(list(fields.items()))
+    return pa.string()
+
+
+def _row(value: bytes | None, kind: pa.DataType) -> object:
+    return _fitted(_parsed(value), kind)
+
+
+def _fitted(value: object, kind: pa.DataType) -> Any:
+    """A value as a column of a kind has it; None where it does not fit."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        if not isinstance(value, dict):
+            return None
+        return {field.name: _fitted(value.get(field.name), field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_fitted(one, kind.value_type) for one in value] if isinstance(value, list) else None
+    if pa.types.is_string(kind):
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if pa.types.is_boolean(kind):
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if pa.types.is_floating(kind):
+        return float(value) if isinstance(value, (int, float)) and abs(value) < 1e308 else None
+    if pa.types.is_timestamp(kind) and isinstance(value, str):
+        return _moment(value)
+    if pa.types.is_integer(kind) and isinstance(value, float) and not value.is_integer():
+        return None  # Arrow would cut what is behind the point
+    try:
+        return pa.scalar(value, kind).as_py()
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,187 @@
+"""What a filter says of the place of records: partitions, offsets, times and keys. No I/O, no libraries.
+
+A `Wanted` is a superset: every record that a filter lets through is in it. What reads by it filters again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+CLIPPED_US = ((1 << 63) // 1000 - 1) * 1000
+"""From here on times in columns are cut, so that a comparison says nothing of the record's own."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Records that a filter may let through. Ends are exclusive; None means that there is no bound."""
+
+    partitions: frozenset[int] | None = None
+    offset_min: int = 0
+    offset_end: int | None = None
+    time_min_ms: int | None = None
+    time_end_ms: int | None = None
+    keys: frozenset[bytes] | None = None
+    """The keys that records may have; a null key is none of them."""
+    topics: frozenset[str] | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no record is wanted at all."""
+        return (
+            (self.offset_end is not None and self.offset_end <= self.offset_min)
+            or (
+                self.time_end_ms is not None
+                and self.time_min_ms is not None
+                and self.time_end_ms <= self.time_min_ms
+            )
+            or any(one is not None and not one for one in (self.partitions, self.keys, self.topics))
+        )
+
+    def both(self, other: Wanted) -> Wanted:
+        """What lies in both: for ``and``."""
+        return Wanted(
+            _both(self.partitions, other.partitions),
+            max(self.offset_min, other.offset_min),
+            _known(min, self.offset_end, other.offset_end),
+            _known(max, self.time_min_ms, other.time_min_ms),
+            _known(min, self.time_end_ms, other.time_end_ms),
+            _both(self.keys, other.keys),
+            _both(self.topics, other.topics),
+        )
+
+    def either(self, other: Wanted) -> Wanted:
+        """The smallest one that holds both: for ``or``."""
+        if self.is_nothing or other.is_nothing:
+            return other if self.is_nothing else self
+        return Wanted(
+            _either(self.partitions, other.partitions),
+            min(self.offset_min, other.offset_min),
+            _all(max, self.offset_end, other.offset_end),
+            _all(min, self.time_min_ms, other.time_min_ms),
+            _all(max, self.time_end_ms, other.time_end_ms),
+            _either(self.keys, other.keys),
+            _either(self.topics, other.topics),
+        )
+
+
+EVERYTHING = Wanted()
+NOTHING = Wanted(partitions=frozenset())
+
+
+def comparison(column: str, operator: str, value: object) -> Wanted:
+    """What ``column operator value`` says; the operator is one of ``==``, ``<``, ``<=``, ``>``, ``>=``.
+
+    `EVERYTHING` where nothing follows from it. A comparison with null lets no record through.
+    """
+    if value is None:
+        return NOTHING
+    found = _numbers(column, operator, value) if column in ("partition", "offset", "timestamp") else None
+    if found is not None:
+        return found
+    if operator == "==" and column == "key" and isinstance(value, (bytes, str)):
+        key = _key(value)
+        return EVERYTHING if key is None else Wanted(keys=frozenset([key]))
+    if operator == "==" and column == "topic" and isinstance(value, str):
+        return Wanted(topics=frozenset([value]))
+    return EVERYTHING
+
+
+def one_of(column: str, values: Iterable[object]) -> Wanted:
+    """What it says that a column has one of some values, of which nulls let nothing through."""
+    found = NOTHING
+    for value in values:
+        found = found.either(comparison(column, "==", value))
+        if found == EVERYTHING:
+            break
+    return found
+
+
+def is_null(column: str) -> Wanted:
+    """What it says that a column is null: all but keys and values never are."""
+    return NOTHING if column in ("partition", "offset", "topic", "timestamp") else EVERYTHING
+
+
+def microseconds(value: object) -> int | None:
+    """A moment since 1970 in microseconds; None for what is none, or has no zone."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return (value - _EPOCH) // _MICROSECOND
+    return None
+
+
+def _key(value: bytes | str) -> bytes | None:
+    """The bytes of a key; None where text may stand for bytes that are no text."""
+    if isinstance(value, bytes):
+        return value
+    try:
+        return None if "\ufffd" in value else value.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _numbers(column: str, operator: str, value: object) -> Wanted | None:
+    if column == "timestamp":
+        us = microseconds(value)
+        return None if us is None else _times(operator, us)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    first, end = _interval(operator, value)
+    if column == "offset":
+        return Wanted(offset_min=max(0, first or 0), offset_end=end)
+    return Wanted(partitions=frozenset([value])) if operator == "==" else None
+
+
+def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
+    """The first whole number that fits, and the one after the last."""
+    return {
+        "==": (value, value + 1),
+        "<": (None, value),
+        "<=": (None, value + 1),
+        ">": (value + 1, None),
+        ">=": (value, None),
+    }[operator]
+
+
+def _times(operator: str, us: int) -> Wanted:
+    if not -CLIPPED_US < us < CLIPPED_US:
+        return EVERYTHING
+    first, end = _interval(operator, us)
+    # Records have whole milliseconds: the first one that is not before, and the first that is not inside.
+    return Wanted(
+        time_min_ms=None if first is None else -(-first // 1000),
+        time_end_ms=None if end is None else -(-end // 1000),
+    )
+
+
+def _known(choose: Callable[[T, T], T], one: T | None, other: T | None) -> T | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)
+
+
+def _all(choose: Callable[[T, T], T], one: T | None, other: T | None) -> T | None:
+    return None if one is None or other is None else choose(one, other)
+
+
+def _both(one: frozenset[T] | None, other: frozenset[T] | None) -> frozenset[T] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _either(one: frozenset[T] | None, other: frozenset[T] | None) -> frozenset[T] | None:
+    return None if one is None or other is None else one | other
+
+
+def on_topic(wanted: Wanted, topic: str) -> Wanted:
+    """Return what is wanted of one topic: nothing where others are wanted."""
+    if wanted.topics is not None and topic not in wanted.topics:
+        return NOTHING
+    return replace(wanted, topics=None)

@@ -1,0 +1,451 @@
+"""A session of DuckDB in which topics are tables, under their names.
+
+Each statement runs in a thread of the session, so that Ctrl-C ends it at once in any wait.
+Results are streamed; what DuckDB cannot hold in its memory limit it writes to temporary files.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from penstock.common.extras import missing
+from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError, PenstockError
+from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
+from penstock.queries.plans import NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
+from penstock.queries.sources import topic_names
+from penstock.queries.statements import (
+    advice_for,
+    explained,
+    insert_of,
+    is_show_tables,
+    missing_table,
+    one_line,
+    quoted,
+)
+from penstock.queries.values import looks_like_json
+from penstock.queries.watching import StoppedError, Watch, Worker
+
+if TYPE_CHECKING:
+    from penstock.client.config import Partitioner
+    from penstock.client.options import ConsumerOptions
+
+T = TypeVar("T")
+SHOWN: pa.Schema = pa.schema([("name", pa.string()), ("kind", pa.string())])
+RESULT_ROWS = 1 << 16
+TABLES_MAX = 200
+"""Tables that one statement may name."""
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """How topics become tables; the fields are arguments of `penstock.sql`."""
+
+    value_format: str = "auto"
+    value_schema: pa.Schema | None = None
+    isolation: str = "read_uncommitted"
+    max_lateness: Any = None
+    key_partitioner: str | Partitioner | None = None
+    dense: bool = False
+    config: ConsumerOptions | Mapping[str, object] | None = None
+
+
+class Session:
+    """Statements one after another, over the topics of a cluster and the tables of the caller."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None,
+        options: TopicOptions = TopicOptions(),
+        *,
+        tables: Mapping[str, object] | None = None,
+        memory_limit: str | None = None,
+        on_progress: Callable[[Watch], None] | None = None,
+    ) -> None:
+        """`tables` are further tables by their names: frames, Arrow tables and data sets, scans.
+
+        Raises:
+            ConfigError: a table has no form that DuckDB reads, or the memory limit is none.
+            MissingDependencyError: DuckDB is not installed.
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise missing(error, "penstock.sql") from None
+        self._duckdb = duckdb
+        self.servers = bootstrap_servers
+        self._options = options
+        self._on_progress = on_progress
+        self._topics: dict[str, RecordDataset] = {}
+        """The data sets of topics that have been asked, by their names."""
+        self._names: list[str] | None = None
+        self._watch = Watch()
+        self._worker = Worker()
+        self._connection = duckdb.connect()
+        self._connection.execute("set timezone = 'UTC'")
+        # Variables of this program are no tables.
+        self._connection.execute("set python_enable_replacements = false")
+        self._connection.execute(f"set temp_directory = {_text(tempfile.gettempdir() + '/penstock-sql')}")
+        if memory_limit is not None:
+            try:
+                self._connection.execute(f"set memory_limit = {_text(str(memory_limit))}")
+            except duckdb.Error as error:
+                raise ConfigError(
+                    f"memory_limit is {memory_limit!r}, not one such as '2GB': {error}"
+                ) from None
+        self._tables: dict[str, RecordDataset] = {}
+        for name, table in (tables or {}).items():
+            self._add(name, table)
+
+    def _add(self, name: str, table: object) -> None:
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"{name!r} is no name of a table")
+        if isinstance(table, RecordDataset):
+            self._tables[name] = table
+            return
+        try:
+            self._connection.register(name, table)
+        except (self._duckdb.Error, TypeError) as error:
+            raise ConfigError(
+                f"table {name!r} is a {type(table).__name__}, which DuckDB does not read: {error}"
+            ) from None
+
+    # -- statements
+
+    def statements(self, text: str) -> list[str]:
+        """The statements of a text.
+
+        Raises:
+            ConfigError: it is no SQL, or holds no statement.
+        """
+        try:
+            found = [one.query.strip().rstrip(";").strip() for one in self._duckdb.extract_statements(text)]
+        except self._duckdb.Error as error:
+            raise self._refused(error) from None
+        if not found:
+            raise ConfigError("there is no statement to run")
+        return found
+
+    def run(self, statement: str) -> pa.RecordBatchReader:
+        """Run one statement; return its rows as a stream.
+
+        Raises:
+            ConfigError: DuckDB refuses the statement, or a table does not exist.
+            PenstockError: what reading or writing a topic raises.
+        """
+        self._watch = Watch(self._on_progress)
+        return self._interruptible(lambda: self._run(statement))
+
+    def batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a result. Raises as `run`."""
+
+        def step() -> pa.RecordBatch | None:
+            try:
+                return reader.read_next_batch()
+            except StopIteration:
+                return None
+
+        while (batch := self._interruptible(step)) is not None:
+            yield batch
+
+    def table(self, reader: pa.RecordBatchReader) -> pa.Table:
+        """All rows of a result. Raises as `run`."""
+        return pa.Table.from_batches(list(self.batches(reader)), reader.schema)
+
+    @property
+    def watch(self) -> Watch:
+        """What the present statement has read."""
+        return self._watch
+
+    def interrupt(self) -> None:
+        """End the statement that runs, from any thread."""
+        self._watch.stop()
+        with suppress(self._duckdb.Error):  # closed before
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """End what runs, and give back memory and files."""
+        self.interrupt()
+        self._worker.close()
+        with suppress(self._duckdb.Error, RuntimeError):
+            self._connection.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _interruptible(self, work: Callable[[], T]) -> T:
+        """What `work` returns, in the thread of the session. Raises what it raises, and KeyboardInterrupt."""
+        try:
+            return self._worker.run(lambda: self.translated(work))
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+
+    def translated(self, work: Callable[[], T]) -> T:
+        """What `work` returns. Raises what DuckDB raises as errors of this package."""
+        try:
+            return work()
+        except PenstockError:
+            raise
+        except (self._duckdb.Error, pa.ArrowException, OSError) as error:
+            failure = self._watch.failure
+            if failure is not None:
+                raise failure from None
+            if self._watch.is_stopped:
+                raise StoppedError("the query was ended") from None
+            raise self._refused(error) from None
+
+    def _refused(self, error: Exception) -> ConfigError:
+        advice = advice_for(str(error))
+        message = one_line(str(error))
+        return ConfigError(f"{message}: {advice}" if advice else message)
+
+    def _run(self, statement: str) -> pa.RecordBatchReader:
+        if is_show_tables(statement):
+            return _rows_of(self._shown())
+        inner = explained(statement)
+        if inner is not None:
+            return self._explain(inner)
+        insert = insert_of(statement)
+        if insert is not None and not self._is_table(insert.target):
+            return self._insert(insert.target, insert.columns, insert.rows)
+        return self._relation(statement)
+
+    def _relation(self, statement: str) -> pa.RecordBatchReader:
+        names = self._register(statement)
+        rows = self._rows_taken(statement, names)
+        if rows != Rows():
+            (name,) = names
+            self.put(name, _Cut(self._dataset(name).watched(self._watch), rows))
+        relation: Any = self._retried(lambda: self._connection.sql(statement))
+        if relation is None:  # a statement without rows
+            return _rows_of(pa.table({"done": pa.array([], pa.bool_())}))
+        reader: pa.RecordBatchReader = relation.to_arrow_reader(RESULT_ROWS)
+        return reader
+
+    def _rows_taken(self, statement: str, names: Sequence[str]) -> Rows:
+        if len(names) != 1 or "limit" not in statement.lower():
+            return Rows()
+        try:
+            found = self._connection.execute(f"explain (format json) {statement}").fetchall()
+        except self._duckdb.Error:
+            return Rows()  # it is no query, or a wrong one: running it says so
+        return rows_taken(found[0][1])
+
+    # -- tables
+
+    def _register(self, statement: str) -> list[str]:
+        """Make tables of the topics that a statement names; return their names in it."""
+        for name, dataset in self._tables.items():
+            self.put(name, dataset.watched(self._watch))
+        for name in self._topics:
+            with suppress(self._duckdb.Error):
+                self._connection.unregister(name)
+        try:
+            found = self._connection.get_table_names(statement)
+        except self._duckdb.Error:
+            return []  # what is missing comes to light when it runs
+        if len(found) > TABLES_MAX:
+            raise ConfigError(f"the statement names {len(found)} tables; {TABLES_MAX} are the most")
+        names = [name for name in sorted(found) if not self._is_table(name) and self._topic_of(name)]
+        for name in names:
+            self.put(name, self._dataset(name).watched(self._watch))
+        return names
+
+    def _retried(self, work: Callable[[], T]) -> T:
+        """What `work` returns, with the topics registered that it turns out to miss."""
+        for _ in range(TABLES_MAX):
+            try:
+                return work()
+            except self._duckdb.CatalogException as error:
+                name = missing_table(str(error))
+                if name is None:
+                    raise
+                if self._topic_of(name) is None:
+                    raise self._no_table(name) from None
+                self.put(name, self._dataset(name).watched(self._watch))
+        raise ConfigError(f"the statement names more than {TABLES_MAX} tables")
+
+    def _no_table(self, name: str) -> ConfigError:
+        where = "" if self.servers is None else f", and no topic of {_where(self.servers)}"
+        hint = did_you_mean(name, self.topic_names() if self.servers is not None else [], 3, quoted=True)
+        return ConfigError(f"there is no table {name!r}{where}{hint}")
+
+    def put(self, name: str, dataset: object) -> None:
+        """Register a table, in the place of the one of that name."""
+        with suppress(self._duckdb.Error):
+            self._connection.unregister(name)
+        self._connection.register(name, dataset)
+
+    def _is_table(self, name: str) -> bool:
+        """Whether there is a table of that name in DuckDB, made by a statement or given by the caller."""
+        asked = "select 1 from duckdb_tables() where lower(table_name) = lower(?) union all "
+        asked += "select 1 from duckdb_views() where lower(view_name) = lower(?) and not internal"
+        is_there = bool(self._connection.execute(asked, [name, name]).fetchall())
+        return is_there and name not in self._topics
+
+    def topic_names(self) -> list[str]:
+        """The topics of the cluster, as they were when they were first asked for.
+
+        Raises:
+            NetworkError, RequestTimeoutError: no broker answers.
+        """
+        if self.servers is None:
+            return []
+        if self._names is None:
+            self._names = topic_names(self.servers, self._client_config())
+        return self._names
+
+    @property
+    def connection(self) -> Any:
+        """The connection of DuckDB."""
+        return self._connection
+
+    def followed(self, query: str) -> tuple[str, RecordDataset]:
+        """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
+        try:
+            names = self._register(query)
+        except self._duckdb.Error as error:
+            raise self._refused(error) from None
+        if len(names) != 1:
+            raise ConfigError(f"a query that is followed reads one topic; this one reads {len(names)}")
+        return names[0], self._dataset(names[0])
+
+    def forget_topics(self) -> None:
+        """Ask for topics, and for the fields of their values, anew."""
+        self._names = None
+        self._topics.clear()
+
+    def _topic_of(self, name: str) -> str | None:
+        """The topic that a table's name means: its own, or the only one that differs in case alone."""
+        names = self.topic_names()
+        if name in names:
+            return name
+        near = [one for one in names if one.lower() == name.lower()]
+        if len(near) > 1:
+            raise ConfigError(f"{name!r} may be any of the topics {', '.join(map(repr, near))}")
+        return near[0] if near else None
+
+    def columns_of(self, name: str) -> list[str]:
+        """The columns of a topic. Raises as `penstock.topic_dataset`."""
+        return list(self._dataset(name).schema.names)
+
+    def _dataset(self, name: str) -> RecordDataset:
+        found = self._topics.get(name)
+        if found is None:
+            topic = self._topic_of(name)
+            assert topic is not None  # asked for by the caller
+            found = self._topics[name] = self._made(topic)
+        return found
+
+    def _made(self, topic: str) -> RecordDataset:
+        options = self._options
+        assert self.servers is not None  # there would be no topics
+        known: dict[str, Any] = {
+            "isolation": options.isolation,
+            "max_lateness": options.max_lateness,
+            "key_partitioner": options.key_partitioner,
+            "dense": options.dense,
+            "config": options.config,
+        }
+        if options.value_format != "auto":
+            return topic_dataset(
+                topic,
+                self.servers,
+                value_format=options.value_format,
+                value_schema=options.value_schema,
+                text=options.value_format != "bytes",
+                **known,
+            )
+        plain = topic_dataset(topic, self.servers, value_format="text", **known)
+        sample = newest_values(plain.source)
+        if options.value_schema is None and not looks_like_json(sample):
+            return plain
+        return plain.with_json(options.value_schema, sample)
+
+    def _client_config(self) -> dict[str, Any]:
+        """The settings of the caller that concern every client: those of security and connections."""
+        from penstock.queries.settings import shared_settings
+
+        return shared_settings(self._options.config)
+
+    def _shown(self) -> pa.Table:
+        made = "select table_name from duckdb_tables() union "
+        made += "select view_name from duckdb_views() where not internal"
+        known = set(self.topic_names())
+        others = {name for (name,) in self._connection.execute(made).fetchall()} - known - set(self._topics)
+        rows = [(name, "topic") for name in sorted(known)] + [(name, "table") for name in sorted(others)]
+        return pa.table({"name": [name for name, _ in rows], "kind": [kind for _, kind in rows]}, SHOWN)
+
+    # -- EXPLAIN and INSERT
+
+    def _explain(self, statement: str) -> pa.RecordBatchReader:
+        names = self._register(statement)
+        rows = self._rows_taken(statement, names)
+        noted = {name: NotingDataset(self._dataset(name), rows) for name in names}
+        noted |= {name: NotingDataset(one) for name, one in self._tables.items() if name in statement}
+        for name, dataset in noted.items():
+            self.put(name, dataset)
+        relation = self._connection.sql(statement)
+        if relation is not None:
+            relation.to_arrow_table()
+        sizes = partition_sizes(self._client_config(), self.servers) if self.servers is not None else {}
+        return _rows_of(fetch_table(noted, sizes))
+
+    def _insert(self, target: str, columns: Sequence[str], rows: str) -> pa.RecordBatchReader:
+        """Write the rows of a query to a topic."""
+        topic = self._topic_of(target)
+        if topic is None or self.servers is None:
+            raise self._no_table(target)
+        from penstock.queries.inserting import records_in
+        from penstock.tables import write_topic
+
+        self._register(rows)
+        relation = self._retried(lambda: self._connection.sql(rows))
+        if relation is None:
+            raise ConfigError("what is inserted has to be a query: select, values or from")
+        reader = relation.to_arrow_reader(RESULT_ROWS)
+        written = write_topic(
+            records_in(reader, columns), topic, self.servers, config=self._client_config(), progress=False
+        )
+        return _rows_of(pa.table({"rows": pa.array([written.rows], pa.int64())}))
+
+
+class _Cut(RecordDataset):
+    """A data set of which a query takes the first or newest rows alone."""
+
+    def __init__(self, dataset: RecordDataset, rows: Rows) -> None:
+        super().__init__(dataset.source, dataset.shape, dataset.watch)
+        self._rows = rows
+
+    def batches(self, columns: Any, filter: Any, limit: Any = None, newest: Any = None) -> Any:
+        """Yield batches with the number of rows, where there is no filter after all."""
+        rows = self._rows if filter is None else Rows()
+        return super().batches(columns, filter, rows.limit, rows.newest)
+
+
+def _rows_of(table: pa.Table) -> pa.RecordBatchReader:
+    return table.to_reader()
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _where(servers: str | Sequence[str]) -> str:
+    return servers if isinstance(servers, str) else ", ".join(servers)
+
+
+def table_reference(name: str) -> str:
+    """A topic's name as a query takes it: in quotes where it needs them."""
+    return name if name.isidentifier() and name.islower() and name.isascii() else quoted(name)

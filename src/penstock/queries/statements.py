@@ -1,0 +1,85 @@
+"""What the text of a statement says before DuckDB sees it: where an insert goes, what EXPLAIN is about."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+_NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_$]*)'
+_INSERT = re.compile(
+    rf"{_SPACE}insert{_SPACE}\binto\b{_SPACE}(?P<name>{_NAME})"
+    rf"{_SPACE}(?:\((?P<columns>{_SPACE}{_NAME}{_SPACE}(?:,{_SPACE}{_NAME}{_SPACE})*)\))?"
+    rf"(?P<rest>(?:\s|\(|--|/\*).*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SHOW = re.compile(rf"{_SPACE}show{_SPACE}tables{_SPACE};?{_SPACE}", re.IGNORECASE | re.DOTALL)
+_ANALYZE = re.compile(r"(analyze|\()", re.IGNORECASE)
+_MISSING = re.compile(r'Table with name "?(?P<name>.*?)"? does not exist', re.DOTALL)
+_OFFSET = re.compile(r'syntax error at or near "(?P<word>[^"]*)"')
+
+
+class Insert(NamedTuple):
+    """An ``insert into``: the table or topic, its columns where they are named, and what yields the rows."""
+
+    target: str
+    columns: tuple[str, ...]
+    rows: str
+
+
+def insert_of(statement: str) -> Insert | None:
+    """An INSERT statement in its parts; None where it has another form."""
+    found = _INSERT.match(statement)
+    if found is None:
+        return None
+    columns = found["columns"]
+    names = () if columns is None else tuple(unquoted(name) for name in re.findall(_NAME, columns))
+    return Insert(unquoted(found["name"]), names, found["rest"].strip().rstrip(";"))
+
+
+def explained(statement: str) -> str | None:
+    """The query of a plain EXPLAIN; None for other statements, and for EXPLAIN ANALYZE."""
+    found = _EXPLAIN.match(statement)
+    if found is None or _ANALYZE.match(found["rest"]):
+        return None
+    return found["rest"]
+
+
+def is_show_tables(statement: str) -> bool:
+    """Whether a statement is SHOW TABLES."""
+    return _SHOW.fullmatch(statement) is not None
+
+
+def missing_table(message: str) -> str | None:
+    """The name of the table that an error of DuckDB does not find."""
+    found = _MISSING.search(message)
+    return None if found is None else found["name"]
+
+
+def advice_for(message: str) -> str:
+    """A sentence for an error of the parser whose cause is likely; empty without one."""
+    found = _OFFSET.search(message)
+    word = "" if found is None else found["word"].lower()
+    if "offset" in message.lower() and (word == "offset" or "offset" in message.split("LINE", 1)[-1].lower()):
+        return 'offset is a keyword of SQL: write the column as "offset", in double quotes'
+    if word == "-":
+        return 'a topic whose name has a hyphen or a dot is written in double quotes: from "my-topic"'
+    return ""
+
+
+def one_line(message: str) -> str:
+    """An error of DuckDB without the picture of where it is."""
+    lines = [line.strip() for line in message.partition("\nLINE ")[0].splitlines()]
+    return " ".join(line for line in lines if line).rstrip(".!:")
+
+
+def unquoted(name: str) -> str:
+    """A name as it is, without SQL's quotes."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it, with any characters."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'

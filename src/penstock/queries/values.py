@@ -1,0 +1,186 @@
+"""Values as columns: how the bytes of keys and values become what a query compares.
+
+A `Shape` says which columns a data set has besides those of records, and makes them of batches of records.
+Avro and Protobuf have a shape where a registry says their schemas; it is one more class here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import ConfigError
+from penstock.model import COLUMN_NAMES
+from penstock.queries.json_values import JsonColumns, inferred, is_object
+from penstock.records.arrow import SCHEMA
+
+COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")
+"""The order in data sets. DuckDB counts by reading the first column: the partition needs no decoding."""
+
+FORMATS = ("bytes", "text", "json", "cloudevents")
+
+
+class Shape(Protocol):
+    """What a batch of records is made into."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def needs(self, columns: Collection[str]) -> list[str]: ...
+
+    def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch: ...
+
+
+class Records:
+    """Records as they are, or with keys and values as text."""
+
+    def __init__(self, *, is_text: bool) -> None:
+        self._is_text = is_text
+        fields = [SCHEMA.field(name) for name in COLUMN_ORDER]
+        if is_text:
+            fields = [pa.field(f.name, pa.string()) if f.name in ("key", "value") else f for f in fields]
+        self.schema = pa.schema(fields)
+
+    def needs(self, columns: Collection[str]) -> list[str]:
+        """The columns of records of which some columns are made; at least one, for the number of rows."""
+        return list(columns) or ["partition"]
+
+    def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
+        """Some columns of a batch of records."""
+        arrays = [self.column(batch, name) for name in columns]
+        return _batch(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+
+    def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """One column of a batch of records."""
+        found = batch.column(name)
+        return text_of(found) if self._is_text and name in ("key", "value") else found
+
+
+class JsonFields:
+    """Records, and the fields of JSON objects in their values as columns of their own."""
+
+    def __init__(self, fields: pa.Schema, *, is_text: bool) -> None:
+        self._records = Records(is_text=is_text)
+        self._names = column_names_of(fields.names)
+        """Columns by their names, with the field that each one is."""
+        self._fields = fields
+        own = [fields.field(name).with_name(column) for column, name in self._names.items()]
+        self.schema = pa.schema([*self._records.schema, *own])
+
+    def needs(self, columns: Collection[str]) -> list[str]:
+        """The columns of records of which some columns are made."""
+        wanted = [name for name in columns if name in COLUMN_NAMES]
+        if "value" not in wanted and any(name in self._names for name in columns):
+            wanted.append("value")
+        return wanted or ["partition"]
+
+    def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
+        """Some columns of a batch of records, of which only the wanted fields are decoded."""
+        wanted = {name: self._names[name] for name in columns if name in self._names}
+        decoded: Mapping[str, pa.Array] = {}
+        if wanted:
+            types = pa.schema([self._fields.field(field) for field in wanted.values()])
+            decoded = JsonColumns(types).of(batch.column("value"))
+        arrays = [
+            decoded[wanted[name]] if name in wanted else self._records.column(batch, name) for name in columns
+        ]
+        return _batch(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+
+
+class EventFields:
+    """Records, and the attributes of CloudEvents in columns named as `penstock.cloudevents` names them."""
+
+    def __init__(self, *, is_text: bool) -> None:
+        from penstock.cloudevents.columnar import EVENT_COLUMNS, EVENT_SCHEMA
+
+        self._records = Records(is_text=is_text)
+        self._columns = [name for name in EVENT_COLUMNS if name not in COLUMN_NAMES]
+        self.schema = pa.schema([*self._records.schema, *(EVENT_SCHEMA.field(n) for n in self._columns)])
+
+    def needs(self, columns: Collection[str]) -> list[str]:
+        """The columns of records of which some columns are made."""
+        wanted = [name for name in columns if name in COLUMN_NAMES]
+        if any(name in self._columns for name in columns):
+            wanted += [name for name in ("value", "headers") if name not in wanted]
+        return wanted or ["partition"]
+
+    def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
+        """Some columns of a batch of records."""
+        from penstock.cloudevents.columnar import decode_events
+
+        wanted = [name for name in columns if name in self._columns]
+        events = None
+        if wanted:
+            events = decode_events(batch.select(["value", "headers"]), columns=wanted)
+        arrays = [
+            self._records.column(batch, name) if events is None or name not in wanted else events.column(name)
+            for name in columns
+        ]
+        return _batch(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+
+
+def shape_of(
+    value_format: str, value_schema: object, sample: Iterable[bytes | None], *, is_text: bool
+) -> Shape:
+    """The shape of a format's name; of JSON without a schema, by a sample of its values.
+
+    Raises:
+        ConfigError: there is no such format, or the schema is none.
+    """
+    if value_format not in FORMATS:
+        raise ConfigError(f"value_format is {value_format!r}: it is one of {', '.join(FORMATS)}")
+    if value_schema is not None and not isinstance(value_schema, pa.Schema):
+        raise ConfigError(f"value_schema is {value_schema!r}: a pyarrow.Schema is needed")
+    if value_schema is not None and value_format != "json":
+        raise ConfigError(f"value_schema is for value_format 'json', which is {value_format!r}")
+    if value_format == "json":
+        fields = inferred(sample) if value_schema is None else value_schema
+        return JsonFields(fields, is_text=is_text)
+    if value_format == "cloudevents":
+        return EventFields(is_text=is_text)
+    return Records(is_text=is_text or value_format == "text")
+
+
+def column_names_of(fields: Iterable[str]) -> dict[str, str]:
+    """The names of columns for fields: their own, or ``value_<name>`` where a record has a column of it.
+
+    SQL takes upper and lower case for the same, so that names which differ in case alone get numbers.
+    """
+    taken = {name.lower() for name in COLUMN_NAMES}
+    found: dict[str, str] = {}
+    for name in fields:
+        column = f"value_{name}" if name.lower() in taken or not name else name
+        number = 2
+        while column.lower() in taken:
+            column = f"value_{name}_{number}"
+            number += 1
+        taken.add(column.lower())
+        found[column] = name
+    return found
+
+
+def text_of(column: pa.Array) -> pa.Array:
+    """Bytes as text; what is no UTF-8 becomes U+FFFD."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if one is None else one.decode(errors="replace") for one in column.to_pylist()]
+        return pa.array(texts, pa.string())
+
+
+def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    # A batch without columns has no rows, unless it is cut from one that has.
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["rows"]).select([])
+
+
+def looks_like_json(sample: Iterable[bytes | None]) -> bool:
+    """Whether values are JSON objects, as far as a sample says: nine in ten of those that are not null."""
+    values = [value for value in sample if value is not None]
+    return bool(values) and sum(map(is_object, values)) * 10 >= len(values) * 9

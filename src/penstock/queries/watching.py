@@ -1,0 +1,123 @@
+"""What a scan reports while it reads, and how another thread ends it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from penstock.errors import PenstockError
+from penstock.model import OffsetRange
+
+T = TypeVar("T")
+
+
+class Watch:
+    """Counts what the scans of a query read, keeps the first error, and ends them all by `stop`.
+
+    From any thread.
+    """
+
+    def __init__(self, on_progress: Callable[[Watch], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._on_progress = on_progress
+        self._enders: list[Callable[[], None]] = []
+        self.is_stopped = False
+        self.failure: Exception | None = None
+        """The first error of a scan. Libraries that take batches make errors of their own of it."""
+        self.offsets = 0
+        """Offsets between the first and the last of what has been planned to be read."""
+        self.records = 0
+        self.wire_bytes = 0
+        """Bytes of record batches that came over the network."""
+        self.ranges: list[OffsetRange] = []
+
+    def planned(self, ranges: list[OffsetRange]) -> None:
+        """These ranges are about to be read."""
+        with self._lock:
+            self.ranges += ranges
+            self.offsets += sum(one.size for one in ranges)
+
+    def fetched(self, size_bytes: int) -> None:
+        """So many bytes of batches have come."""
+        with self._lock:
+            self.wire_bytes += size_bytes
+
+    def decoded(self, records: int) -> None:
+        """So many records have been decoded."""
+        with self._lock:
+            self.records += records
+        if self._on_progress is not None:
+            self._on_progress(self)
+
+    def failed(self, error: Exception) -> None:
+        """Keep an error, if it is the first one."""
+        with self._lock:
+            if self.failure is None:
+                self.failure = error
+
+    def when_stopped(self, end: Callable[[], None]) -> None:
+        """Have `end` called when the scans are to end; at once, if they are."""
+        with self._lock:
+            if not self.is_stopped:
+                self._enders.append(end)
+                return
+        end()
+
+    def forget(self, end: Callable[[], None]) -> None:
+        """Do not call `end` any more."""
+        with self._lock, suppress(ValueError):
+            self._enders.remove(end)
+
+    def stop(self) -> None:
+        """End all scans, those that wait for a broker as well."""
+        with self._lock:
+            self.is_stopped = True
+            enders, self._enders = self._enders, []
+        for end in enders:
+            end()
+
+
+class Worker:
+    """Runs calls one after another in a thread for which the end of the process does not wait."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._end = weakref.finalize(self, self._calls.put, None)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns. Raises what it raises; KeyboardInterrupt leaves it running."""
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=_serve, args=(self._calls,), name="penstock-sql", daemon=True
+            )
+            self._thread.start()
+        outcome: Future[T] = Future()
+        self._calls.put((outcome, work))
+        return outcome.result()
+
+    def close(self) -> None:
+        """End the thread after the call that it runs."""
+        self._end()
+
+
+_Call = tuple["Future[Any]", Callable[[], Any]]
+
+
+def _serve(calls: queue.SimpleQueue[_Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        outcome, work = call
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+        del call, outcome, work  # a result lives no longer than its receiver has it
+
+
+class StoppedError(PenstockError):
+    """A scan was ended from outside while it was read."""
