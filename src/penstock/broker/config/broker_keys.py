@@ -25,6 +25,7 @@ from penstock.broker.config.definition import (
     idle,
     table,
 )
+from penstock.broker.config.group_keys import GROUP_KEYS
 from penstock.broker.config.penstock_keys import PENSTOCK_KEYS
 from penstock.broker.config.topic_keys import TOPIC_KEYS
 
@@ -102,6 +103,7 @@ BROKER_KEYS = table(
     ),
     broker_key("delete.topic.enable", BOOLEAN, "true", "Whether topics can be deleted."),
     broker_key("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
+    *GROUP_KEYS,
     broker_key(
         "group.initial.rebalance.delay.ms",
         INT,
@@ -421,6 +423,7 @@ DYNAMIC_KEYS = frozenset(
     for name, key in TOPIC_KEYS.items()
     if key.synonyms and name != "message.format.version"
 ) | {
+    "group.consumer.assignment.interval.ms",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.threads",

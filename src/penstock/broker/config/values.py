@@ -25,6 +25,7 @@ from penstock.broker.config.definition import (
     SHORT,
     ConfigKey,
 )
+from penstock.broker.config.group_keys import check_group_keys
 from penstock.broker.config.topic_keys import RETIRED_KEYS, TOPIC_KEYS
 from penstock.common.logs import logger_named
 from penstock.common.suggestions import did_you_mean
@@ -263,6 +264,8 @@ class BrokerConfig:
             self.settings[name] = text
         self.dynamic: Mapping[str, str] = {}
         self.dynamic_defaults: Mapping[str, str] = {}
+        if any(name.startswith("group.consumer.") for name in self.settings):
+            check_group_keys(self.integer)
         self.started_with: dict[str, str] = {}
         """What came of arguments and not of `settings`, such as the address: shown, and no more."""
 
