@@ -44,7 +44,8 @@ class ConsumerBench:
         self.node.groups.settle(self.clock.monotonic())
 
     def topic_id(self, name: str) -> bytes:
-        return self.node.cluster.topics[name].id
+        topic_id: bytes = self.node.cluster.topics[name].id
+        return topic_id
 
     def beat(self, member: str, epoch: int, group: str = "g", version: int = 1, **fields: Any) -> Any:
         """Send a heartbeat. `owned` are numbers of partitions of ``t``, or a mapping by topic."""

@@ -370,7 +370,7 @@ def test_groups_are_listed_described_and_deleted() -> None:
     bench.join("a")
     bench.commit("a", 2)
 
-    def listed(**filters: list[str]) -> list[tuple[str, str, str, str]]:
+    def listed(**filters: Any) -> list[tuple[str, str, str, str]]:
         groups = ask(bench.node, ListGroupsRequest(**filters), 5).groups
         return [(each.group_id, each.protocol_type, each.group_state, each.group_type) for each in groups]
 

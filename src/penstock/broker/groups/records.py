@@ -46,8 +46,9 @@ class StoredRecord(NamedTuple):
 class GroupRecords(Protocol):
     """The records of one kind of groups: their types of keys, and how they are read."""
 
-    key_types: Collection[int]
-    """What keys of these records begin with, as int16."""
+    @property
+    def key_types(self) -> Collection[int]:
+        """What keys of these records begin with, as int16."""
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
         """Return what a record is about, and what it says (None for a tombstone). `key` comes without its

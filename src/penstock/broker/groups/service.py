@@ -17,11 +17,11 @@ from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, 
 from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
-from penstock.broker.groups.consumer_service import ConsumerGroupService
+from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.store import GroupStore
 from penstock.broker.groups.timers import Timers
-from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Settings, Topics
+from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
 from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -38,6 +38,15 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 
+class Metadata(Topics, Protocol):
+    """What groups need of the broker's metadata."""
+
+    @property
+    def metadata_end_offset(self) -> int: ...
+    @property
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+
+
 class Host(Protocol):
     """What groups need of the broker."""
 
@@ -46,7 +55,7 @@ class Host(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
-    def cluster(self) -> Topics: ...
+    def cluster(self) -> Metadata: ...
     @property
     def store(self) -> Logs: ...
     @property
@@ -354,7 +363,9 @@ class GroupService:
             return []
         self._check_at_s = uptime_s + self._check_interval_s
         failures: list[StorageError] = []
-        for group in [*self.coordinator.groups.values(), *self.consumer.groups.values()]:
+        groups: list[Group | ConsumerGroup] = list(self.coordinator.groups.values())
+        groups += self.consumer.groups.values()
+        for group in groups:
             try:
                 self._forget_expired(group, now_ms)
             except StorageError as error:
@@ -404,10 +415,10 @@ class GroupService:
         if consumer is not None:
             try:
                 consumer.check_commit(member_id, instance_id, generation, partitions)
-            except KafkaError as error:
-                # The version of the request has no such error for what is a generation to it.
-                is_stale = error.code == ErrorCode.STALE_MEMBER_EPOCH
-                return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(error.code)
+            except KafkaError as refusal:
+                # The API is older than member epochs, and has no error for them.
+                is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH
+                return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(refusal.code)
             return ErrorCode.NONE
         if group is None or (generation < 0 and group.can_be_deleted):
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
