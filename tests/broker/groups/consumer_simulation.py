@@ -1,10 +1,10 @@
-"""A coordinator of consumer groups and its members under one seed: requests and answers are lost or late, members
-die, leave, come back and change their subscriptions, topics grow and go, the coordinator restarts, its disk refuses.
+"""A coordinator of consumer groups and its members under one seed: messages are lost, members die, leave,
+come back and change their subscriptions, topics grow and go, the coordinator restarts, its disk refuses.
 
-`ConsumerWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells the
-seed. What must hold at any time: no partition has two owners, neither at the coordinator nor among its members;
-a member owns nothing that the coordinator does not know of; epochs only grow. What must hold once it has been
-quiet: the group is stable, and everything that is subscribed to is assigned.
+`ConsumerWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
+the seed. What must hold at any time: no partition has two owners, neither at the coordinator nor among its
+members; a member owns nothing that the coordinator does not know of; epochs only grow. What must hold once it
+has been quiet: the group is stable, and everything that is subscribed to is assigned.
 """
 
 from __future__ import annotations
