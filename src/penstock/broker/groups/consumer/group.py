@@ -300,7 +300,7 @@ class ConsumerGroup:
             if beat.owned is None or beat.owned:
                 raise error_for(
                     ErrorCode.FENCED_MEMBER_EPOCH,
-                    f"member {member_id} of group {self.id} is in a state that only a newer broker knows",
+                    f"member {member_id} of group {self.id} is in a state that a newer broker has stored",
                 )
             current = current._replace(state=MemberState.UNRELEASED)
         found = reconcile(

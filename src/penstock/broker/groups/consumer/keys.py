@@ -1,4 +1,4 @@
-"""Which records of `__consumer_offsets` are those of consumer groups (KIP-848), by the type of their key.
+"""How the store reads the records of consumer groups (KIP-848).
 
 Kept apart from `records`, which imports fourteen messages: most brokers never have such a group.
 """
@@ -8,22 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
+
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.state import Change
-
-GROUP_KEY, METADATA_KEY, MEMBER_KEY, TARGET_KEY, TARGET_MEMBER_KEY, CURRENT_KEY, REGEX_KEY = (
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    16,
-)
-
-CONSUMER_KEYS = frozenset(
-    (GROUP_KEY, METADATA_KEY, MEMBER_KEY, TARGET_KEY, TARGET_MEMBER_KEY, CURRENT_KEY, REGEX_KEY)
-)
 
 
 class ConsumerRecords:
@@ -42,11 +30,6 @@ class ConsumerRecords:
         from penstock.broker.groups.consumer.records import read_change
 
         return read_change(key_type, key, value)
-
-
-def group_of(stored_key: tuple[int, str, str]) -> str:
-    """Return the group's id of what `ConsumerRecords.read` says that a record is about."""
-    return stored_key[1]
 
 
 def live_groups(stored: Mapping[tuple[int, str, str], Change | None]) -> Collection[str]:

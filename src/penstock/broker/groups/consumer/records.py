@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.broker.groups.consumer import state
-from penstock.broker.groups.consumer.keys import (
+from penstock.broker.groups.consumer.key_types import (
     CURRENT_KEY,
     GROUP_KEY,
     MEMBER_KEY,

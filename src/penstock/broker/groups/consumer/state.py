@@ -59,7 +59,7 @@ class MemberState(IntEnum):
 
 
 class Subscription(NamedTuple):
-    """Who a member is, and what it wants. `regex` is empty where there is none.
+    """Who a member is, and what it subscribes to. `regex` is empty where there is none.
 
     `session_timeout_ms` is set for a member of the classic protocol, which a directory of Apache Kafka may
     have; `protocols` are then its assignors with their metadata.
