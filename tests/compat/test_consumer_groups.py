@@ -87,7 +87,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 def create(servers: str, name: str, partitions: int = PARTITIONS) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        future.result()
+        future.result(PATIENCE_S)
 
 
 def produce(servers: str, topic: str, count: int, partitions: int = PARTITIONS) -> set[tuple[str, int, int]]:
@@ -116,7 +116,8 @@ def test_three_members_share_six_partitions_and_hand_them_over(servers: str) -> 
     members.add("t")
     members.poll_until(lambda: members.sizes() == [2, 2, 2], "three members share")
     members.poll_until(lambda: set(members.seen) >= sent, "everything is read")
-    described = AdminClient({"bootstrap.servers": servers}).describe_consumer_groups(["g"])["g"].result()
+    admin = AdminClient({"bootstrap.servers": servers})
+    described = admin.describe_consumer_groups(["g"])["g"].result(PATIENCE_S)
     assert described.state == confluent_kafka.ConsumerGroupState.STABLE
     assert described.type == confluent_kafka.ConsumerGroupType.CONSUMER
     assert sorted(len(each.assignment.topic_partitions) for each in described.members) == [2, 2, 2]
