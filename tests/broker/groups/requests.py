@@ -8,6 +8,8 @@ from typing import Any
 from penstock.broker.node import Node
 from penstock.protocol.api import ApiKey
 from penstock.protocol.message import Message
+from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -191,6 +193,20 @@ GROUP_REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ),
     ApiKey.LIST_GROUPS: lambda node, version: ListGroupsRequest(),
     ApiKey.DELETE_GROUPS: lambda node, version: DeleteGroupsRequest(groups_names=["g"]),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda node, version: ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        instance_id="i",
+        rack_id="r",
+        rebalance_timeout_ms=REBALANCE_MS,
+        subscribed_topic_names=["t"],
+        subscribed_topic_regex="x.*" if version >= 1 else None,
+        server_assignor="range",
+        topic_partitions=[],
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: lambda node, version: ConsumerGroupDescribeRequest(
+        group_ids=["g"], include_authorized_operations=True
+    ),
 }
 
 GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
@@ -203,6 +219,8 @@ GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
     ApiKey.OFFSET_DELETE: lambda version: {69},
     ApiKey.DESCRIBE_GROUPS: lambda version: {69} if version >= 6 else set(),
     ApiKey.LIST_GROUPS: lambda version: set(),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda version: set(),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: lambda version: {69},
     ApiKey.DELETE_GROUPS: lambda version: {69},
 }
 """The errors that these requests run into at a broker which has never seen a group, by version."""

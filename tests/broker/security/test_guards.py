@@ -108,6 +108,7 @@ DENIED = {
     ApiKey.ADD_PARTITIONS_TO_TXN: {31, 53}, ApiKey.ADD_OFFSETS_TO_TXN: {53}, ApiKey.END_TXN: {53},
     ApiKey.WRITE_TXN_MARKERS: {31}, ApiKey.TXN_OFFSET_COMMIT: {53},
     ApiKey.LIST_CONFIG_RESOURCES: {31}, ApiKey.DESCRIBE_TOPIC_PARTITIONS: {29},
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {30}, ApiKey.CONSUMER_GROUP_DESCRIBE: {30},
 }  # fmt: skip
 """The codes of a refusal; none where what may not be seen is left out."""
 

@@ -53,6 +53,91 @@ def _topic_defaults() -> list[ConfigKey]:
     return list(keys.values())
 
 
+_UNIFORM, _RANGE = "uniform", "range"
+_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+
+_GROUP_KEYS = (
+    broker_key(
+        "group.consumer.assignment.interval.ms",
+        INT,
+        "1000",
+        "Least time between two assignments of a consumer group.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.consumer.assignors",
+        LIST,
+        f"{_UNIFORM},{_RANGE}",
+        "Assignors that members may name. The first is that of groups whose members name none.",
+        choices=(_UNIFORM, _RANGE, f"{_ASSIGNORS}UniformAssignor", f"{_ASSIGNORS}RangeAssignor"),
+    ),
+    broker_key(
+        "group.consumer.heartbeat.interval.ms",
+        INT,
+        "5000",
+        "How often members of consumer groups send heartbeats.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.consumer.max.assignment.interval.ms",
+        INT,
+        "15000",
+        "Longest assignment interval that a group may have.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.consumer.max.heartbeat.interval.ms",
+        INT,
+        "15000",
+        "Longest heartbeat interval that a group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.consumer.max.session.timeout.ms",
+        INT,
+        "60000",
+        "Longest session timeout that a group may have.",
+        at_least=1,
+    ),
+    broker_key("group.consumer.max.size", INT, str(INT_MAX), "Most members of a consumer group.", at_least=1),
+    broker_key(
+        "group.consumer.min.assignment.interval.ms",
+        INT,
+        "0",
+        "Shortest assignment interval that a group may have.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.consumer.min.heartbeat.interval.ms",
+        INT,
+        "5000",
+        "Shortest heartbeat interval that a group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.consumer.min.session.timeout.ms",
+        INT,
+        "45000",
+        "Shortest session timeout that a group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.consumer.regex.refresh.interval.ms",
+        INT,
+        "600000",
+        "How often the regular expressions of a group are matched with the topics, if no metadata change.",
+        at_least=10_000,
+    )._replace(is_hidden=True),
+    broker_key(
+        "group.consumer.session.timeout.ms",
+        INT,
+        "45000",
+        "After how long without a heartbeat a member leaves a consumer group.",
+        at_least=1,
+    ),
+)
+"""Those of consumer groups (KIP-848)."""
+
 BROKER_KEYS = table(
     *_topic_defaults(),
     broker_key("advertised.host.name", STRING, None, "Host for clients; replaced by advertised.listeners."),
@@ -102,6 +187,7 @@ BROKER_KEYS = table(
     ),
     broker_key("delete.topic.enable", BOOLEAN, "true", "Whether topics can be deleted."),
     broker_key("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
+    *_GROUP_KEYS,
     broker_key(
         "group.initial.rebalance.delay.ms",
         INT,
@@ -421,6 +507,7 @@ DYNAMIC_KEYS = frozenset(
     for name, key in TOPIC_KEYS.items()
     if key.synonyms and name != "message.format.version"
 ) | {
+    "group.consumer.assignment.interval.ms",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.threads",

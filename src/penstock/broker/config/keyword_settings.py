@@ -55,6 +55,32 @@ class BrokerSettings(TypedDict, total=False):
     """Whether topics can be deleted. Default: true."""
     fetch_max_bytes: int
     """Most bytes one Fetch answer carries. Default: 57671680."""
+    group_consumer_assignment_interval_ms: int
+    """Least time between two assignments of a consumer group. Default: 1000."""
+    group_consumer_assignors: str
+    """Assignors that members of consumer groups may name. The first is that of groups whose members
+    name none. Default: uniform,range."""
+    group_consumer_heartbeat_interval_ms: int
+    """How often members of consumer groups send heartbeats. Default: 5000."""
+    group_consumer_max_assignment_interval_ms: int
+    """Longest assignment interval that a group may have. Default: 15000."""
+    group_consumer_max_heartbeat_interval_ms: int
+    """Longest heartbeat interval that a group may have. Default: 15000."""
+    group_consumer_max_session_timeout_ms: int
+    """Longest session timeout that a group may have. Default: 60000."""
+    group_consumer_max_size: int
+    """Most members of a consumer group. Default: 2147483647."""
+    group_consumer_min_assignment_interval_ms: int
+    """Shortest assignment interval that a group may have. Default: 0."""
+    group_consumer_min_heartbeat_interval_ms: int
+    """Shortest heartbeat interval that a group may have. Default: 5000."""
+    group_consumer_min_session_timeout_ms: int
+    """Shortest session timeout that a group may have. Default: 45000."""
+    group_consumer_regex_refresh_interval_ms: int
+    """How often the regular expressions of a group are matched with the topics, if no metadata change.
+    Default: 600000."""
+    group_consumer_session_timeout_ms: int
+    """After how long without a heartbeat a member leaves a consumer group. Default: 45000."""
     group_initial_rebalance_delay_ms: int
     """Wait for more members when a group forms. Apache Kafka's default is 3000. Default: 0."""
     group_max_session_timeout_ms: int

@@ -1,8 +1,8 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
 
-They are checked and kept as Apache Kafka does it. Groups of the new protocols are not offered, so nothing
-reads their settings; what a group has not set it has from the broker. Subscriptions have an effect where
-metrics of clients are taken (`penstock.client.metrics`).
+They are checked and kept as Apache Kafka does it. Those of consumer groups have an effect; share groups and
+streams groups are not offered, so nothing reads theirs. What a group has not set it has from the broker.
+Subscriptions have an effect where metrics of clients are taken (`penstock.client.metrics`).
 
 A resource is there as soon as something is set for it, and gone with the last of its settings.
 """
@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.definition import (
     BOOLEAN,
     INT,
@@ -40,12 +41,16 @@ def _group(name: str, type_: int = INT, default: str | None = None, least: int |
     return idle(ConfigKey(name, type_, default, _NO_GROUPS, at_least=least))
 
 
+def _consumer(name: str, doc: str, least: int) -> ConfigKey:
+    return ConfigKey(name, INT, None, doc, at_least=least)
+
+
 _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
     (
         (4, 0),
         (
-            _group("consumer.heartbeat.interval.ms", least=1),
-            _group("consumer.session.timeout.ms", least=1),
+            _consumer("consumer.heartbeat.interval.ms", "How often members send heartbeats.", 1),
+            _consumer("consumer.session.timeout.ms", "How long a member may send none.", 1),
             _group("share.auto.offset.reset", STRING, "latest"),
             _group("share.heartbeat.interval.ms", least=1),
             _group("share.record.lock.duration.ms", least=1000),
@@ -67,7 +72,7 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
     (
         (4, 3),
         (
-            _group("consumer.assignment.interval.ms", least=0),
+            _consumer("consumer.assignment.interval.ms", "Least time between two assignments.", 0),
             _group("share.assignment.interval.ms", least=0),
             _group("share.delivery.count.limit", least=2),
             _group("share.partition.max.record.locks", least=100),
@@ -152,7 +157,8 @@ def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
     if key.default is not None:
         return [Setting(key.name, key.default, SOURCE_DEFAULT)]
     name = f"group.{key.name}"
-    return [*config.set_texts(name), Setting(name, inert_keys(config)[name].key.default, SOURCE_DEFAULT)]
+    key_of_broker = BROKER_KEYS.get(name) or inert_keys(config)[name].key
+    return [*config.set_texts(name), Setting(name, key_of_broker.default, SOURCE_DEFAULT)]
 
 
 def check_kept_name(kind: int, name: str) -> None:
@@ -235,7 +241,10 @@ def _bound(config: BrokerConfig, name: str) -> int | None:
 
     The bounds keep sessions longer than heartbeats, too.
     """
-    setting = inert_keys(config).get(name)
-    if setting is None:
-        return None
-    return next((int(each.text or 0) for each in config.settings_of(name, setting.key)), None)
+    key = BROKER_KEYS.get(name)
+    if key is None:
+        setting = inert_keys(config).get(name)
+        if setting is None:
+            return None
+        key = setting.key
+    return next((int(each.text or 0) for each in config.settings_of(name, key)), None)

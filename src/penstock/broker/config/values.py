@@ -8,7 +8,7 @@ Nothing here reads a file or depends on what a setting is used for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import inf, isfinite
 from re import compile as compile_
 from typing import TYPE_CHECKING, NamedTuple
@@ -228,6 +228,31 @@ def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) 
             logger.warning("%s", remark)
 
 
+_BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+
+
+def _check_group_keys(integer: Callable[[str], int]) -> None:
+    """Check that the settings of consumer groups fit together. `integer` returns the value of one.
+
+    Raises:
+        ConfigError: one is outside of its bounds, or heartbeats are not more frequent than sessions end.
+    """
+    for name in _BOUNDED:
+        value = integer(f"group.consumer.{name}")
+        least, most = integer(f"group.consumer.min.{name}"), integer(f"group.consumer.max.{name}")
+        if not least <= value <= most:
+            raise ConfigError(
+                f"group.consumer.{name} is {value}, which is not between group.consumer.min.{name} ({least}) "
+                f"and group.consumer.max.{name} ({most})"
+            )
+    heartbeat = integer("group.consumer.heartbeat.interval.ms")
+    if heartbeat >= integer("group.consumer.session.timeout.ms"):
+        raise ConfigError(
+            f"group.consumer.heartbeat.interval.ms is {heartbeat}, which has to be less than "
+            "group.consumer.session.timeout.ms"
+        )
+
+
 class BrokerConfig:
     """What was set for the broker, over Kafka's defaults.
 
@@ -263,6 +288,8 @@ class BrokerConfig:
             self.settings[name] = text
         self.dynamic: Mapping[str, str] = {}
         self.dynamic_defaults: Mapping[str, str] = {}
+        if any(name.startswith("group.consumer.") for name in self.settings):
+            _check_group_keys(self.integer)
         self.started_with: dict[str, str] = {}
         """What came of arguments and not of `settings`, such as the address: shown, and no more."""
 

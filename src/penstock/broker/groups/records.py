@@ -7,7 +7,7 @@ version. No value is a tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
@@ -38,18 +38,21 @@ class StoredRecord(NamedTuple):
     """A record of one of the kinds of groups, as that kind reads it; `value` is None for a tombstone."""
 
     kind: GroupRecords
-    group_id: str
+    key: Any
+    """What the record is about: of two with the same key the later one counts."""
     value: Any
 
 
 class GroupRecords(Protocol):
-    """The records of one kind of groups: their type of key, and how they are read."""
+    """The records of one kind of groups: their types of keys, and how they are read."""
 
-    key_type: int
-    """The int16 that keys of these records begin with."""
+    @property
+    def key_types(self) -> Collection[int]:
+        """What keys of these records begin with, as int16."""
 
-    def read(self, key: bytes, value: bytes | None) -> tuple[str, Any]:
-        """Return the group's id and its state (None for a tombstone). `key` comes without its type.
+    def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
+        """Return what a record is about, and what it says (None for a tombstone). `key` comes without its
+        type.
 
         Raises:
             DecodeError: the record is damaged, or its value of a version newer than we know.
@@ -91,8 +94,8 @@ def read_record(
         partition = offset_key.topic, offset_key.partition
         return StoredOffset(offset_key.group, partition, _read_offset(value))
     for kind in kinds:
-        if kind.key_type == key_type:
-            return StoredRecord(kind, *kind.read(key[2:], value))
+        if key_type in kind.key_types:
+            return StoredRecord(kind, *kind.read(key_type, key[2:], value))
     return None
 
 

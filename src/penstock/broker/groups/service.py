@@ -7,26 +7,28 @@ it wakes the coordinator when its next timer is due.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
+from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
 from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.store import GroupStore
 from penstock.broker.groups.timers import Timers
-from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Settings, Topics
+from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
 from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.classic.group import Group
+    from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.clock import Clock
@@ -34,6 +36,15 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 
 logger = logger_named("penstock.broker")
+
+
+class Metadata(Topics, Protocol):
+    """What groups need of the broker's metadata."""
+
+    @property
+    def metadata_end_offset(self) -> int: ...
+    @property
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
 
 
 class Host(Protocol):
@@ -44,7 +55,7 @@ class Host(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
-    def cluster(self) -> Topics: ...
+    def cluster(self) -> Metadata: ...
     @property
     def store(self) -> Logs: ...
     @property
@@ -55,7 +66,7 @@ class Host(Protocol):
     def kept(self) -> KeptState: ...
 
 
-class Answer:
+class Reply:
     """The response to one request that may wait. It is the coordinator's ticket for the request."""
 
     __slots__ = ("response",)
@@ -67,8 +78,12 @@ class Answer:
 class ClassicKind(ClassicRecords):
     """Classic groups, as a `GroupKind` of the store."""
 
-    def __init__(self, coordinator: Coordinator, host: Host, restored: Callable[[], object]) -> None:
+    def __init__(
+        self, coordinator: Coordinator, others: Container[str], host: Host, restored: Callable[[], object]
+    ) -> None:
+        """`others` are the ids of the groups of other kinds, which are restored before."""
         self._coordinator = coordinator
+        self._others = others
         self._host = host
         self._restored = restored
 
@@ -81,10 +96,11 @@ class ClassicKind(ClassicRecords):
         coordinator = self._coordinator
         now = self._host.clock.monotonic()
         for group_id in with_offsets:
-            if stored.get(group_id) is None and group_id not in coordinator.groups:
+            has_record = stored.get(group_id) is not None or group_id in self._others
+            if not has_record and group_id not in coordinator.groups:
                 coordinator.create(group_id)
         for group_id, value in stored.items():
-            if value is not None:
+            if value is not None and group_id not in self._others:
                 try:
                     coordinator.restore(group_id, value, now)
                 except Exception:
@@ -108,9 +124,12 @@ class GroupService:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
-        self.coordinator = Coordinator(settings, _new_member_id, Timers(), host.failures.caught)
-        classic = ClassicKind(self.coordinator, host, self._set_alarm)
-        self.store = GroupStore(host.cluster, host.store, [classic], self._wrote)
+        timers = Timers()
+        self.coordinator = Coordinator(settings, _new_member_id, timers, host.failures.caught)
+        self.consumer = ConsumerGroupService(host, self.coordinator, timers)
+        """The groups of KIP-848."""
+        classic = ClassicKind(self.coordinator, self.consumer.groups, host, self._set_alarm)
+        self.store = GroupStore(host.cluster, host.store, [self.consumer.kind, classic], self._wrote)
         outbox = self.coordinator.outbox
         given_away = outbox.given_away
         host.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
@@ -144,6 +163,14 @@ class GroupService:
             self.store.load(group_id)
         return groups.get(group_id)
 
+    def find(self, group_id: str) -> Group | ConsumerGroup | None:
+        """Return a group of any kind, read from the store if need be; None if there is none.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), the log cannot be read.
+        """
+        return self.open(group_id) or self.consumer.groups.get(group_id)
+
     def open_all(self) -> None:
         """Read every group from the store. What cannot be read is logged, and its groups are missing."""
         self.store.load_all()
@@ -163,6 +190,7 @@ class GroupService:
         """
         coordinator = self.coordinator
         self.store.unload(index)
+        self.consumer.unload(lambda group_id: self.topic.partition_of(group_id) == index)
         for group_id, group in list(coordinator.groups.items()):
             if self.topic.partition_of(group_id) == index:
                 group.disband()
@@ -216,6 +244,21 @@ class GroupService:
             if is_there and not (group.members or group.pending or self.offsets.of_group(group.id)):
                 self.coordinator.forget(group.id)
 
+    # --- consumer groups (KIP-848) -----------------------------------------------------------------------
+
+    def heartbeat(self, group_id: str, beat: Heartbeat, sees: Callable[[str], bool], now: float) -> Answer:
+        """ConsumerGroupHeartbeat: return the answer. `sees` returns whether the client may see a topic.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        self.open(group_id)
+        self.settle(now)
+        try:
+            return self.consumer.heartbeat(self.store, group_id, beat, sees, now)
+        finally:
+            self.settle(now)
+
     # --- requests that may wait --------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
@@ -227,7 +270,7 @@ class GroupService:
         return self._ask(self.coordinator.sync, now, request)
 
     def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
-        answer = Answer()
+        answer = Reply()
         with self.settling(now):
             method(*what, answer, now)
         if answer.response is not None:
@@ -251,6 +294,7 @@ class GroupService:
         coordinator = self.coordinator
         try:
             coordinator.advance(now)
+            self.consumer.work_off(self.store, now)
             while True:
                 saves, replies = coordinator.outbox.take()
                 if not saves and not replies:
@@ -319,7 +363,9 @@ class GroupService:
             return []
         self._check_at_s = uptime_s + self._check_interval_s
         failures: list[StorageError] = []
-        for group in list(self.coordinator.groups.values()):
+        groups: list[Group | ConsumerGroup] = list(self.coordinator.groups.values())
+        groups += self.consumer.groups.values()
+        for group in groups:
             try:
                 self._forget_expired(group, now_ms)
             except StorageError as error:
@@ -328,7 +374,7 @@ class GroupService:
                 self._host.failures.caught("group", f"expired offsets of group {group.id!r}")
         return failures
 
-    def _forget_expired(self, group: Group, now_ms: int) -> None:
+    def _forget_expired(self, group: Group | ConsumerGroup, now_ms: int) -> None:
         expiration = group.offset_expiration()
         expired: list[PartitionKey] = []
         if expiration is not None:
@@ -355,10 +401,24 @@ class GroupService:
         self.store.commit(group_id, commits, now_ms)
 
     def check_transactional_commit(
-        self, group: Group | None, generation: int, member_id: str, instance_id: str | None
+        self,
+        group: Group | None,
+        consumer: ConsumerGroup | None,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[tuple[bytes, int]],
     ) -> ErrorCode:
         """TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed (KIP-447)."""
         if generation < 0 and not member_id and instance_id is None:
+            return ErrorCode.NONE
+        if consumer is not None:
+            try:
+                consumer.check_commit(member_id, instance_id, generation, partitions)
+            except KafkaError as refusal:
+                # The API is older than member epochs, and has no error for them.
+                is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH
+                return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(refusal.code)
             return ErrorCode.NONE
         if group is None or (generation < 0 and group.can_be_deleted):
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -384,7 +444,7 @@ class GroupService:
             StorageError: they could not be written; nothing has changed.
         """
         self.store.commit_in_transaction(group_id, producer, commits, now_ms, verification)
-        if group_id not in self.coordinator.groups:
+        if group_id not in self.coordinator.groups and group_id not in self.consumer.groups:
             self.coordinator.create(group_id)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
@@ -399,7 +459,7 @@ class GroupService:
         """
         self.store.remove(group_id, partitions, now_ms)
 
-    def delete(self, group: Group, now_ms: int) -> ErrorCode:
+    def delete(self, group: Group | ConsumerGroup, now_ms: int) -> ErrorCode:
         """Delete a group that is empty, with its offsets; return NONE, or NON_EMPTY_GROUP.
 
         Raises:
@@ -407,6 +467,10 @@ class GroupService:
         """
         if not group.can_be_deleted:
             return ErrorCode.NON_EMPTY_GROUP
+        if not isinstance(group, Group):
+            self.store.delete_group(group.id, self.consumer.tombstones(group), now_ms)
+            self.consumer.coordinator.forget(group.id)
+            return ErrorCode.NONE
         self.store.delete_group(group.id, [group_record(group.id, None)], now_ms)
         return self.coordinator.delete(group.id)
 
@@ -418,6 +482,7 @@ class GroupService:
         """
         if NAME in topics:
             self.coordinator.forget_everything()
+            self.consumer.unload(lambda group_id: True)
             self.store.forget_everything()
         else:
             self.store.forget_topics(topics, now_ms)

@@ -28,8 +28,8 @@ class GroupKind(GroupRecords, Protocol):
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
         """Take over the groups of one partition that was read.
 
-        `stored` has the last state of each group that has records of this kind, None where that is a
-        tombstone; `with_offsets` the ids of groups that have committed offsets.
+        `stored` has the last record of this kind by what it is about, None where that is a tombstone;
+        `with_offsets` the ids of groups that have committed offsets.
         """
 
 
@@ -102,7 +102,7 @@ class GroupStore:
 
     def _load_partition(self, index: int) -> None:
         """Replay a partition: the last record of each offset and each group counts."""
-        groups: dict[GroupRecords, dict[str, Any]] = {kind: {} for kind in self._kinds}
+        groups: dict[GroupRecords, dict[Any, Any]] = {kind: {} for kind in self._kinds}
         offsets: dict[tuple[str, PartitionKey], Committed | None] = {}
         losses = Losses()
         pending: dict[int, list[Stored]] = {}
@@ -113,7 +113,7 @@ class GroupStore:
                     if not _is_older(stored.committed, offsets.get(key)):
                         offsets[key] = stored.committed
                 else:
-                    groups[stored.kind][stored.group_id] = stored.value
+                    groups[stored.kind][stored.key] = stored.value
         if losses.count:
             logger.error(
                 "%s-%d is damaged; passed over, so that older commits and members may count again: %s",

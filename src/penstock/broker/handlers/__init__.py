@@ -82,6 +82,8 @@ OFFERED = {
     ApiKey.UNREGISTER_BROKER: Offer(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: Offer(0, 0),
     ApiKey.LIST_TRANSACTIONS: Offer(0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Offer(0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Offer(0, 1),
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Offer(0, 0),
     ApiKey.PUSH_TELEMETRY: Offer(0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: Offer(0, 1),

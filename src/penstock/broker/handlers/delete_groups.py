@@ -38,7 +38,7 @@ def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> Dele
 def _delete(group_id: str, context: Context[Needs]) -> tuple[int, str]:
     service = context.node.groups
     try:
-        group = service.open(group_id)
+        group = service.find(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
         code = service.delete(group, context.now_ms)

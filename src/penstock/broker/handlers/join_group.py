@@ -13,13 +13,16 @@ from penstock.broker.context import Context, Parts
 from penstock.broker.groups.classic.member import Caller
 from penstock.broker.groups.classic.roster import refused_join
 from penstock.broker.requests.purgatory import Wait
-from penstock.errors import KafkaError
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+
+logger = logger_named("penstock.broker")
 
 TWO_TIMEOUTS_SINCE = 1
 
@@ -41,8 +44,13 @@ def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         service.open(request.group_id)
+        if not service.consumer.make_way(service.store, request.group_id):
+            return _fit(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL), version)
     except KafkaError as error:
         return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
+    except StorageError as error:
+        logger.error("%s", error)
+        return _fit(refused_join(request.member_id, ErrorCode.NOT_COORDINATOR), version)
     client_id, address = context.session.client_id or "", f"/{context.session.client_address}"
     if not service.has_room_for_member(request, client_id):
         # Clients look for their coordinator again after a while, and find room or not.

@@ -1,4 +1,4 @@
-"""ListGroups (16): the groups there are. v4 has states, to see and to choose by; v5 types likewise."""
+"""ListGroups (16): the groups there are. v4 has states, to see and to choose by; v5 has types as well."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.classic.coordinator import CLASSIC
+from penstock.broker.groups.consumer.coordinator import CONSUMER
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
@@ -25,6 +26,7 @@ def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGrou
     service = context.node.groups
     service.open_all()
     service.settle(context.now)
+    wanted = request.states_filter, request.types_filter
     return ListGroupsResponse(
         groups=[
             ListedGroup(
@@ -33,6 +35,12 @@ def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGrou
                 group_state=group.state,
                 group_type=CLASSIC,
             )
-            for group in service.coordinator.listed(request.states_filter, request.types_filter)
+            for group in service.coordinator.listed(*wanted)
+        ]
+        + [
+            ListedGroup(
+                group_id=group.id, protocol_type=CONSUMER, group_state=group.state, group_type=CONSUMER
+            )
+            for group in service.consumer.coordinator.listed(*wanted)
         ]
     )

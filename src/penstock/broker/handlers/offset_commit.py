@@ -1,7 +1,8 @@
 """OffsetCommit (8): store how far a group has read.
 
 v1 generation and member, and a time of the commit, which is not used; v2-v4 how long to keep the offset; v6
-leader epochs; v7 instance ids; v9 error 69 for a group that does not exist; v10 topics by id. Version 0 of
+leader epochs; v7 instance ids; v9 error 69 for a group that does not exist, and the epochs of
+members of consumer groups; v10 topics by id. Version 0 of
 Apache Kafka kept offsets in ZooKeeper; here they are the same offsets.
 """
 
@@ -134,8 +135,18 @@ def _commit(
         return ErrorCode.INVALID_GROUP_ID
     try:
         group = service.open(group_id)
-        service.coordinator.advance(context.now)
-        if group is None:
+        service.settle(context.now)
+        consumer = service.consumer.groups.get(group_id)
+        if consumer is not None:
+            topics = context.node.cluster.topics
+            consumer.check_commit(
+                request.member_id,
+                request.group_instance_id,
+                generation,
+                [(topics[name].id, index) for (name, index), _ in commits],
+                has_epochs=context.version >= GROUP_ID_NOT_FOUND_SINCE,
+            )
+        elif group is None:
             if generation >= 0:
                 is_new = context.version >= GROUP_ID_NOT_FOUND_SINCE
                 return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
@@ -147,7 +158,7 @@ def _commit(
             return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if commits:
             service.commit(group_id, commits, context.now_ms)
-            if group is None:
+            if group is None and consumer is None:
                 service.coordinator.create(group_id)
     except KafkaError as failure:
         return storing_error(failure)

@@ -69,6 +69,9 @@ def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
     if not group_id:
         raise error_for(ErrorCode.INVALID_GROUP_ID, "a group needs an id")
     group = context.node.groups.open(group_id)
+    consumer = context.node.groups.consumer.groups.get(group_id)
+    if consumer is not None:
+        return set(consumer.stored.subscribed_topics())
     if group is None:
         raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
     if group.can_be_deleted:

@@ -1,8 +1,8 @@
 """OffsetFetch (9): how far groups have read.
 
 v0 answers error 3 where there is no offset, v1 offset -1; v2 null means all topics, and there is an error for
-the whole; v5 leader epochs; v7 `require_stable`; v8 several groups; v9 member and epoch, which classic groups
-do not use; v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same.
+the whole; v5 leader epochs; v7 `require_stable`; v8 several groups; v9 member and epoch, for consumer groups
+(KIP-848); v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same.
 """
 
 from __future__ import annotations
@@ -160,6 +160,9 @@ def _fetch_group(
     response = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
         _open(asked.group_id, context)
+        consumer = context.node.groups.consumer.groups.get(asked.group_id)
+        if consumer is not None and not (asked.member_id is None and asked.member_epoch < 0):
+            consumer.check_fetch(asked.member_id or "", asked.member_epoch)
     except KafkaError as error:
         response.error_code = error.code
         return response

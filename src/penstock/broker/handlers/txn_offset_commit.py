@@ -91,9 +91,15 @@ def _commit(
         partition = service.topic.partition(group_id)
         # Before the group is asked, as in Apache Kafka: a commit that is refused leaves the partition added.
         permission = join(partition, request.producer_id, request.producer_epoch, 0, joining)
-        service.coordinator.advance(context.now)
+        service.settle(context.now)
+        topics = context.node.cluster.topics
         error = service.check_transactional_commit(
-            group, request.generation_id_or_member_epoch, request.member_id, request.group_instance_id
+            group,
+            service.consumer.groups.get(group_id),
+            request.generation_id_or_member_epoch,
+            request.member_id,
+            request.group_instance_id,
+            [(topics[name].id, index) for (name, index), _ in commits],
         )
         if not error and not service.has_room_for_offsets(group_id, commits):
             error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE

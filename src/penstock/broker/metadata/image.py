@@ -50,9 +50,13 @@ ELR_VERSION = 1
 GROUP_FEATURE = "group.version"
 
 GROUP_VERSION = 1
-"""The level with the groups of KIP-848. It is there for Apache Kafka, once the directory is handed over."""
+"""The level with consumer groups by KIP-848, which new clusters begin with."""
 
-OTHER_FEATURES = {TRANSACTION_FEATURE: TRANSACTION_VERSION, ELR_FEATURE: ELR_VERSION}
+OTHER_FEATURES = {
+    TRANSACTION_FEATURE: TRANSACTION_VERSION,
+    ELR_FEATURE: ELR_VERSION,
+    GROUP_FEATURE: GROUP_VERSION,
+}
 """The features beside `metadata.version` that clients may set, each from 0 to a level."""
 
 FIRST_FEATURES = {

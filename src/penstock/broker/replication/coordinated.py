@@ -47,6 +47,7 @@ COORDINATED: dict[int, Parts] = {
     ApiKey.JOIN_GROUP: _of_group,
     ApiKey.SYNC_GROUP: _of_group,
     ApiKey.LEAVE_GROUP: _of_group,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _of_group,
     ApiKey.OFFSET_COMMIT: _of_group,
     ApiKey.OFFSET_FETCH: _of_fetched_groups,
     ApiKey.OFFSET_DELETE: _of_group,

@@ -56,7 +56,7 @@ class Coordinator:
         self.outbox: Outbox[Group] = Outbox()
         self.size_bytes = 0
         """About what the groups take in memory without their members."""
-        self.timers = timers or Timers()
+        self.timers = Timers() if timers is None else timers
         self._new_id = new_id
         self._caught = caught
 

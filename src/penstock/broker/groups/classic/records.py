@@ -40,9 +40,9 @@ def empty_record(group_id: str, now_ms: int) -> KeyAndValue:
 class ClassicRecords:
     """The records of classic groups, as the store reads them."""
 
-    key_type = GROUP_KEY
+    key_types = frozenset((GROUP_KEY,))
 
-    def read(self, key: bytes, value: bytes | None) -> tuple[str, GroupMetadataValue | None]:
+    def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[str, GroupMetadataValue | None]:
         """Return the group's id and its state (None for a tombstone). `key` comes without its type.
 
         Raises:

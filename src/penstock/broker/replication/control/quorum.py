@@ -13,10 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.metadata.image import (
-    METADATA_FEATURE,
-    METADATA_VERSION,
-    TRANSACTION_FEATURE,
-    TRANSACTION_VERSION,
+    FIRST_FEATURES,
     ClusterImage,
 )
 from penstock.broker.metadata.metadata_log import MetadataLog
@@ -128,7 +125,7 @@ class Quorum:
             is_new = False
             self.image.apply(record)
         if is_new:
-            levels = (METADATA_FEATURE, METADATA_VERSION), (TRANSACTION_FEATURE, TRANSACTION_VERSION)
+            levels = FIRST_FEATURES.items()
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
             self._write(records, clock.now_ms())
         self._forget_leaders(clock.now_ms())

@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
-from penstock.broker.security.guards import cluster, groups, topic_admin, topics, transactions
+from penstock.broker.security.guards import (
+    cluster,
+    consumer_groups,
+    groups,
+    topic_admin,
+    topics,
+    transactions,
+)
 from penstock.broker.security.guards.cluster import on_cluster, on_configs, top_level
 from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard
 from penstock.protocol.api import ApiKey
@@ -54,6 +61,8 @@ GUARDS: dict[int, Guard] = {
     ApiKey.SYNC_GROUP: groups.guard_sync_group,
     ApiKey.DESCRIBE_GROUPS: groups.guard_describe_groups,
     ApiKey.LIST_GROUPS: groups.guard_list_groups,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_groups.guard_consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.guard_consumer_group_describe,
     ApiKey.CREATE_TOPICS: topic_admin.guard_create_topics,
     ApiKey.DELETE_TOPICS: topic_admin.guard_delete_topics,
     ApiKey.DELETE_RECORDS: topics.guard_delete_records,

@@ -1,0 +1,311 @@
+"""All consumer groups of a broker: finds the group of a request, and keeps the timers of members.
+
+No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
+milliseconds. What a request or a timer leads to is a `Plan`; its changes are stored, then `accept` makes
+them. Timers that have fired are taken by `take_due`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from penstock.broker.groups.consumer.draft import Draft
+from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
+from penstock.broker.groups.consumer.keys import live_groups
+from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
+from penstock.broker.groups.consumer.state import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    Change,
+    MemberState,
+    removal,
+)
+from penstock.broker.groups.consumer.topics import TopicsView
+from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+CONSUMER = "consumer"
+"""The type of the groups here, and their protocol type."""
+
+GROUP_BYTES = 3000
+"""About what a group takes in memory beside its name and members."""
+
+RETRY_S = 1.0
+"""When a timer fires again whose changes could not be stored."""
+
+SeesTopic = Callable[[str], bool]
+"""Returns whether the client of a request may see a topic."""
+
+
+class Plan(NamedTuple):
+    """What a request or a timer leads to: changes to be stored, and the answer to a request.
+
+    `touched` is the member whose session goes on.
+    """
+
+    group: ConsumerGroup
+    draft: Draft
+    answer: Answer | None = None
+    touched: str | None = None
+
+    @property
+    def changes(self) -> list[Change]:
+        """The changes to be stored, in their order."""
+        return self.draft.changes
+
+
+class Due(NamedTuple):
+    """A timer that has fired. `plan` is called with the monotonic and the wall clock's time."""
+
+    timer: Timer
+    plan: Callable[[float, int], Plan | None]
+
+
+class _MemberTimers:
+    """The timers of one member."""
+
+    __slots__ = ("revocation", "revoking_since", "session")
+
+    def __init__(self, session: Timer, revocation: Timer) -> None:
+        self.session = session
+        self.revocation = revocation
+        self.revoking_since: int | None = None
+        """The member epoch at which the member began to give up partitions; None where it does not."""
+
+
+class ConsumerCoordinator:
+    """The consumer groups. `settings_of` returns the settings of a group by its id.
+
+    `compile_regex` makes a function of a regular expression, or raises ValueError.
+    """
+
+    def __init__(
+        self,
+        settings_of: Callable[[str], ConsumerGroupSettings],
+        view: TopicsView,
+        timers: Timers,
+        compile_regex: Callable[[str], Matcher],
+    ) -> None:
+        self.groups: dict[str, ConsumerGroup] = {}
+        self.settings_of = settings_of
+        self._view = view
+        self._timers = timers
+        self._compile = compile_regex
+        self._members: dict[tuple[str, str], _MemberTimers] = {}
+        self._regex_timers: dict[str, Timer] = {}
+        self._due: list[Due] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the groups take in memory."""
+        return sum(GROUP_BYTES + len(group.id) + group.stored.size_bytes for group in self.groups.values())
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def heartbeat(self, group_id: str, beat: Heartbeat, now_ms: int, *, makes_group: bool = True) -> Plan:
+        """ConsumerGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+
+        Raises:
+            KafkaError: the error to answer with. INVALID_REQUEST (42) and UNSUPPORTED_ASSIGNOR (112) for what
+                is wrong in any group, GROUP_ID_NOT_FOUND (69), and those of `ConsumerGroup.heartbeat` and
+                `ConsumerGroup.leave`.
+        """
+        settings = self.settings_of(group_id)
+        check_heartbeat(group_id, beat, settings)
+        group = self.groups.get(group_id)
+        if group is None:
+            if beat.epoch != JOIN_EPOCH or not makes_group:
+                raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id}")
+            group = ConsumerGroup(group_id, self._compile)
+        if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+            draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, self._view)
+            return Plan(group, draft, Answer(beat.member_id, beat.epoch))
+        draft, answer = group.heartbeat(beat, settings, self._view, now_ms)
+        return Plan(group, draft, answer, beat.member_id)
+
+    def accept(self, plan: Plan, now: float, sees: SeesTopic | None = None) -> None:
+        """Make the changes of a plan, which have been stored.
+
+        `sees` is what the client of a heartbeat may see: regular expressions are matched with these topics
+        soon, if that is due.
+        """
+        group, before = plan.group, plan.group.stored
+        self.groups.setdefault(group.id, group)
+        group.accept(plan.draft)
+        for member_id in before.subscriptions.keys() - group.stored.subscriptions.keys():
+            self._end_member(group.id, member_id)
+        if plan.touched is not None:
+            self._touch(group, plan.touched, now)
+        settings = self.settings_of(group.id)
+        if sees is not None and group.needs_refresh(settings, self._view, now):
+            self._refresh_soon(group, sees, now)
+
+    def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
+        """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
+        for group_id in live_groups(stored):
+            self.groups[group_id] = ConsumerGroup(group_id, self._compile)
+        for (_, group_id, _), change in stored.items():
+            if change is not None:
+                self.groups[group_id].stored.apply(change)
+        for group_id in live_groups(stored):
+            group = self.groups[group_id]
+            self._drop_remains(group)
+            for member_id in group.stored.subscriptions:
+                self._touch(group, member_id, now)
+
+    @staticmethod
+    def _drop_remains(group: ConsumerGroup) -> None:
+        """Drop assignments of members that are gone: compaction may leave them behind."""
+        state = group.stored
+        for member_id in [each for each in state.currents if each not in state.subscriptions]:
+            state.currents.pop(member_id)
+        for member_id in [each for each in state.targets if each not in state.subscriptions]:
+            state.targets.pop(member_id)
+        owners = {partition: owner for partition, owner in state.owners.items() if owner in state.currents}
+        state.owners.clear()
+        state.owners.update(owners)
+
+    def forget(self, group_id: str) -> None:
+        """Drop a group, if there is one with this id."""
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            for member_id in group.stored.subscriptions:
+                self._end_member(group_id, member_id)
+        waiting = self._regex_timers.pop(group_id, None)
+        if waiting is not None:
+            waiting.end()
+
+    def removal(self, group: ConsumerGroup) -> list[Change]:
+        """Return the changes that end a group."""
+        return removal(group.stored)
+
+    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ConsumerGroup]:
+        """Return the groups in these states and of these types, in any case of letters; none named means
+        all.
+        """
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+        if wanted_types and CONSUMER not in wanted_types:
+            return []
+        return [
+            group
+            for group in self.groups.values()
+            if not wanted_states or group.state.lower() in wanted_states
+        ]
+
+    # --- timers ------------------------------------------------------------------------------------------
+
+    def take_due(self) -> list[Due]:
+        """Return the timers that have fired, and keep none. Each plan has to be accepted, or fires again."""
+        due, self._due = self._due, []
+        return due
+
+    def fire_again(self, timer: Timer, now: float) -> None:
+        """Have a timer fire again soon, because what it has led to could not be stored."""
+        self._timers.set(timer, now + RETRY_S)
+
+    def _touch(self, group: ConsumerGroup, member_id: str, now: float) -> None:
+        """Begin the session of a member anew, and time how long it takes to give up partitions."""
+        key = group.id, member_id
+        timers = self._members.get(key)
+        if timers is None:
+            timers = self._members[key] = self._new_timers(group, member_id)
+        subscription, current = group.stored.subscriptions[member_id], group.stored.current(member_id)
+        session_ms = subscription.session_timeout_ms
+        if session_ms is None:
+            session_ms = self.settings_of(group.id).session_timeout_ms
+        self._timers.set(timers.session, now + session_ms / 1000)
+        if current.state is not MemberState.UNREVOKED:
+            timers.revoking_since = None
+            timers.revocation.stop()
+        elif timers.revoking_since != current.epoch:
+            timers.revoking_since = current.epoch
+            self._timers.set(timers.revocation, now + subscription.rebalance_timeout_ms / 1000)
+
+    def _new_timers(self, group: ConsumerGroup, member_id: str) -> _MemberTimers:
+        def fence(timer: Timer) -> None:
+            self._due.append(Due(timer, lambda now, now_ms: self._fence(group, member_id, timers, timer)))
+
+        session = Timer(lambda now: fence(session))
+        revocation = Timer(lambda now: fence(revocation))
+        timers = _MemberTimers(session, revocation)
+        return timers
+
+    def _fence(
+        self, group: ConsumerGroup, member_id: str, timers: _MemberTimers, timer: Timer
+    ) -> Plan | None:
+        """Remove a member whose session is over, or which has not given up partitions in time."""
+        if self._members.get((group.id, member_id)) is not timers or timer.when < NEVER:
+            return None  # it has gone, or a heartbeat has come in between
+        if timer is timers.revocation and timers.revoking_since is None:
+            return None
+        return Plan(group, group.remove(member_id, self._view))
+
+    def _end_member(self, group_id: str, member_id: str) -> None:
+        timers = self._members.pop((group_id, member_id), None)
+        if timers is not None:
+            timers.session.end()
+            timers.revocation.end()
+
+    def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
+        """Match regular expressions with the next timers, so that the answer does not wait for it."""
+        waiting = self._regex_timers.get(group.id)
+        if waiting is not None:
+            waiting.end()
+        timer = Timer(lambda at: self._due.append(Due(timer, partial(self._refresh, group, timer, sees))))
+        self._regex_timers[group.id] = timer
+        self._timers.set(timer, now)
+
+    def _refresh(
+        self, group: ConsumerGroup, timer: Timer, sees: SeesTopic, now: float, now_ms: int
+    ) -> Plan | None:
+        if self._regex_timers.get(group.id) is not timer:
+            return None
+        return Plan(group, group.refresh(sees, self._view, now, now_ms))
+
+
+def check_heartbeat(group_id: str, beat: Heartbeat, settings: ConsumerGroupSettings) -> None:
+    """Check the fields of a heartbeat, as far as no group has to be known for it.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42) or UNSUPPORTED_ASSIGNOR (112).
+    """
+    problem = _problem(group_id, beat)
+    if problem:
+        raise error_for(ErrorCode.INVALID_REQUEST, problem)
+    if beat.assignor is not None and beat.assignor not in settings.assignors:
+        raise error_for(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {beat.assignor} is not supported. "
+            f"Supported assignors: {', '.join(settings.assignors)}.",
+        )
+
+
+def _problem(group_id: str, beat: Heartbeat) -> str:
+    """Return what is wrong with the fields of a heartbeat; empty where nothing is."""
+    if not beat.member_id.strip():
+        return "MemberId can't be empty."
+    if beat.epoch < STATIC_LEAVE_EPOCH:
+        return f"MemberEpoch is {beat.epoch}, but must be greater than or equal to -2."
+    if not group_id.strip():
+        return "GroupId can't be empty."
+    for field, text in (("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
+        if text is not None and not text.strip():
+            return f"{field} can't be empty."
+    texts = [group_id, beat.member_id, beat.instance_id, beat.rack_id, beat.regex, *(beat.topics or ())]
+    if any(text and len(text) * 4 > STRING_BYTES_MAX < len(text.encode()) for text in texts):
+        return f"a text is longer than {STRING_BYTES_MAX} bytes, the most that can be stored"
+    if beat.epoch == JOIN_EPOCH:
+        if beat.rebalance_timeout_ms == -1:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if beat.owned is None or beat.owned:
+            return "TopicPartitions must be empty when (re-)joining."
+        if beat.topics is None and beat.regex is None:
+            return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    elif beat.epoch == STATIC_LEAVE_EPOCH and beat.instance_id is None:
+        return "InstanceId can't be null."
+    return ""

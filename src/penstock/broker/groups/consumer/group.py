@@ -1,0 +1,487 @@
+"""One consumer group: what a heartbeat, a leave or a timer changes (KIP-848).
+
+`ConsumerGroup` decides on a `Draft` and returns it; the group changes when `accept` takes the draft, which is
+after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
+records follow Apache Kafka 4.3, so that a client cannot distinguish the two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.broker.groups.consumer.assignors import Subscriber, assign
+from penstock.broker.groups.consumer.draft import Draft
+from penstock.broker.groups.consumer.reconciliation import reconcile
+from penstock.broker.groups.consumer.settings import (
+    ASSIGNOR_NAMES,
+    REGEX_REFRESH_MIN_S,
+    ConsumerGroupSettings,
+)
+from penstock.broker.groups.consumer.state import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    NO_TIME,
+    STATIC_LEAVE_EPOCH,
+    Current,
+    GroupState,
+    MemberState,
+    Partition,
+    Resolved,
+    SetCurrent,
+    SetEpoch,
+    SetRegex,
+    SetSubscription,
+    SetTarget,
+    SetTargetEpoch,
+    State,
+    Subscription,
+)
+from penstock.broker.groups.consumer.topics import TopicsView, counts_of, hash_of, ids_of
+from penstock.broker.groups.offsets import OffsetExpiration
+from penstock.errors import KafkaError
+from penstock.printable import printable
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+Matcher = Callable[[str], bool]
+"""Returns whether all of a name matches a regular expression."""
+
+
+class Heartbeat(NamedTuple):
+    """One ConsumerGroupHeartbeat, as a group needs it. None leaves a field as it is."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topics: tuple[str, ...] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    owned: frozenset[Partition] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has everything that a join has, so that the answer has the whole assignment."""
+        has_topics = self.topics is not None or self.regex is not None
+        return self.rebalance_timeout_ms != -1 and has_topics and self.owned is not None
+
+
+class Answer(NamedTuple):
+    """The answer to a heartbeat; `assignment` is None where the member has it already."""
+
+    member_id: str
+    epoch: int
+    heartbeat_interval_ms: int = 0
+    assignment: Mapping[Partition, int] | None = None
+
+
+class ConsumerGroup:
+    """A group. `stored` is its state, as far as it has been stored."""
+
+    def __init__(self, group_id: str, compile_regex: Callable[[str], Matcher]) -> None:
+        """`compile_regex` raises ValueError for what is no regular expression."""
+        self.id = group_id
+        self.stored = GroupState()
+        self.refreshed_at = float("-inf")
+        """When regular expressions were matched last, in seconds of the monotonic clock."""
+        self.matched_version = -1
+        """The version of the metadata that they were matched with."""
+        self._compile = compile_regex
+        self._hashed: tuple[int, frozenset[str]] | None = None
+        """The version of the metadata that the hash was compared with last, and the topics in it."""
+
+    def __repr__(self) -> str:
+        members = f"{len(self.stored.subscriptions)} members"
+        return printable(f"<ConsumerGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
+
+    def accept(self, draft: Draft) -> None:
+        """Take the changes of a draft, which have been stored."""
+        self.stored = draft.state
+
+    # --- heartbeats --------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, beat: Heartbeat, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int
+    ) -> tuple[Draft, Answer]:
+        """Join, or go on as a member: return what changes, and the answer.
+
+        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
+
+        Raises:
+            KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
+                FENCED_INSTANCE_ID (82), UNRELEASED_INSTANCE_ID (111) or INVALID_REGULAR_EXPRESSION (128).
+        """
+        draft = Draft(self.stored)
+        is_known = beat.member_id in self.stored.subscriptions
+        if not is_known and len(self.stored.subscriptions) >= settings.max_size:
+            raise error_for(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {self.id} has reached its maximum capacity of {settings.max_size} members",
+            )
+        if beat.instance_id is None:
+            self._check_dynamic(beat)
+        else:
+            self._check_static(beat, draft)
+        before = draft.state.current(beat.member_id)
+        is_new = beat.member_id not in draft.state.subscriptions
+        has_changed = self._subscribe(beat, draft)
+        self._refresh_epoch(draft, view, bump=has_changed)
+        self._refresh_target(draft, settings, view, now_ms)
+        self._reconcile(beat, draft, view, has_changed=has_changed, is_new=is_new)
+        after = draft.state.current(beat.member_id)
+        tells = beat.epoch == JOIN_EPOCH or beat.is_full or after.assigned != before.assigned
+        return draft, Answer(
+            beat.member_id,
+            after.epoch,
+            settings.heartbeat_interval_ms,
+            after.assigned if tells else None,
+        )
+
+    def _check_dynamic(self, beat: Heartbeat) -> None:
+        if beat.member_id in self.stored.subscriptions:
+            self._check_epoch(beat, self.stored.current(beat.member_id))
+        elif beat.epoch != JOIN_EPOCH:
+            raise unknown_member(self.id, beat.member_id)
+
+    def _check_epoch(self, beat: Heartbeat, current: Current) -> None:
+        """Check the epoch that a member sends.
+
+        0 is always right: a member that has been fenced joins again (KAFKA-19233). The epoch before the
+        present one is right while the member owns nothing but what it is assigned: it has lost an answer.
+        """
+        if beat.epoch in (JOIN_EPOCH, current.epoch):
+            return
+        is_previous = beat.epoch < current.epoch and beat.epoch == current.previous_epoch
+        if is_previous and beat.owned is not None and beat.owned <= current.assigned.keys():
+            return
+        raise error_for(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"member {beat.member_id} of group {self.id} has epoch {current.epoch}, not {beat.epoch}; "
+            "it must abandon all its partitions and join again",
+        )
+
+    def _check_static(self, beat: Heartbeat, draft: Draft) -> None:
+        """Check a static member; one that comes back under a new id takes over what the old one had."""
+        assert beat.instance_id is not None
+        state = self.stored
+        holder = state.instances.get(beat.instance_id)
+        if beat.epoch != JOIN_EPOCH:
+            self.check_instance(beat.member_id, beat.instance_id)
+            self._check_epoch(beat, state.current(beat.member_id))
+            return
+        if holder is None:
+            return
+        current, subscription = state.current(holder), state.subscriptions[holder]
+        has_left = current.epoch == STATIC_LEAVE_EPOCH
+        if holder == beat.member_id:
+            if has_left:
+                draft.make(SetCurrent(holder, current._replace(epoch=JOIN_EPOCH)))
+            return
+        if not has_left and not subscription.is_classic:
+            raise error_for(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"the instance id {beat.instance_id} is held by member {holder} of group {self.id}, "
+                "whose session has not ended",
+            )
+        target = state.target(holder)
+        draft.make(
+            SetCurrent(holder, None),
+            SetTarget(holder, None),
+            SetSubscription(holder, None),
+            SetSubscription(beat.member_id, subscription),
+            SetTarget(beat.member_id, target),
+            SetCurrent(beat.member_id, current._replace(epoch=JOIN_EPOCH, previous_epoch=current.epoch)),
+        )
+
+    def check_instance(self, member_id: str, instance_id: str) -> None:
+        """Check that a member is the one with its instance id.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
+        """
+        holder = self.stored.instances.get(instance_id)
+        if holder is None:
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.id} has no instance id {instance_id}")
+        if holder != member_id:
+            raise error_for(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"the instance id {instance_id} of group {self.id} is that of member {holder}",
+            )
+
+    # --- the steps of a heartbeat ------------------------------------------------------------------------
+
+    def _subscribe(self, beat: Heartbeat, draft: Draft) -> bool:
+        """Take over the subscription; return whether the group has to be assigned anew for it."""
+        state = draft.state
+        older = state.subscriptions.get(beat.member_id)
+        base = older or Subscription()
+        newer = Subscription(
+            beat.instance_id if beat.instance_id is not None else base.instance_id,
+            beat.rack_id if beat.rack_id is not None else base.rack_id,
+            beat.client_id,
+            beat.client_host,
+            tuple(sorted(set(beat.topics))) if beat.topics is not None else base.topics,
+            beat.regex if beat.regex is not None else base.regex,
+            beat.rebalance_timeout_ms if beat.rebalance_timeout_ms != -1 else base.rebalance_timeout_ms,
+            beat.assignor if beat.assignor is not None else base.assignor,
+        )
+        has_other_regex = newer.regex != base.regex
+        if has_other_regex and newer.regex and not state.has_regex(newer.regex):
+            self._check_regex(newer.regex)
+        if newer != older:
+            draft.make(SetSubscription(beat.member_id, newer))
+        if has_other_regex:
+            self._forget_regex(base.regex, draft)
+        takes_effect = has_other_regex and (not newer.regex or newer.regex in draft.state.regexes)
+        return newer.topics != base.topics or takes_effect
+
+    def _check_regex(self, regex: str) -> None:
+        try:
+            self._compile(regex)
+        except ValueError as error:
+            raise error_for(
+                ErrorCode.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex {regex!r}: {error}"
+            ) from None
+
+    @staticmethod
+    def _forget_regex(regex: str, draft: Draft) -> None:
+        """Drop the topics of a regular expression that no member has any more."""
+        if regex in draft.state.regexes and not draft.state.has_regex(regex):
+            draft.make(SetRegex(regex, None))
+
+    def _refresh_epoch(self, draft: Draft, view: TopicsView, *, bump: bool) -> None:
+        """Raise the group epoch for a changed subscription, or for changed topics."""
+        topics = draft.state.subscribed_topics()
+        if not bump and self._hashed is not None and self._hashed == (view.version, topics):
+            return
+        found = hash_of(topics, view.topics)
+        if bump or found != draft.state.metadata_hash:
+            draft.make(SetEpoch((draft.state.epoch + 1, found)))
+        elif not draft.changes:
+            self._hashed = view.version, topics  # what is stored has been compared: not again
+
+    def _refresh_target(
+        self, draft: Draft, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int
+    ) -> None:
+        """Compute the target assignment, if it is behind the group epoch and the interval has passed."""
+        state = draft.state
+        if state.epoch <= state.target_epoch:
+            return
+        since_ms = now_ms - state.target_time_ms
+        if state.target_time_ms != NO_TIME and 0 <= since_ms < settings.assignment_interval_ms:
+            return
+        topics = {
+            member_id: ids_of(state.topics_of(each), view.topics)
+            for member_id, each in state.subscriptions.items()
+        }
+        members = {
+            member_id: Subscriber(topics[member_id], state.target(member_id), each.instance_id)
+            for member_id, each in state.subscriptions.items()
+        }
+        counts = counts_of(state.subscribed_topics(), view.topics)
+        found = assign(assignor_of(state, settings), members, counts)
+        changed = [
+            SetTarget(member_id, partitions)
+            for member_id, partitions in found.items()
+            if state.targets.get(member_id) != partitions
+        ]
+        draft.make(*changed, SetTargetEpoch((state.epoch, now_ms)))
+
+    def _reconcile(
+        self, beat: Heartbeat, draft: Draft, view: TopicsView, *, has_changed: bool, is_new: bool
+    ) -> None:
+        state, member_id = draft.state, beat.member_id
+        current = state.current(member_id)
+        if current.state is MemberState.UNKNOWN:
+            if beat.owned is None or beat.owned:
+                raise error_for(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    f"member {member_id} of group {self.id} is in a state that a newer broker has stored",
+                )
+            current = current._replace(state=MemberState.UNRELEASED)
+        found = reconcile(
+            member_id,
+            current,
+            state.target(member_id),
+            state.target_epoch,
+            ids_of(state.topics_of(state.subscriptions[member_id]), view.topics),
+            state.owners,
+            beat.owned,
+            has_shrunk=has_changed,
+        )
+        if is_new or found != state.current(member_id):
+            draft.make(SetCurrent(member_id, found))
+
+    # --- leaving -----------------------------------------------------------------------------------------
+
+    def leave(self, member_id: str, instance_id: str | None, epoch: int, view: TopicsView) -> Draft:
+        """Have a member leave, for good or, as a static member, for a while.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
+        """
+        if instance_id is not None:
+            self.check_instance(member_id, instance_id)
+        elif member_id not in self.stored.subscriptions:
+            raise unknown_member(self.id, member_id)
+        if epoch == LEAVE_EPOCH:
+            return self.remove(member_id, view)
+        draft = Draft(self.stored)
+        current = self.stored.current(member_id)
+        draft.make(
+            SetCurrent(
+                member_id,
+                current._replace(
+                    epoch=STATIC_LEAVE_EPOCH,
+                    previous_epoch=current.epoch,
+                    state=MemberState.STABLE,
+                    assigned=dict.fromkeys(current.assigned, 0),
+                    revoking={},
+                ),
+            )
+        )
+        return draft
+
+    def remove(self, member_id: str, view: TopicsView) -> Draft:
+        """Return what changes when a member is gone."""
+        draft = Draft(self.stored)
+        regex = self.stored.subscriptions[member_id].regex
+        draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetSubscription(member_id, None))
+        self._forget_regex(regex, draft)
+        topics = draft.state.subscribed_topics()
+        draft.make(SetEpoch((draft.state.epoch + 1, hash_of(topics, view.topics))))
+        return draft
+
+    # --- regular expressions -----------------------------------------------------------------------------
+
+    def needs_refresh(self, settings: ConsumerGroupSettings, view: TopicsView, now: float) -> bool:
+        """Return whether regular expressions should be matched with the topics now.
+
+        `now` is in seconds of the monotonic clock. One that was never matched is matched at once; the others
+        are when metadata have changed or the refresh interval is over, at most every 10 seconds.
+        """
+        if self.stored.unresolved():
+            return True
+        if not self.stored.regexes or now - self.refreshed_at < REGEX_REFRESH_MIN_S:
+            return False
+        return (
+            self.matched_version < view.version
+            or now - self.refreshed_at >= settings.regex_refresh_interval_ms / 1000
+        )
+
+    def refresh(self, may_see: Callable[[str], bool], view: TopicsView, now: float, now_ms: int) -> Draft:
+        """Match every regular expression of the members with the topics that `may_see` lets through.
+
+        A regular expression that takes too long to match has no topics.
+        """
+        draft = Draft(self.stored)
+        self.refreshed_at, self.matched_version = now, view.version
+        names = [name for name in view.topics if may_see(name)]
+        has_changed = False
+        for regex in sorted({each.regex for each in self.stored.subscriptions.values() if each.regex}):
+            topics = self._matching(regex, names)
+            older = self.stored.regexes.get(regex)
+            if older is None or older.topics != topics:
+                draft.make(SetRegex(regex, Resolved(topics, view.version, now_ms)))
+                has_changed = has_changed or bool(topics) or older is not None
+        if has_changed:
+            found = hash_of(draft.state.subscribed_topics(), view.topics)
+            draft.make(SetEpoch((draft.state.epoch + 1, found)))
+        return draft
+
+    def _matching(self, regex: str, names: Iterable[str]) -> tuple[str, ...]:
+        try:
+            matches = self._compile(regex)
+            return tuple(sorted(name for name in names if matches(name)))
+        except ValueError:
+            return ()
+
+    # --- offsets -----------------------------------------------------------------------------------------
+
+    def check_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        partitions: Iterable[Partition],
+        *,
+        has_epochs: bool = True,
+    ) -> None:
+        """OffsetCommit: check who commits.
+
+        An older epoch is right for partitions that the member has been assigned in it or before, and still
+
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25), FENCED_INSTANCE_ID (82), STALE_MEMBER_EPOCH (113), or
+                UNSUPPORTED_VERSION (35) without member epochs.
+        """
+        if epoch < 0 and not self.stored.subscriptions:
+            return
+        current = self._member_of_offsets(member_id, instance_id)
+        if not has_epochs:
+            raise error_for(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"a member of consumer group {self.id} commits by version 9 or later",
+            )
+        if epoch == current.epoch:
+            return
+        if epoch < current.epoch:
+            held = {**current.assigned, **current.revoking}
+            if all(held.get(partition, epoch + 1) <= epoch for partition in partitions):
+                return
+        raise self._stale(member_id, epoch, current)
+
+    def check_fetch(self, member_id: str, epoch: int) -> None:
+        """OffsetFetch: check who asks.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113).
+        """
+        current = self._member_of_offsets(member_id, None)
+        if epoch != current.epoch:
+            raise self._stale(member_id, epoch, current)
+
+    def _member_of_offsets(self, member_id: str, instance_id: str | None) -> Current:
+        if instance_id is not None:
+            self.check_instance(member_id, instance_id)
+        if member_id not in self.stored.subscriptions:
+            raise unknown_member(self.id, member_id)
+        return self.stored.current(member_id)
+
+    def _stale(self, member_id: str, epoch: int, current: Current) -> KafkaError:
+        return error_for(
+            ErrorCode.STALE_MEMBER_EPOCH,
+            f"member {member_id} of group {self.id} has epoch {current.epoch}, not {epoch}",
+        )
+
+    # --- properties --------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The state of the group."""
+        return self.stored.state
+
+    @property
+    def can_be_deleted(self) -> bool:
+        """Whether the group has no members."""
+        return not self.stored.subscriptions
+
+    def offset_expiration(self) -> OffsetExpiration:
+        """Return which offsets may expire: each from its commit, but none of a subscribed topic."""
+        return OffsetExpiration(subscribed_topics=self.stored.subscribed_topics())
+
+
+def assignor_of(state: GroupState, settings: ConsumerGroupSettings) -> str:
+    """Return the assignor of a group: that which most members name; the first of the broker's if none do."""
+    votes = Counter(each.assignor for each in state.subscriptions.values() if each.assignor in ASSIGNOR_NAMES)
+    return str(votes.most_common(1)[0][0]) if votes else settings.assignors[0]
+
+
+def unknown_member(group_id: str, member_id: str) -> KafkaError:
+    """Return the error for a member id that a group does not have."""
+    return error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no member {member_id}")

@@ -1,0 +1,320 @@
+"""What a consumer group consists of, and the changes to it.
+
+`GroupState.apply` is the only thing that changes a group: with the changes that a request or a timer has led
+to, once they are stored, and with those that are read from `__consumer_offsets`. So the same records always
+make the same group, in any order that compaction leaves them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, StrEnum
+from typing import NamedTuple, TypeAlias, TypeVar
+
+Partition: TypeAlias = tuple[bytes, int]
+"""A topic's id and the number of a partition."""
+
+FIRST_EPOCH = 1
+"""The epoch of a group that has no record of its own yet; its first change makes it 2."""
+
+JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
+"""What a member sends as its epoch to join, to leave, and to leave for a while as a static member."""
+
+NO_TIME = 0
+"""The time of a target assignment that was never computed."""
+
+MEMBER_BYTES = 1500
+"""About what a member takes in memory beside its names."""
+
+PARTITION_BYTES = 220
+"""About what an assigned partition takes in memory, as target and as current assignment."""
+
+
+class State(StrEnum):
+    """The state of a group. The values are the words that ConsumerGroupDescribe and ListGroups answer."""
+
+    EMPTY = "Empty"
+    """It has no members; it may have offsets."""
+    ASSIGNING = "Assigning"
+    """The group epoch is ahead of the target assignment, which a next heartbeat has computed."""
+    RECONCILING = "Reconciling"
+    """Some member is on its way to its target assignment."""
+    STABLE = "Stable"
+    """Every member has its target assignment."""
+    DEAD = "Dead"
+    """It has been deleted. Apache Kafka never shows this state."""
+
+
+class MemberState(IntEnum):
+    """How far a member is on its way to its target, as the numbers in stored records."""
+
+    STABLE = 0
+    """It is at the epoch of its target, and has all of it."""
+    UNREVOKED = 1
+    """It has to give up partitions before its epoch moves on."""
+    UNRELEASED = 2
+    """It is at the epoch of its target, and waits for partitions that other members hold."""
+    UNKNOWN = 127
+    """A newer version of the broker has written it."""
+
+
+class Subscription(NamedTuple):
+    """Who a member is, and what it subscribes to. `regex` is empty where there is none.
+
+    `session_timeout_ms` is set for a member of the classic protocol, which a directory of Apache Kafka may
+    have; `protocols` are then its assignors with their metadata.
+    """
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    """In alphabetical order."""
+    regex: str = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    session_timeout_ms: int | None = None
+    protocols: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether the member speaks the classic protocol."""
+        return self.session_timeout_ms is not None
+
+
+class Current(NamedTuple):
+    """Where a member stands. Partitions come with the member epoch at which they were assigned (KIP-1251)."""
+
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = JOIN_EPOCH
+    state: MemberState = MemberState.STABLE
+    assigned: Mapping[Partition, int] = {}
+    revoking: Mapping[Partition, int] = {}
+    """What the member has to give up, and may still own."""
+
+
+class Resolved(NamedTuple):
+    """What a regular expression matched. `version` is that of the metadata; the time is of the wall clock."""
+
+    topics: tuple[str, ...]
+    version: int
+    timestamp_ms: int
+
+
+class SetEpoch(NamedTuple):
+    """The group epoch, and the hash of the subscribed topics; None is the end of the group."""
+
+    value: tuple[int, int] | None
+
+
+class SetSubscription(NamedTuple):
+    """The subscription of a member; None where it has gone."""
+
+    member_id: str
+    value: Subscription | None
+
+
+class SetTargetEpoch(NamedTuple):
+    """The epoch for which the target assignment was computed, and when; None where there is none."""
+
+    value: tuple[int, int] | None
+
+
+class SetTarget(NamedTuple):
+    """The target assignment of a member; None where it has gone."""
+
+    member_id: str
+    value: frozenset[Partition] | None
+
+
+class SetCurrent(NamedTuple):
+    """The current assignment of a member; None where it has gone."""
+
+    member_id: str
+    value: Current | None
+
+
+class SetRegex(NamedTuple):
+    """The topics of a regular expression; None where no member has it any more."""
+
+    regex: str
+    value: Resolved | None
+
+
+Change: TypeAlias = SetEpoch | SetSubscription | SetTargetEpoch | SetTarget | SetCurrent | SetRegex
+
+_V = TypeVar("_V")
+
+_NO_PARTITIONS: frozenset[Partition] = frozenset()
+
+
+class GroupState:
+    """The members of one group, their assignments and its epochs."""
+
+    def __init__(self) -> None:
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = FIRST_EPOCH
+        self.target_time_ms = NO_TIME
+        self.subscriptions: dict[str, Subscription] = {}
+        self.currents: dict[str, Current] = {}
+        self.targets: dict[str, frozenset[Partition]] = {}
+        self.regexes: dict[str, Resolved] = {}
+        self.instances: dict[str, str] = {}
+        """The member ids of static members, by instance id."""
+        self.owners: dict[Partition, str] = {}
+        """The member that holds a partition, as assigned or as to be given up."""
+        self.names_bytes = 0
+        self._topics: frozenset[str] | None = None
+
+    def copy(self) -> GroupState:
+        """Return a copy that can be changed without changing this one."""
+        other = GroupState.__new__(GroupState)
+        other.epoch, other.metadata_hash = self.epoch, self.metadata_hash
+        other.target_epoch, other.target_time_ms = self.target_epoch, self.target_time_ms
+        other.subscriptions = self.subscriptions.copy()
+        other.currents = self.currents.copy()
+        other.targets = self.targets.copy()
+        other.regexes = self.regexes.copy()
+        other.instances = self.instances.copy()
+        other.owners = self.owners.copy()
+        other.names_bytes = self.names_bytes
+        other._topics = self._topics
+        return other
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The state of the group, from its epochs and its members."""
+        if not self.subscriptions:
+            return State.EMPTY
+        if self.epoch > self.target_epoch:
+            return State.ASSIGNING
+        for member_id in self.subscriptions:
+            current = self.current(member_id)
+            if current.state is not MemberState.STABLE or current.epoch != self.target_epoch:
+                return State.RECONCILING
+        return State.STABLE
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the group takes in memory."""
+        assigned = sum(map(len, self.targets.values()))
+        return self.names_bytes + MEMBER_BYTES * len(self.subscriptions) + PARTITION_BYTES * assigned
+
+    def current(self, member_id: str) -> Current:
+        """Return where a member stands; a member without a record has just joined."""
+        return self.currents.get(member_id, _JOINED)
+
+    def target(self, member_id: str) -> frozenset[Partition]:
+        """Return the target assignment of a member."""
+        return self.targets.get(member_id, _NO_PARTITIONS)
+
+    def topics_of(self, subscription: Subscription) -> frozenset[str]:
+        """Return the topics that a member subscribes to: by name, and by its regular expression."""
+        resolved = self.regexes.get(subscription.regex) if subscription.regex else None
+        if resolved is None:
+            return frozenset(subscription.topics)
+        return frozenset(subscription.topics) | frozenset(resolved.topics)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Return the topics that any member subscribes to."""
+        if self._topics is None:
+            found: set[str] = set()
+            for subscription in set(self.subscriptions.values()):
+                found |= self.topics_of(subscription)
+            self._topics = frozenset(found)
+        return self._topics
+
+    def has_regex(self, regex: str) -> bool:
+        """Return whether any member subscribes by this regular expression."""
+        return any(each.regex == regex for each in self.subscriptions.values())
+
+    def unresolved(self) -> set[str]:
+        """Return the regular expressions of members that have not been matched with topics yet."""
+        found = {each.regex for each in self.subscriptions.values() if each.regex}
+        return found - self.regexes.keys()
+
+    # --- changing ----------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Make one change."""
+        if isinstance(change, SetCurrent):
+            self._set_current(change.member_id, change.value)
+        elif isinstance(change, SetTarget):
+            _put(self.targets, change.member_id, change.value)
+        elif isinstance(change, SetSubscription):
+            self._set_subscription(change.member_id, change.value)
+        elif isinstance(change, SetTargetEpoch):
+            self.target_epoch, self.target_time_ms = change.value or (FIRST_EPOCH, NO_TIME)
+        elif isinstance(change, SetEpoch):
+            self.epoch, self.metadata_hash = change.value or (FIRST_EPOCH, 0)
+        else:
+            self._set_regex(change.regex, change.value)
+
+    def _set_subscription(self, member_id: str, value: Subscription | None) -> None:
+        older = self.subscriptions.get(member_id)
+        if older is not None:
+            self.names_bytes -= _size_of(member_id, older)
+            if older.instance_id is not None and self.instances.get(older.instance_id) == member_id:
+                del self.instances[older.instance_id]
+        if value is not None:
+            self.names_bytes += _size_of(member_id, value)
+            if value.instance_id is not None:
+                self.instances[value.instance_id] = member_id
+        _put(self.subscriptions, member_id, value)
+        if older is None or value is None or (older.topics, older.regex) != (value.topics, value.regex):
+            self._topics = None
+
+    def _set_current(self, member_id: str, value: Current | None) -> None:
+        older = self.currents.get(member_id)
+        if older is not None:
+            self._give_back(member_id, older.assigned)
+            self._give_back(member_id, older.revoking)
+        if value is not None:
+            # A compacted log may hide that another member has given a partition up: the later record counts.
+            self.owners.update(dict.fromkeys(value.assigned, member_id))
+            self.owners.update(dict.fromkeys(value.revoking, member_id))
+        _put(self.currents, member_id, value)
+
+    def _give_back(self, member_id: str, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            if self.owners.get(partition) == member_id:
+                del self.owners[partition]
+
+    def _set_regex(self, regex: str, value: Resolved | None) -> None:
+        older = self.regexes.get(regex)
+        for resolved, sign in ((older, -1), (value, 1)):
+            if resolved is not None:
+                self.names_bytes += sign * (len(regex) + sum(map(len, resolved.topics)))
+        _put(self.regexes, regex, value)
+        self._topics = None
+
+
+def _put(kept: dict[str, _V], key: str, value: _V | None) -> None:
+    if value is None:
+        kept.pop(key, None)
+    else:
+        kept[key] = value
+
+
+def _size_of(member_id: str, subscription: Subscription) -> int:
+    texts = [subscription.instance_id, subscription.rack_id, subscription.client_id, subscription.client_host]
+    names = [member_id, subscription.regex, *subscription.topics, *(each or "" for each in texts)]
+    return sum(60 + len(name) for name in names) + sum(len(data) for _, data in subscription.protocols)
+
+
+_JOINED = Current()
+
+
+def removal(state: GroupState) -> list[Change]:
+    """Return the changes that end a group, in the order in which Apache Kafka writes them."""
+    changes: list[Change] = [SetCurrent(member_id, None) for member_id in state.currents]
+    changes += [SetTarget(member_id, None) for member_id in state.targets]
+    changes.append(SetTargetEpoch(None))
+    changes += [SetSubscription(member_id, None) for member_id in state.subscriptions]
+    changes += [SetRegex(regex, None) for regex in state.regexes]
+    changes.append(SetEpoch(None))
+    return changes

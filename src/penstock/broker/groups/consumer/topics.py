@@ -1,0 +1,58 @@
+"""What consumer groups see of the metadata of topics: ids, numbers of partitions, and a hash of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sized
+from typing import Protocol
+
+from penstock.broker.groups.consumer.state import Partition
+
+
+class TopicView(Protocol):
+    """One topic."""
+
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def partitions(self) -> Sized: ...
+
+
+class TopicsView(Protocol):
+    """The topics of the cluster. `version` grows with every change of metadata."""
+
+    @property
+    def topics(self) -> Mapping[str, TopicView]: ...
+    @property
+    def version(self) -> int: ...
+
+
+def ids_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> frozenset[bytes]:
+    """Return the ids of those of the topics that exist."""
+    return frozenset(topics[name].id for name in names if name in topics)
+
+
+def counts_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> dict[bytes, int]:
+    """Return the number of partitions of each of the topics that exists, by id, in order of names."""
+    return {topics[name].id: len(topics[name].partitions) for name in sorted(names) if name in topics}
+
+
+def hash_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> int:
+    """Return a hash of 64 bits, signed, of the ids and numbers of partitions of topics; 0 for none.
+
+    Apache Kafka's hash is another function (XXH3). A group that moves between the two is assigned once more.
+    """
+    counts = counts_of(names, topics)
+    if not counts:
+        return 0
+    from hashlib import blake2b  # the broker may run without ever having such a group
+
+    text = b"".join(topic_id + count.to_bytes(4, "big") for topic_id, count in counts.items())
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
+    """Return the numbers of partitions by topic id, both in order."""
+    found: dict[bytes, list[int]] = {}
+    for topic, index in sorted(partitions):
+        found.setdefault(topic, []).append(index)
+    return found

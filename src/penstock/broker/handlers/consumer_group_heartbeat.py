@@ -1,0 +1,124 @@
+"""ConsumerGroupHeartbeat (68): join a consumer group, stay in it, get an assignment, leave it (KIP-848).
+
+v0 a member without an id is given one; v1 members choose their ids, and may subscribe by a regular
+expression.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.consumer.group import Answer, Heartbeat
+from penstock.broker.groups.consumer.topics import by_topic
+from penstock.broker.metadata.image import GROUP_FEATURE
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from penstock.protocol.messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from penstock.security.acls import Operation
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.security.authorizer import Authorizer
+
+OWN_IDS_SINCE = 1
+
+FIRST_RELEASE = (4, 0)
+"""The first release of Apache Kafka in which consumer groups are on by themselves."""
+
+NOT_OFFERED = "The cluster does not have consumer groups (KIP-848): its group.version is 0."
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    profile: Profile | None
+    authorizer: Authorizer | None
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: Context[Needs]
+) -> ConsumerGroupHeartbeatResponse:
+    """Join a consumer group, stay in it or leave it; the answer has the assignment where it has changed."""
+    if not has_consumer_groups(context):
+        return ConsumerGroupHeartbeatResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED
+        )
+    member_id = request.member_id
+    if not member_id and context.version < OWN_IDS_SINCE and request.member_epoch == 0:
+        member_id = str(uuid.uuid4())
+    beat = Heartbeat(
+        member_id,
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        None if request.subscribed_topic_names is None else tuple(request.subscribed_topic_names),
+        request.subscribed_topic_regex,
+        request.server_assignor,
+        None
+        if request.topic_partitions is None
+        else frozenset(
+            (each.topic_id, index) for each in request.topic_partitions for index in each.partitions
+        ),
+        context.session.client_id or "",
+        f"/{context.session.client_address}",
+    )
+    try:
+        answer = context.node.groups.heartbeat(request.group_id, beat, _Sight(context), context.now)
+    except KafkaError as error:
+        return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
+    return _response(answer)
+
+
+class _Sight:
+    """Whether the client of a request may see a topic."""
+
+    def __init__(self, context: Context[Needs]) -> None:
+        authorizer = context.node.authorizer
+        session = context.session
+        self._rights = (
+            None if authorizer is None else authorizer.rights(session.principal, session.client_address)
+        )
+
+    def __call__(self, topic: str) -> bool:
+        return self._rights is None or self._rights.on_topic(Operation.DESCRIBE, topic)
+
+
+def has_consumer_groups(context: Context[Needs]) -> bool:
+    """Return whether the cluster has consumer groups: its `group.version` is 1, and its release 4.0 or
+    later.
+    """
+    node = context.node
+    if node.profile is not None and node.profile.numbers < FIRST_RELEASE:
+        return False
+    return node.cluster.features.get(GROUP_FEATURE, 0) > 0
+
+
+def _response(answer: Answer) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if answer.assignment is not None:
+        topics = by_topic(answer.assignment)
+        assignment = Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic, partitions=indexes) for topic, indexes in topics.items()
+            ]
+        )
+    return ConsumerGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        assignment=assignment,
+    )

@@ -1,0 +1,337 @@
+"""A coordinator of consumer groups and its members under one seed: messages are lost, members die, leave,
+come back and change their subscriptions, topics grow and go, the coordinator restarts, its disk refuses.
+
+`ConsumerWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
+the seed. What must hold at any time: no partition has two owners, neither at the coordinator nor among its
+members; a member owns nothing that the coordinator does not know of; epochs only grow. What must hold once it
+has been quiet: the group is stable, and everything that is subscribed to is assigned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan
+from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
+from penstock.broker.groups.consumer.keys import ConsumerRecords
+from penstock.broker.groups.consumer.records import records_of
+from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
+from penstock.broker.groups.consumer.state import Change, Partition
+from penstock.broker.groups.records import StoredRecord, read_record
+from penstock.broker.groups.timers import Timers
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode as E
+
+GROUP = "g"
+HEARTBEAT_S = 3.0
+SETTINGS = ConsumerGroupSettings(session_timeout_ms=20_000, heartbeat_interval_ms=3_000)
+REBALANCE_MS = 15_000
+STEPS = 300
+RECORDS = ConsumerRecords()
+
+
+class Topic:
+    """A topic with so many partitions."""
+
+    def __init__(self, topic_id: bytes, count: int) -> None:
+        self.id = topic_id
+        self.partitions: list[None] = [None] * count
+
+
+class Topics:
+    """The metadata."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.version = 0
+
+
+class Client:
+    """A consumer: what it thinks its epoch is and what it owns, and one request at work at a time."""
+
+    def __init__(self, world: ConsumerWorld, name: str, instance: str | None) -> None:
+        self.world = world
+        self.id = name
+        self.instance = instance
+        self.epoch = 0
+        self.owned: frozenset[Partition] = frozenset()
+        self.target: frozenset[Partition] = frozenset()
+        self.topics: tuple[str, ...] | None = None
+        self.regex: str | None = None
+        self.is_alive = True
+        self.is_full = True
+        """Whether the next request has everything: it joins, or an answer was lost."""
+        self.tells = False
+        """Whether the next request says what it owns, because that has changed."""
+        self.choose()
+
+    def choose(self) -> None:
+        """Subscribe to something else."""
+        dice = self.world.dice
+        self.topics = tuple(sorted(dice.sample(["a", "b", "c"], dice.randrange(1, 4))))
+        self.regex = dice.choice(["", "", "[ab]", ".*", "x.*"])
+        self.is_full = True
+
+    def request(self) -> Heartbeat:
+        if self.epoch == 0:
+            return self._beat(frozenset(), full=True)
+        owned = self.owned if self.is_full or self.tells else None
+        return self._beat(owned, full=self.is_full)
+
+    def _beat(self, owned: frozenset[Partition] | None, *, full: bool) -> Heartbeat:
+        return Heartbeat(
+            self.id,
+            self.epoch,
+            self.instance,
+            None,
+            REBALANCE_MS if full else -1,
+            self.topics if full else None,
+            self.regex if full else None,
+            None,
+            owned,
+        )
+
+    def answered(self, answer: Answer) -> None:
+        """Take an answer: give up what is not assigned any more, then take what is new, and say so."""
+        self.is_full = False
+        self.tells = False
+        self.epoch = answer.epoch
+        if answer.assignment is not None and frozenset(answer.assignment) != self.owned:
+            self.owned = frozenset(answer.assignment)
+            self.tells = True
+
+    def fenced(self) -> None:
+        """Lose everything, and join again."""
+        self.owned = frozenset()
+        self.epoch = 0
+        self.is_full = True
+
+
+class ConsumerWorld:
+    """One life of a group."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.dice = Random(seed)
+        self.now = 1000.0
+        self.view = Topics()
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.disk_refuses = False
+        self.clients: list[Client] = []
+        self.count = 0
+        self.group_epoch = 0
+        self.epochs: dict[str, int] = {}
+        self.change_topics()
+        self.restart()
+
+    # --- the broker --------------------------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """Start the coordinator with what is stored: the last record of each key."""
+        self.coordinator = ConsumerCoordinator(lambda group_id: SETTINGS, self.view, Timers(), compile_regex)
+        stored: dict[Any, Change | None] = {}
+        for key, value in self.log:
+            read = read_record(key, value, [RECORDS])
+            assert isinstance(read, StoredRecord)
+            stored[read.key] = read.value
+        self.coordinator.restore(stored, self.now)
+
+    def store(self, plan: Plan) -> bool:
+        if plan.changes and self.disk_refuses:
+            return False
+        self.log += records_of(GROUP, plan.changes)
+        return True
+
+    def settle(self) -> None:
+        self.coordinator._timers.run(self.now)
+        for timer, make_plan in self.coordinator.take_due():
+            plan = make_plan(self.now, self.now_ms)
+            if plan is None:
+                continue
+            if self.store(plan):
+                self.coordinator.accept(plan, self.now)
+            else:
+                self.coordinator.fire_again(timer, self.now)
+        self.check()
+
+    @property
+    def now_ms(self) -> int:
+        return round(self.now * 1000)
+
+    def ask(self, beat: Heartbeat) -> Answer | int:
+        """Have the coordinator answer; return the answer or the error code."""
+        self.settle()
+        try:
+            plan = self.coordinator.heartbeat(GROUP, beat, self.now_ms)
+        except KafkaError as error:
+            return error.code
+        if not self.store(plan):
+            return int(E.NOT_COORDINATOR)
+        self.coordinator.accept(plan, self.now, lambda topic: True)
+        self.check()
+        self.settle()
+        assert plan.answer is not None
+        return plan.answer
+
+    # --- what happens ------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Live one life.
+
+        Raises:
+            AssertionError: a law is broken. The message names the seed.
+        """
+        try:
+            for _ in range(STEPS):
+                self.now += self.dice.choice([0.05, 0.3, 1.0, 2.5])
+                self.happen()
+            self.calm_down()
+        except AssertionError as error:
+            raise AssertionError(f"seed {self.seed}: {error}") from error
+
+    def happen(self) -> None:
+        event = self.dice.choices(
+            [self.beat, self.arrive, self.depart, self.change_subscription, self.change_topics, self.restart,
+             self.turn_disk, self.bounce],
+            [60, 6, 4, 2, 2, 2, 2, 2],
+        )[0]  # fmt: skip
+        event()
+        self.settle()
+
+    def living(self) -> list[Client]:
+        return [client for client in self.clients if client.is_alive]
+
+    def arrive(self) -> None:
+        if len(self.living()) < 6:
+            self.count += 1
+            instance = f"i-{self.dice.randrange(3)}" if self.dice.random() < 0.3 else None
+            if instance is None or all(each.instance != instance for each in self.living()):
+                self.clients.append(Client(self, f"m-{self.count}", instance))
+
+    def depart(self) -> None:
+        """A client leaves, or dies without a word."""
+        if self.living():
+            client = self.dice.choice(self.living())
+            client.is_alive = False
+            client.owned = frozenset()
+            if self.dice.random() < 0.6:
+                self.ask(Heartbeat(client.id, -1, client.instance))
+
+    def bounce(self) -> None:
+        """A static member goes, and comes back under another id."""
+        static = [client for client in self.living() if client.instance is not None]
+        if static:
+            client = self.dice.choice(static)
+            client.is_alive = False
+            client.owned = frozenset()
+            self.ask(Heartbeat(client.id, -2, client.instance))
+            self.count += 1
+            self.clients.append(Client(self, f"m-{self.count}", client.instance))
+
+    def change_subscription(self) -> None:
+        if self.living():
+            self.dice.choice(self.living()).choose()
+
+    def change_topics(self) -> None:
+        topics = self.view.topics
+        self.view.version += 1
+        name = self.dice.choice(["a", "b", "c", "x", "xy"])
+        if name not in topics:
+            topics[name] = Topic(self.dice.randbytes(16), self.dice.randrange(1, 6))
+        elif self.dice.random() < 0.3:
+            del topics[name]
+        else:
+            topics[name].partitions.append(None)
+
+    def turn_disk(self) -> None:
+        self.disk_refuses = not self.disk_refuses and self.dice.random() < 0.5
+
+    def beat(self) -> None:
+        """A client sends its next heartbeat; the request or the answer may be lost."""
+        if not self.living():
+            return
+        client = self.dice.choice(self.living())
+        chance = self.dice.random()
+        if chance < 0.1:
+            client.is_full = True  # the request is lost, which the client cannot know
+            return
+        outcome = self.ask(client.request())
+        if chance < 0.2:
+            client.is_full = True  # the answer is lost
+            return
+        self.take(client, outcome)
+
+    def take(self, client: Client, outcome: Answer | int) -> None:
+        if isinstance(outcome, Answer):
+            client.answered(outcome)
+        elif outcome in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND):
+            client.fenced()
+        elif outcome == E.FENCED_INSTANCE_ID:
+            client.is_alive = False
+            client.owned = frozenset()
+        else:
+            assert outcome in (E.NOT_COORDINATOR, E.UNRELEASED_INSTANCE_ID), outcome
+            client.is_full = True
+        self.check()
+
+    def calm_down(self) -> None:
+        """Let every session and every rebalance end, without faults; then the group has to be stable."""
+        self.disk_refuses = False
+        for _ in range(40):
+            self.now += HEARTBEAT_S
+            self.settle()
+            for client in self.living():
+                self.take(client, self.ask(client.request()))
+        group = self.group()
+        if group is None:
+            assert not self.living()
+            return
+        assert set(group.stored.subscriptions) == {client.id for client in self.living()}
+        assert group.state == ("Stable" if self.living() else "Empty"), group
+        wanted: set[Partition] = set()
+        for client in self.living():
+            for name, topic in self.view.topics.items():
+                if name in (client.topics or ()) or (client.regex and re.fullmatch(client.regex, name)):
+                    wanted |= {(topic.id, index) for index in range(len(topic.partitions))}
+        owned = [partition for client in self.living() for partition in client.owned]
+        assert set(owned) == wanted
+        assert len(owned) == len(wanted)
+
+    # --- laws --------------------------------------------------------------------------------------------
+
+    def group(self) -> ConsumerGroup | None:
+        return self.coordinator.groups.get(GROUP)
+
+    def check(self) -> None:
+        group = self.group()
+        if group is None:
+            return
+        stored = group.stored
+        assert stored.epoch >= self.group_epoch, "the epoch of the group went back"
+        self.group_epoch = stored.epoch
+        owners: dict[Partition, str] = {}
+        for member_id, current in stored.currents.items():
+            for partition in (*current.assigned, *current.revoking):
+                assert owners.setdefault(partition, member_id) == member_id, "two owners at the coordinator"
+            if current.epoch > 0:
+                assert current.epoch >= self.epochs.get(member_id, 0), "the epoch of a member went back"
+                assert current.epoch <= stored.epoch
+                self.epochs[member_id] = current.epoch
+        assert owners == stored.owners
+        holders: dict[Partition, str] = {}
+        for client in self.living():
+            current = stored.currents.get(client.id)
+            if client.epoch <= 0 or current is None:
+                continue  # fenced, which it may not know yet
+            known = {**current.assigned, **current.revoking}
+            assert client.owned <= known.keys(), f"{client.id} owns what it was not assigned"
+            for partition in client.owned:
+                assert holders.setdefault(partition, client.id) == client.id, "two members own a partition"
+
+
+def compile_regex(text: str) -> Callable[[str], bool]:
+    pattern = re.compile(text)
+    return lambda name: pattern.fullmatch(name) is not None
