@@ -11,6 +11,7 @@ from broker.groups.consumer_bench import ConsumerBench
 from broker.groups.requests import join_request
 from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.requests.release_profiles import Profile
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.messages.create_partitions_request import (
@@ -430,7 +431,15 @@ def test_the_kinds_of_groups_replace_each_other_only_while_they_are_empty() -> N
     assert not again.node.groups.coordinator.groups
 
 
-def test_without_the_feature_or_as_an_older_release_there_are_no_such_groups() -> None:
+@pytest.mark.parametrize(("release", "code"), [("3.9", E.UNSUPPORTED_VERSION), ("4.0", E.NONE)])
+def test_releases_before_4_0_have_no_such_groups(release: str, code: E) -> None:
+    bench = ConsumerBench()
+    bench.node.profile = Profile(release)
+    assert bench.join("a").error_code == code
+    assert bench.describe().error_code == code
+
+
+def test_without_the_feature_there_are_no_such_groups() -> None:
     bench = ConsumerBench()
     off = UpdateFeaturesRequest(
         feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)]

@@ -58,8 +58,8 @@ class BrokerSettings(TypedDict, total=False):
     group_consumer_assignment_interval_ms: int
     """Least time between two assignments of a consumer group. Default: 1000."""
     group_consumer_assignors: str
-    """Assignors that members of consumer groups may name. The first is that of groups whose members
-    name none. Default: uniform,range."""
+    """Assignors that members may name. The first is that of groups whose members name none. Default:
+    uniform,range."""
     group_consumer_heartbeat_interval_ms: int
     """How often members of consumer groups send heartbeats. Default: 5000."""
     group_consumer_max_assignment_interval_ms: int
