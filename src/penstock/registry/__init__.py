@@ -12,16 +12,24 @@ from penstock.common.lazy_names import lazy_names
 if TYPE_CHECKING:
     from penstock.registry.client import RegistryClient as RegistryClient
     from penstock.registry.client import RegistryError as RegistryError
+    from penstock.registry.dead_letters import DeadLetters as DeadLetters
+    from penstock.registry.decoding import Decoded as Decoded
+    from penstock.registry.decoding import Decoder as Decoder
+    from penstock.registry.decoding import from_schema as from_schema
     from penstock.registry.schemas import Reference as Reference
     from penstock.registry.schemas import RegisteredSchema as RegisteredSchema
     from penstock.registry.schemas import Schema as Schema
 
 _HOMES = {
+    "DeadLetters": "dead_letters",
+    "Decoded": "decoding",
+    "Decoder": "decoding",
     "Reference": "schemas",
     "RegisteredSchema": "schemas",
     "RegistryClient": "client",
     "RegistryError": "client",
     "Schema": "schemas",
+    "from_schema": "decoding",
 }
 
 __all__ = sorted(_HOMES)

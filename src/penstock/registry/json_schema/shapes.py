@@ -1,7 +1,7 @@
 """Shapes of JSON values: what a JSON Schema says, or values show, as Arrow types; and values put into one.
 
-What has no single shape (several types, a type that holds itself, objects without named properties) is kept as
-JSON text. Null and a missing property are null in every shape.
+What has no single shape (several types, a type that holds itself, objects without named properties) is kept
+as JSON text. Null and a missing property are null in every shape.
 """
 
 from __future__ import annotations
