@@ -4776,6 +4776,304 @@ static tuple2_t registry_columns_avro_kernel__read_avro(bytes_t data, ints_t sta
     return (tuple2_t){{row, (-1LL)}};
 }
 
+/* registry.columns.protobuf_kernel.entry_of */
+static inline int64_t registry_columns_protobuf_kernel__entry_of(ints_t entries, int64_t first, int64_t count, int64_t hint, int64_t number) {
+    int64_t low = 0;
+    int64_t high = 0;
+    int64_t middle = 0;
+    if (((hint < count) && ((int64_t)entries.at[CHECKED(((first + hint) * 12LL), COUNT(entries))] == number))) {
+        return hint;
+    }
+    low = 0LL;
+    high = count;
+    while ((low < high)) {
+        middle = ((low + high) >> 1LL);
+        if (((int64_t)entries.at[CHECKED(((first + middle) * 12LL), COUNT(entries))] < number)) {
+            low = (middle + 1LL);
+        } else {
+            high = middle;
+        }
+    }
+    if (((low < count) && ((int64_t)entries.at[CHECKED(((first + low) * 12LL), COUNT(entries))] == number))) {
+        return low;
+    }
+    return (-1LL);
+}
+
+/* registry.columns.protobuf_kernel.scalar */
+static inline tuple2_t registry_columns_protobuf_kernel__scalar(bytes_t data, int64_t at, int64_t end, int64_t kind) {
+    int64_t low = 0;
+    int64_t raw = 0;
+    if ((kind == 5LL)) {
+        if (((end - at) < 8LL)) {
+            return (tuple2_t){{0LL, (-1LL)}};
+        }
+        return (tuple2_t){{load_word(data, at), (at + 8LL)}};
+    }
+    if ((kind == 6LL)) {
+        if (((end - at) < 4LL)) {
+            return (tuple2_t){{0LL, (-1LL)}};
+        }
+        low = ((int64_t)data.at[CHECKED(at, COUNT(data))] | ((int64_t)data.at[CHECKED((at + 1LL), COUNT(data))] << 8LL));
+        return (tuple2_t){{((low | ((int64_t)data.at[CHECKED((at + 2LL), COUNT(data))] << 16LL)) | ((int64_t)data.at[CHECKED((at + 3LL), COUNT(data))] << 24LL)), (at + 4LL)}};
+    }
+    const tuple2_t t1 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+    raw = t1.part[0];
+    at = t1.part[1];
+    if ((kind == 1LL)) {
+        raw = (((raw & 4294967295LL) ^ 2147483648LL) - 2147483648LL);
+    } else {
+        if ((kind == 2LL)) {
+            raw = (raw & 4294967295LL);
+        } else {
+            if ((kind == 3LL)) {
+                raw = (((raw >> 1LL) & 9223372036854775807LL) ^ (-(raw & 1LL)));
+            } else {
+                if ((kind == 4LL)) {
+                    raw = ((raw != 0LL) ? 1LL : 0LL);
+                }
+            }
+        }
+    }
+    return (tuple2_t){{raw, at}};
+}
+
+/* registry.columns.protobuf_kernel.skipped */
+static inline int64_t registry_columns_protobuf_kernel__skipped(bytes_t data, int64_t at, int64_t end, int64_t wire) {
+    int64_t size = 0;
+    if ((wire == 0LL)) {
+        const tuple2_t t1 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+        (void)(t1.part[0]);
+        at = t1.part[1];
+        return at;
+    }
+    if ((wire == 2LL)) {
+        const tuple2_t t2 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+        size = t2.part[0];
+        at = t2.part[1];
+        if ((at < 0LL)) {
+            return at;
+        }
+        return (((0LL <= size) && (size <= (end - at))) ? (at + size) : (-1LL));
+    }
+    if ((wire == 1LL)) {
+        return (((end - at) >= 8LL) ? (at + 8LL) : (-1LL));
+    }
+    if ((wire == 5LL)) {
+        return (((end - at) >= 4LL) ? (at + 4LL) : (-1LL));
+    }
+    return (-12LL);
+}
+
+/* registry.columns.protobuf_kernel.read_protobuf */
+static tuple2_t registry_columns_protobuf_kernel__read_protobuf(bytes_t data, ints_t starts, ints_t ends, int64_t row, ints_t entries, ints_t firsts, ints_t counts, ints_t oneofs, ints_t base, ints_t caps, ints_t group_of, ints_t store, ints_t filled, ints_t saved, ints_t stack, bytes_t reasons) {
+    int64_t groups = 0;
+    int64_t at = 0;
+    int64_t end = 0;
+    int64_t group = 0;
+    int64_t depth = 0;
+    int64_t frame = 0;
+    int64_t hint = 0;
+    int64_t reason = 0;
+    int64_t full = 0;
+    int64_t items = 0;
+    int64_t tag = 0;
+    int64_t wire = 0;
+    int64_t number = 0;
+    int64_t found = 0;
+    int64_t entry = 0;
+    int64_t column = 0;
+    int64_t kind = 0;
+    int64_t place = 0;
+    int64_t size = 0;
+    int64_t stop = 0;
+    int64_t before = 0;
+    int64_t value = 0;
+    int64_t sizes = 0;
+    int64_t other = 0;
+    groups = filled.size[0];
+    while ((row < starts.size[0])) {
+        at = (int64_t)starts.at[CHECKED(row, COUNT(starts))];
+        end = (int64_t)ends.at[CHECKED(row, COUNT(ends))];
+        for (int64_t t1 = 0, t2 = groups; t1 < t2; t1 += 1) {
+            group = t1;
+            saved.at[CHECKED(group, COUNT(saved))] = (int64_t)((int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+        }
+        depth = 0LL;
+        frame = 0LL;
+        hint = 0LL;
+        reason = 0LL;
+        full = (-1LL);
+        while (1LL) {
+            if ((at >= end)) {
+                if ((depth == 0LL)) {
+                    break;
+                }
+                depth = (depth - 1LL);
+                items = (int64_t)stack.at[CHECKED(((depth * 4LL) + 2LL), COUNT(stack))];
+                if ((items >= 0LL)) {
+                    filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                }
+                end = (int64_t)stack.at[CHECKED((depth * 4LL), COUNT(stack))];
+                frame = (int64_t)stack.at[CHECKED(((depth * 4LL) + 1LL), COUNT(stack))];
+                hint = (int64_t)stack.at[CHECKED(((depth * 4LL) + 3LL), COUNT(stack))];
+                continue;
+            }
+            const tuple2_t t3 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+            tag = t3.part[0];
+            at = t3.part[1];
+            if ((at < 0LL)) {
+                reason = (-at);
+                break;
+            }
+            wire = (tag & 7LL);
+            number = ((tag >> 3LL) & 2305843009213693951LL);
+            if (((number == 0LL) || (number > 536870911LL))) {
+                reason = 12LL;
+                break;
+            }
+            found = registry_columns_protobuf_kernel__entry_of(entries, (int64_t)firsts.at[CHECKED(frame, COUNT(firsts))], (int64_t)counts.at[CHECKED(frame, COUNT(counts))], hint, number);
+            if ((found < 0LL)) {
+                at = registry_columns_protobuf_kernel__skipped(data, at, end, wire);
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                continue;
+            }
+            entry = (((int64_t)firsts.at[CHECKED(frame, COUNT(firsts))] + found) * 12LL);
+            column = (int64_t)entries.at[CHECKED((entry + 3LL), COUNT(entries))];
+            group = (int64_t)entries.at[CHECKED((entry + 4LL), COUNT(entries))];
+            items = (int64_t)entries.at[CHECKED((entry + 6LL), COUNT(entries))];
+            kind = (int64_t)entries.at[CHECKED((entry + 2LL), COUNT(entries))];
+            hint = ((items >= 0LL) ? found : (found + 1LL));
+            if (((items >= 0LL) && ((int64_t)filled.at[CHECKED(items, COUNT(filled))] >= (int64_t)caps.at[CHECKED(items, COUNT(caps))]))) {
+                full = items;
+                break;
+            }
+            place = ((items >= 0LL) ? (int64_t)filled.at[CHECKED(items, COUNT(filled))] : (int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+            if ((wire != (int64_t)entries.at[CHECKED((entry + 1LL), COUNT(entries))])) {
+                if (((wire != 2LL) || (items == (-1LL)) || ((int64_t)entries.at[CHECKED((entry + 11LL), COUNT(entries))] == 0LL))) {
+                    reason = 12LL;
+                    break;
+                }
+                const tuple2_t t4 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                size = t4.part[0];
+                at = t4.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                if (((size < 0LL) || (size > (end - at)))) {
+                    reason = 1LL;
+                    break;
+                }
+                stop = (at + size);
+                before = place;
+                while ((at < stop)) {
+                    if (((items >= 0LL) && ((int64_t)filled.at[CHECKED(items, COUNT(filled))] >= (int64_t)caps.at[CHECKED(items, COUNT(caps))]))) {
+                        full = items;
+                        break;
+                    }
+                    const tuple2_t t5 = registry_columns_protobuf_kernel__scalar(data, at, stop, kind);
+                    value = t5.part[0];
+                    at = t5.part[1];
+                    if ((at < 0LL)) {
+                        reason = (-at);
+                        break;
+                    }
+                    if ((items >= 0LL)) {
+                        store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + (int64_t)filled.at[CHECKED(items, COUNT(filled))]), COUNT(store))] = (int64_t)(value);
+                        filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                    }
+                }
+                if (((reason != 0) || (full >= 0LL))) {
+                    break;
+                }
+                if ((items >= 0LL)) {
+                    sizes = ((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 7LL), COUNT(entries))], COUNT(base))] + (int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+                    store.at[CHECKED(sizes, COUNT(store))] = (int64_t)(((int64_t)store.at[CHECKED(sizes, COUNT(store))] + ((int64_t)filled.at[CHECKED(items, COUNT(filled))] - before)));
+                }
+                continue;
+            }
+            if ((kind >= 7LL)) {
+                const tuple2_t t6 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                size = t6.part[0];
+                at = t6.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                if (((size < 0LL) || (size > (end - at)))) {
+                    reason = 1LL;
+                    break;
+                }
+                if (((kind == 7LL) && (!registry_columns_span_kernels__is_utf8(data, at, (at + size))))) {
+                    reason = 4LL;
+                    break;
+                }
+                if (((column >= 0LL) && (kind != 9LL))) {
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(at);
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((column + 1LL), COUNT(base))] + place), COUNT(store))] = (int64_t)(size);
+                }
+            } else {
+                const tuple2_t t7 = registry_columns_protobuf_kernel__scalar(data, at, end, kind);
+                value = t7.part[0];
+                at = t7.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                size = 0LL;
+                if ((column >= 0LL)) {
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(value);
+                }
+            }
+            if (((int64_t)entries.at[CHECKED((entry + 5LL), COUNT(entries))] >= 0LL)) {
+                for (int64_t t8 = 0, t9 = (int64_t)entries.at[CHECKED((entry + 10LL), COUNT(entries))]; t8 < t9; t8 += 1) {
+                    other = t8;
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)oneofs.at[CHECKED(((int64_t)entries.at[CHECKED((entry + 9LL), COUNT(entries))] + other), COUNT(oneofs))], COUNT(base))] + place), COUNT(store))] = (int64_t)(0LL);
+                }
+                store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 5LL), COUNT(entries))], COUNT(base))] + place), COUNT(store))] = (int64_t)(1LL);
+            }
+            if ((items >= 0LL)) {
+                store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 7LL), COUNT(entries))], COUNT(base))] + (int64_t)filled.at[CHECKED(group, COUNT(filled))]), COUNT(store))] = (int64_t)(((int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 7LL), COUNT(entries))], COUNT(base))] + (int64_t)filled.at[CHECKED(group, COUNT(filled))]), COUNT(store))] + 1LL));
+            }
+            if ((kind >= 9LL)) {
+                if ((depth >= 100LL)) {
+                    reason = 5LL;
+                    break;
+                }
+                stack.at[CHECKED((depth * 4LL), COUNT(stack))] = (int64_t)(end);
+                stack.at[CHECKED(((depth * 4LL) + 1LL), COUNT(stack))] = (int64_t)(frame);
+                stack.at[CHECKED(((depth * 4LL) + 2LL), COUNT(stack))] = (int64_t)(items);
+                stack.at[CHECKED(((depth * 4LL) + 3LL), COUNT(stack))] = (int64_t)(hint);
+                depth = (depth + 1LL);
+                end = (at + size);
+                frame = (int64_t)entries.at[CHECKED((entry + 8LL), COUNT(entries))];
+                hint = 0LL;
+            } else {
+                at = (at + size);
+                if ((items >= 0LL)) {
+                    filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                }
+            }
+        }
+        if ((full >= 0LL)) {
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+            return (tuple2_t){{row, full}};
+        }
+        if ((reason != 0)) {
+            reasons.at[CHECKED(row, COUNT(reasons))] = (uint8_t)(reason);
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+        } else {
+            filled.at[CHECKED(0LL, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(0LL, COUNT(filled))] + 1LL));
+        }
+        row = (row + 1LL);
+    }
+    return (tuple2_t){{row, (-1LL)}};
+}
+
 /* v07.columns.crc32 */
 static inline int64_t v07_columns__crc32(bytes_t data, int64_t start, int64_t stop, ints_t tables) {
     int64_t value = 0;
@@ -7096,6 +7394,83 @@ static PyObject *py_registry_columns_avro_kernel__read_avro(PyObject *self, PyOb
     return tuple_of(result.part, 2);
 }
 
+static PyObject *py_registry_columns_protobuf_kernel__entry_of(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "entry_of", given, count, 5);
+    const ints_t argument0 = take_ints_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__entry_of(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__scalar(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "scalar", given, count, 4);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__scalar(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__skipped(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "skipped", given, count, 4);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__skipped(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__read_protobuf(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_protobuf", given, count, 16);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 0);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    const ints_t argument6 = take_ints_t(&call, 6, 0);
+    const ints_t argument7 = take_ints_t(&call, 7, 0);
+    const ints_t argument8 = take_ints_t(&call, 8, 0);
+    const ints_t argument9 = take_ints_t(&call, 9, 0);
+    const ints_t argument10 = take_ints_t(&call, 10, 0);
+    const ints_t argument11 = take_ints_t(&call, 11, 1);
+    const ints_t argument12 = take_ints_t(&call, 12, 1);
+    const ints_t argument13 = take_ints_t(&call, 13, 1);
+    const ints_t argument14 = take_ints_t(&call, 14, 1);
+    const bytes_t argument15 = take_bytes_t(&call, 15, 1);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__read_protobuf(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
 static PyObject *py_v07_columns__crc32(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call; begin_call(&call, "crc32", given, count, 4);
     const bytes_t argument0 = take_bytes_t(&call, 0, 0);
@@ -7308,6 +7683,10 @@ static PyMethodDef METHODS[] = {
     {"registry_columns_span_kernels__read_decimals", (PyCFunction)(void (*)(void))py_registry_columns_span_kernels__read_decimals, METH_FASTCALL, NULL},
     {"registry_columns_avro_kernel__undo_row", (PyCFunction)(void (*)(void))py_registry_columns_avro_kernel__undo_row, METH_FASTCALL, NULL},
     {"registry_columns_avro_kernel__read_avro", (PyCFunction)(void (*)(void))py_registry_columns_avro_kernel__read_avro, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__entry_of", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__entry_of, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__scalar", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__scalar, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__skipped", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__skipped, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__read_protobuf", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__read_protobuf, METH_FASTCALL, NULL},
     {"v07_columns__crc32", (PyCFunction)(void (*)(void))py_v07_columns__crc32, METH_FASTCALL, NULL},
     {"v07_columns___int32", (PyCFunction)(void (*)(void))py_v07_columns___int32, METH_FASTCALL, NULL},
     {"v07_columns__scan", (PyCFunction)(void (*)(void))py_v07_columns__scan, METH_FASTCALL, NULL},
@@ -7318,5 +7697,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "bb1a75a66810885a"
+#define DIGEST "4e10552a200c8183"
 #include "module.h"

@@ -24,6 +24,7 @@ from penstock.registry.framing import (
     KEY_HEADER,
     VALUE_HEADER,
     SchemaId,
+    read_message_indexes,
     read_prefix,
 )
 from penstock.registry.schemas import AVRO, JSON, PROTOBUF, RegisteredSchema, Schema
@@ -31,6 +32,9 @@ from penstock.registry.schemas import AVRO, JSON, PROTOBUF, RegisteredSchema, Sc
 FORMATS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
 UNKNOWN_IDS_MAX = 100
 """After so many ids that the registry does not know, it is not asked for further ones."""
+
+INDEX_BYTES_MAX = 1024
+"""How many bytes of a value its message indexes take at most."""
 
 DEAD_TYPE = pa.schema([("row", pa.int64()), ("reason", pa.string()), ("data", pa.binary())])
 _NOT_FOUND = (40403, 404)
@@ -67,6 +71,10 @@ class Decoded:
         return self.values
 
 
+Kind = tuple[SchemaId, tuple[int, ...]]
+"""What rows have in common that are read together: their schema, and the path of a Protobuf message type."""
+
+
 class Reading(Protocol):
     """How one format reads the values of one writer's schema into the reader's columns."""
 
@@ -79,8 +87,11 @@ class Format(Protocol):
 
     type: pa.DataType
 
-    def reading(self, writer: Schema, referenced: Mapping[str, Schema]) -> Reading:
-        """Return how values of a writer's schema are read; raise `DecodeError` where they cannot be."""
+    def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> Reading:
+        """Return how values of a writer's schema are read; raise `DecodeError` where they cannot be.
+
+        `path` leads to the message type of Protobuf values; it is empty where a value says none.
+        """
 
 
 class Decoder:
@@ -117,7 +128,7 @@ class Decoder:
         self._finder = None if registry is None else client_of(registry)
         self._message = message
         self._header = KEY_HEADER if is_key else VALUE_HEADER
-        self._readings: dict[SchemaId, Reading | str] = {}
+        self._readings: dict[Kind, Reading | str] = {}
         self._unknown = 0
         self._format: Format | None = None
         given = Schema(schema, self._type) if isinstance(schema, str) else schema
@@ -156,9 +167,16 @@ class Decoder:
         present = np.flatnonzero(_presence(column))
         if self._finder is None:
             assert self._format is not None
-            self._readings.setdefault(0, self._format.reading(self._bare or Schema("true", JSON), {}))
-            return self._decode_groups(column, data, starts, ends, {0: present}, {}, present)
-        groups, begins, dead = _by_schema(data, starts, ends, present, _header_ids(headers, self._header))
+            bare = (0, ())
+            self._readings.setdefault(bare, self._format.reading(self._bare or Schema("true", JSON), {}, ()))
+            return self._decode_groups(column, data, starts, ends, {bare: present}, {}, present)
+        named = _header_ids(headers, self._header)
+        found, begins, dead = _by_schema(data, starts, ends, present, named)
+        groups: dict[Kind, Ints]
+        if self._type == PROTOBUF:
+            groups = _by_message(found, data, begins, ends, named, dead)
+        else:
+            groups = {(schema_id, ()): rows for schema_id, rows in found.items()}
         if self._format is None and groups:
             self._use_newest(groups)
         return self._decode_groups(column, data, begins, ends, groups, dead, present)
@@ -169,13 +187,13 @@ class Decoder:
         data: Bytes,
         starts: Ints,
         ends: Ints,
-        groups: Mapping[SchemaId, Ints],
+        groups: Mapping[Kind, Ints],
         dead: dict[int, str],
         present: Ints,
     ) -> Decoded:
         arrays, places = [], []
-        for schema_id, rows in groups.items():
-            reading = self._reading_of(schema_id)
+        for kind, rows in groups.items():
+            reading = self._reading_of(kind)
             if isinstance(reading, str):
                 dead.update(dict.fromkeys(rows.tolist(), reading))
                 continue
@@ -184,24 +202,21 @@ class Decoder:
             places.append(rows[found])
             for row, reason in reasons.items():
                 dead[int(rows[row])] = reason
-        kind = self.type if self.type is not None else pa.null()
-        if arrays and kind != arrays[0].type:
-            kind = arrays[0].type  # JSON whose types are inferred
-        values = pa.concat_arrays(arrays) if arrays else pa.nulls(0, kind)
+        values = pa.concat_arrays(arrays) if arrays else pa.nulls(0, self.type or pa.null())
         rows = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
         values, rows = _in_order(values, rows, len(column), present)
         return Decoded(values, rows, _dead_table(column, dead))
 
-    def _reading_of(self, schema_id: SchemaId) -> Reading | str:
+    def _reading_of(self, kind: Kind) -> Reading | str:
         """How values of a schema are read, or why they are not."""
-        found = self._readings.get(schema_id)
+        found = self._readings.get(kind)
         if found is None:
-            found = self._new_reading(schema_id)
+            found = self._new_reading(*kind)
             if len(self._readings) < UNKNOWN_IDS_MAX * 100:
-                self._readings[schema_id] = found
+                self._readings[kind] = found
         return found
 
-    def _new_reading(self, schema_id: SchemaId) -> Reading | str:
+    def _new_reading(self, schema_id: SchemaId, path: tuple[int, ...]) -> Reading | str:
         named = f"schema {'GUID' if isinstance(schema_id, uuid.UUID) else 'id'} {schema_id}"
         assert self._finder is not None
         if self._unknown >= UNKNOWN_IDS_MAX:
@@ -219,7 +234,7 @@ class Decoder:
             if self._format is None:
                 self._use(schema)
             assert self._format is not None
-            return self._format.reading(schema, self._finder.referenced(schema))
+            return self._format.reading(schema, self._finder.referenced(schema), path)
         except DecodeError as error:
             return f"{named}: {error}"
 
@@ -229,10 +244,10 @@ class Decoder:
             return self._finder.schema_by_guid(str(schema_id))
         return self._finder.schema_by_id(schema_id)
 
-    def _use_newest(self, groups: Mapping[SchemaId, Ints]) -> None:
+    def _use_newest(self, groups: Mapping[Kind, Ints]) -> None:
         """Let the newest schema that a column names be the reader's: ids grow with time."""
-        for schema_id in sorted((each for each in groups if isinstance(each, int)), reverse=True):
-            if not isinstance(self._reading_of(schema_id), str):
+        for kind in sorted((each for each in groups if isinstance(each[0], int)), reverse=True):
+            if not isinstance(self._reading_of(kind), str):
                 return
 
     def _use(self, schema: Schema) -> None:
@@ -348,7 +363,7 @@ def _by_schema(
     rare = np.zeros(len(starts), dtype=np.bool_)
     for row, header in named.items():
         rare[row] = True
-        _sort_in(groups, dead, row, header, is_header=True)
+        _sort_in(groups, dead, row, header)
     first = starts[present]
     sizes = ends[present] - first
     is_short = sizes < ID_BYTES
@@ -378,13 +393,9 @@ def _sort_in(
     dead: dict[int, str],
     row: int,
     prefix: bytes,
-    *,
-    is_header: bool = False,
 ) -> bool:
     try:
         framed = read_prefix(prefix)
-        if is_header and framed.begin != len(prefix):
-            raise DecodeError(f"the header of the schema id has {len(prefix)} bytes, not {framed.begin}")
     except DecodeError as error:
         dead[row] = str(error)
         return False
@@ -392,6 +403,49 @@ def _sort_in(
     assert isinstance(rows, list)
     rows.append(row)
     return True
+
+
+def _by_message(
+    groups: Mapping[SchemaId, Ints],
+    data: Bytes,
+    begins: Ints,
+    ends: Ints,
+    named: Mapping[int, bytes],
+    dead: dict[int, str],
+) -> dict[Kind, Ints]:
+    """The rows of each Protobuf message type; `begins` moves behind the message indexes."""
+    found: dict[Kind, Ints] = {}
+    for schema_id, rows in groups.items():
+        has_byte = begins[rows] < ends[rows]
+        is_first = has_byte.copy()
+        is_first[has_byte] = data[begins[rows[has_byte]]] == 0
+        if named:
+            is_first &= ~np.isin(rows, np.fromiter(named, dtype=np.int64))
+        paths: dict[tuple[int, ...], list[int]] = {}
+        for row in rows[~is_first].tolist():
+            header = named.get(row)
+            begin, end = int(begins[row]), int(ends[row])
+            prefix = data[begin : min(end, begin + INDEX_BYTES_MAX)].tobytes() if header is None else header
+            try:
+                at = 0 if header is None else read_prefix(header).begin
+                path, at = read_message_indexes(prefix, at)
+            except DecodeError as error:
+                dead[row] = str(error)
+                continue
+            if header is None:
+                begins[row] += at
+            paths.setdefault(path, []).append(row)
+        plain = rows[is_first]
+        begins[plain] += 1
+        found.update(
+            ((schema_id, path), np.array(each, dtype=np.int64))
+            for path, each in paths.items()
+            if path != (0,)
+        )
+        first = np.sort(np.concatenate([plain, np.array(paths.get((0,), []), dtype=np.int64)]))
+        if len(first):
+            found[schema_id, (0,)] = first
+    return found
 
 
 def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[pa.Array, Ints]:

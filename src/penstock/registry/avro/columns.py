@@ -83,7 +83,7 @@ class AvroFormat:
         self._reader = parse_avro(schema.text, [each.text for each in referenced.values()])
         self.type = arrow_type(self._reader)
 
-    def reading(self, writer: Schema, referenced: Mapping[str, Schema]) -> AvroReading:
+    def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> AvroReading:
         """Return how values of a writer's schema are read.
 
         Raises:

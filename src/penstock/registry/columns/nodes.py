@@ -16,7 +16,9 @@ from penstock.errors import DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.columns.span_kernels import copy_spans, read_decimals
 
-NUMBER, DOUBLES, FLOATS, FLAGS, SPAN, DECIMALS, SYMBOLS, STRUCT, LIST, MAP, NULL, JSON_SPAN = range(12)
+NUMBER, DOUBLES, FLOATS, FLAGS, SPAN, DECIMALS, SYMBOLS, STRUCT, LIST, MAP, NULL, JSON_SPAN, MOMENT = range(
+    13
+)
 """What a node holds: how its numbers become an array."""
 
 NO_COLUMN = -1
@@ -123,6 +125,10 @@ def to_array(node: Node, store: Store, data: Bytes) -> pa.Array:
     if node.kind == STRUCT:
         children = [to_array(child, store, data) for child in node.children]
         return pa.StructArray.from_buffers(node.type, count, [mask], nulls, 0, children)
+    if node.kind == MOMENT:
+        seconds, nanos = (store.column(child.column, child.group) for child in node.children)
+        micros = seconds * 1_000_000 + nanos // 1_000
+        return pa.Array.from_buffers(node.type, count, [mask, pa.py_buffer(micros)], nulls)
     if node.kind in (LIST, MAP):
         return _list(node, store, data, count, mask, nulls)
     if node.kind == NULL:

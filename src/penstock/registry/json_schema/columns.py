@@ -51,7 +51,7 @@ class JsonFormat:
         """The Arrow type; None before values have shown it."""
         return None if self.shape is None else self.shape.type
 
-    def reading(self, writer: Schema, referenced: Mapping[str, Schema]) -> JsonReading:
+    def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> JsonReading:
         """Return how values are read: JSON says itself what it holds, whatever the writer's schema is."""
         return JsonReading(self)
 
