@@ -73,6 +73,7 @@ DOUBLE = st.floats(allow_nan=False)
 LINE = st.fixed_dictionaries(
     {}, optional={"sku": st.text(max_size=4), "prices": st.lists(DOUBLE, max_size=3)}
 )
+SECONDS, MICROS = st.integers(0, 2**33), st.integers(0, 999_999)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "id": INT64, "name": st.text(max_size=12), "price": DOUBLE, "share": FLOAT, "paid": st.booleans(),
     "raw": st.binary(max_size=12), "u32": UINT32, "u64": UINT64, "s32": INT32, "s64": INT64, "f32": UINT32,
@@ -81,7 +82,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "tags": st.lists(st.text(max_size=4), max_size=3), "lines": st.lists(LINE, max_size=3),
     "counts": st.dictionaries(st.text(max_size=3), INT64, max_size=3),
     "by_number": st.dictionaries(INT32, LINE, max_size=2), "first": LINE,
-    "at": st.builds(lambda s, n: {"seconds": s, "nanos": n * 1000}, st.integers(0, 2**33), MICROS),
+    "at": st.builds(lambda s, n: {"seconds": s, "nanos": n * 1000}, SECONDS, MICROS),
 }  # fmt: skip
 ONE_OF = st.one_of(
     st.just({}),

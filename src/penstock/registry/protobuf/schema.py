@@ -121,10 +121,9 @@ def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
 
 
 def _parsed(text: str) -> descriptor_pb2.FileDescriptorProto:
+    from antlr4.error.ErrorListener import ErrorListener
     from proto_schema_parser import ast
     from proto_schema_parser.parser import Parser
-
-    from antlr4.error.ErrorListener import ErrorListener
 
     class Refusal(ErrorListener):  # type: ignore[misc]
         """Makes an error of what the parser would print and pass over."""
