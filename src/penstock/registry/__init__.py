@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from penstock.registry.schemas import Reference as Reference
     from penstock.registry.schemas import RegisteredSchema as RegisteredSchema
     from penstock.registry.schemas import Schema as Schema
+    from penstock.registry.serializers import AvroDeserializer as AvroDeserializer
+    from penstock.registry.serializers import AvroSerializer as AvroSerializer
+    from penstock.registry.serializers import JSONDeserializer as JSONDeserializer
+    from penstock.registry.serializers import JSONSerializer as JSONSerializer
+    from penstock.registry.serializers import ProtobufDeserializer as ProtobufDeserializer
+    from penstock.registry.serializers import ProtobufSerializer as ProtobufSerializer
+    from penstock.registry.serializers import SerializationContext as SerializationContext
 
 _HOMES = {
     "DeadLetters": "dead_letters",
@@ -29,6 +36,13 @@ _HOMES = {
     "RegistryClient": "client",
     "RegistryError": "client",
     "Schema": "schemas",
+    "AvroDeserializer": "serializers",
+    "AvroSerializer": "serializers",
+    "JSONDeserializer": "serializers",
+    "JSONSerializer": "serializers",
+    "ProtobufDeserializer": "serializers",
+    "ProtobufSerializer": "serializers",
+    "SerializationContext": "serializers",
     "from_schema": "decoding",
 }
 

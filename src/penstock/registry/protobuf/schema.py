@@ -314,3 +314,10 @@ def path_of(message: Descriptor) -> tuple[int, ...]:
         found.append([each.full_name for each in siblings].index(current.full_name))
         current = above
     return tuple(reversed(found))
+
+
+def as_text(file: FileDescriptor) -> str:
+    """Return a file as registries take it besides text: its descriptor in base64."""
+    proto = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(proto)
+    return base64.b64encode(proto.SerializeToString()).decode()
