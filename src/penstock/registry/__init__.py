@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.registry.serializers import ProtobufDeserializer as ProtobufDeserializer
     from penstock.registry.serializers import ProtobufSerializer as ProtobufSerializer
     from penstock.registry.serializers import SerializationContext as SerializationContext
+    from penstock.registry.server.registry import Registry as Registry
 
 _HOMES = {
     "DeadLetters": "dead_letters",
@@ -33,6 +34,7 @@ _HOMES = {
     "Decoder": "decoding",
     "Reference": "schemas",
     "RegisteredSchema": "schemas",
+    "Registry": "server.registry",
     "RegistryClient": "client",
     "RegistryError": "client",
     "Schema": "schemas",

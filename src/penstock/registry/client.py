@@ -214,6 +214,13 @@ class RegistryClient:
                 self._connection.close()
                 self._connection = None
 
+    def __del__(self) -> None:
+        # A client that a call has made of a URL is nobody's to close. What the collector frees in another
+        # thread has no other users, so the lock is not needed.
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
     def __enter__(self) -> RegistryClient:
         return self
 

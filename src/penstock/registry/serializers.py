@@ -132,9 +132,7 @@ class _Serializer:
         if not self._settings.in_header:
             return framing.id_prefix(schema_id) + indexes + payload
         if guid is None:
-            raise EncodeError(
-                "the registry gave no GUID of the schema: it is too old for schema.id.serializer"
-            )
+            raise EncodeError("the registry gave no GUID of the schema, which schema.id.serializer needs")
         headers = context.headers
         name = framing.VALUE_HEADER if context.field == VALUE else framing.KEY_HEADER
         if isinstance(headers, list):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -321,3 +322,78 @@ def as_text(file: FileDescriptor) -> str:
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     return base64.b64encode(proto.SerializeToString()).decode()
+
+
+_LABELS = {_FIELD.LABEL_REQUIRED: "required ", _FIELD.LABEL_REPEATED: "repeated "}
+_NAMES = {number: name for name, number in _SCALARS.items()}
+
+
+def proto_text(file: FileDescriptor) -> str:
+    """Return a file as text, the same for the same descriptor; most options are left out."""
+    proto = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(proto)
+    is_proto3 = proto.syntax == "proto3"
+    lines = [f'syntax = "{proto.syntax or "proto2"}";']
+    if proto.package:
+        lines.append(f"package {proto.package};")
+    public = set(proto.public_dependency)
+    lines += [
+        f'import {"public " if number in public else ""}"{name}";'
+        for number, name in enumerate(proto.dependency)
+    ]
+    for message in proto.message_type:
+        lines += ["", *_message_lines(message, "", is_proto3)]
+    for enum in proto.enum_type:
+        lines += ["", *_enum_lines(enum, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _message_lines(message: Any, indent: str, is_proto3: bool) -> list[str]:
+    lines = [f"{indent}message {message.name} {{"]
+    inner = indent + "  "
+    maps = {each.name: each for each in message.nested_type if each.options.map_entry}
+    written: set[int] = set()
+    for field in message.field:
+        if not field.HasField("oneof_index") or field.proto3_optional:
+            lines.append(inner + _field_line(field, maps, is_proto3))
+        elif field.oneof_index not in written:
+            written.add(field.oneof_index)
+            lines.append(f"{inner}oneof {message.oneof_decl[field.oneof_index].name} {{")
+            lines += [
+                f"{inner}  {_field_line(each, maps, True)}"
+                for each in message.field
+                if each.HasField("oneof_index") and each.oneof_index == field.oneof_index
+            ]
+            lines.append(f"{inner}}}")
+    for nested in message.nested_type:
+        if nested.name not in maps:
+            lines += ["", *_message_lines(nested, inner, is_proto3)]
+    for enum in message.enum_type:
+        lines += ["", *_enum_lines(enum, inner)]
+    return [*lines, f"{indent}}}"]
+
+
+def _field_line(field: Any, maps: Mapping[str, Any], is_proto3: bool) -> str:
+    entry = maps.get(field.type_name.rpartition(".")[2]) if field.type_name else None
+    if entry is not None:
+        key, value = (_NAMES.get(each.type) or each.type_name for each in entry.field)
+        return f"map<{key}, {value}> {field.name} = {field.number};"
+    label = _LABELS.get(field.label, "")
+    if not label and (field.proto3_optional or not is_proto3):
+        label = "optional "
+    options = []
+    if field.HasField("default_value"):
+        is_text = field.type in (_FIELD.TYPE_STRING, _FIELD.TYPE_BYTES)
+        options.append(f"default = {json.dumps(field.default_value) if is_text else field.default_value}")
+    if field.options.HasField("packed"):
+        options.append(f"packed = {str(field.options.packed).lower()}")
+    tail = f" [{', '.join(options)}]" if options else ""
+    return f"{label}{_NAMES.get(field.type) or field.type_name} {field.name} = {field.number}{tail};"
+
+
+def _enum_lines(enum: Any, indent: str) -> list[str]:
+    lines = [f"{indent}enum {enum.name} {{"]
+    if enum.options.allow_alias:
+        lines.append(f"{indent}  option allow_alias = true;")
+    lines += [f"{indent}  {each.name} = {each.number};" for each in enum.value]
+    return [*lines, f"{indent}}}"]
