@@ -7,6 +7,7 @@ import base64
 import hmac
 import json
 import threading
+import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
@@ -23,6 +25,7 @@ from penstock.registry.server.state import (
     LogRecord,
     RefusedError,
     RegistryState,
+    guid_of,
     no_schema,
     no_version,
     schema_json,
@@ -65,7 +68,7 @@ class Call:
 
     def path(self, name: str) -> str:
         """Return a part of the path."""
-        return str(self._request.path_params[name])
+        return urllib.parse.unquote(str(self._request.path_params[name]))
 
     def flag(self, name: str) -> bool:
         """Return whether the query says that something is true."""
@@ -91,7 +94,7 @@ class Call:
             raise RefusedError(400, 400, f"{name} is no number") from None
 
 
-def application(log: Log, users: Mapping[str, str] | None = None) -> Starlette:
+def application(log: Log, users: Mapping[str, str] | None = None) -> ASGIApp:
     """Return the application that answers for a log; with `users`, to those alone (basic authentication)."""
     lock = asyncio.Lock()
 
@@ -101,7 +104,7 @@ def application(log: Log, users: Mapping[str, str] | None = None) -> Starlette:
 
         return Route(path, endpoint, methods=[each.upper() for each in handlers])
 
-    return Starlette(
+    routed = Starlette(
         routes=[
             route("/", get=lambda call: {}),
             route("/schemas", get=_schemas),
@@ -129,6 +132,13 @@ def application(log: Log, users: Mapping[str, str] | None = None) -> Starlette:
         ],
         exception_handlers={404: _not_found, 405: _not_allowed},
     )
+
+    async def as_sent(scope: Scope, receive: Receive, send: Send) -> None:
+        """Route by the path as it was sent: the name of a subject may hold a slash, as ``%2F``."""
+        raw = scope.get("raw_path")
+        await routed(scope if raw is None else {**scope, "path": raw.decode("latin-1")}, receive, send)
+
+    return as_sent
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
@@ -319,7 +329,8 @@ def _register(call: Call) -> Any:
     subject = call.path("subject")
     version, records = call.state.register(subject, call.body, normalize=call.flag("normalize"))
     call.write(records)
-    return version.as_json()
+    # Clients keep a schema that stands in this answer in the place of the one that they have sent.
+    return {"id": version.id, "version": version.number, "guid": guid_of(version.schema)}
 
 
 def _delete_subject(call: Call) -> Any:
@@ -362,7 +373,7 @@ def _compatible_with_all(call: Call) -> Any:
 
 
 def _subject_or_none(call: Call) -> str | None:
-    return call._request.path_params.get("subject")
+    return call.path("subject") if "subject" in call._request.path_params else None
 
 
 def _config(call: Call) -> Any:
