@@ -75,7 +75,7 @@ OURS = SerializationContext("orders")
 
 
 def test_their_client_has_every_answer(theirs: Any) -> None:
-    from confluent_kafka.schema_registry import Schema, ServerConfig
+    from confluent_kafka.schema_registry import ConfigCompatibilityLevel, Schema, ServerConfig
     from confluent_kafka.schema_registry.error import SchemaRegistryError
 
     number = theirs.register_schema("t-value", Schema(AVRO, "AVRO"))
@@ -102,7 +102,7 @@ def test_their_client_has_every_answer(theirs: Any) -> None:
     theirs.set_compatibility("t-value", "FULL")
     assert theirs.get_compatibility("t-value") == "FULL"
     assert theirs.get_compatibility() == "BACKWARD"
-    theirs.set_config("t-value", ServerConfig(compatibility="NONE"))
+    theirs.set_config("t-value", ServerConfig(compatibility=ConfigCompatibilityLevel.NONE))
     assert theirs.get_config("t-value").compatibility_level == "NONE"
     theirs.delete_config("t-value")
     assert theirs.get_global_mode() == "READWRITE"
@@ -113,7 +113,7 @@ def test_their_client_has_every_answer(theirs: Any) -> None:
     assert theirs.delete_version("t-value", 1) == 1
     assert theirs.delete_version("t-value", 1, permanent=True) == 1
     with pytest.raises(SchemaRegistryError) as gone:
-        theirs.get_latest_version("t-value")
+        theirs.get_versions("t-value")
     assert gone.value.error_code == 40401
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.registry.decoding import Decoded as Decoded
     from penstock.registry.decoding import Decoder as Decoder
     from penstock.registry.decoding import from_schema as from_schema
+    from penstock.registry.encoding import to_schema as to_schema
     from penstock.registry.schemas import Reference as Reference
     from penstock.registry.schemas import RegisteredSchema as RegisteredSchema
     from penstock.registry.schemas import Schema as Schema
@@ -46,6 +47,7 @@ _HOMES = {
     "ProtobufSerializer": "serializers",
     "SerializationContext": "serializers",
     "from_schema": "decoding",
+    "to_schema": "encoding",
 }
 
 __all__ = sorted(_HOMES)

@@ -85,7 +85,9 @@ class Reading(Protocol):
 class Format(Protocol):
     """A format of values, with the reader's schema."""
 
-    type: pa.DataType
+    @property
+    def type(self) -> pa.DataType | None:
+        """The Arrow type of the values; None before values have shown it."""
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> Reading:
         """Return how values of a writer's schema are read; raise `DecodeError` where they cannot be.

@@ -105,7 +105,7 @@ def double_bits(number: int, size: int) -> int:
 
 
 def widened(bits: int) -> int:
-    """Return the bits of a floating-point number of eight bytes that equals one of four, given as its bits."""
+    """Return the bits of an eight-byte floating-point number that equals one of four bytes, given as bits."""
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return int(np.array([bits], dtype=np.uint32).view(np.float32).astype(np.float64).view(np.int64)[0])
 

@@ -516,7 +516,9 @@ def _text_maker(writer: Type) -> Callable[[bytes], str]:
 
 def _bytes_as_text(value: object) -> str:
     """Bytes in JSON are as Avro's JSON encoding has them: a character for each byte."""
-    return bytes(value).decode("latin-1")  # type: ignore[call-overload]
+    if not isinstance(value, bytes):
+        raise TypeError(f"no JSON for {type(value).__name__}")
+    return value.decode("latin-1")
 
 
 def _without_logical(found: Any) -> Any:

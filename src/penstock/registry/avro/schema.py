@@ -340,20 +340,21 @@ def fits_default(made: Type, default: Any) -> bool:
     if not isinstance(default, _FITTING[made.kind]):
         # Numbers that JSON cannot write are spelled as text.
         return made.kind in ("float", "double") and default in ("NaN", "Infinity", "-Infinity")
+    found: Any = default
     if made.kind in ("int", "long"):
         bound = 1 << (31 if made.kind == "int" else 63)
-        return -bound <= default < bound
+        return bool(-bound <= found < bound)
     if made.kind in ("bytes", "fixed"):
-        right_size = not isinstance(made, Fixed) or len(default) == made.size
-        return right_size and all(ord(character) < 256 for character in default)
+        right_size = not isinstance(made, Fixed) or len(found) == made.size
+        return right_size and all(ord(character) < 256 for character in found)
     if isinstance(made, Array):
-        return all(fits_default(made.items, each) for each in default)
+        return all(fits_default(made.items, each) for each in found)
     if isinstance(made, Map):
-        return all(fits_default(made.values, each) for each in default.values())
+        return all(fits_default(made.values, each) for each in found.values())
     if isinstance(made, Record):
         return all(
-            fits_default(each.type, default[each.name])
-            if each.name in default
+            fits_default(each.type, found[each.name])
+            if each.name in found
             else each.default is not NO_DEFAULT
             for each in made.fields
         )

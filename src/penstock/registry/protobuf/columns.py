@@ -85,7 +85,8 @@ class Tables:
     def _message(self, message: Descriptor, group: int, above: tuple[str, ...]) -> Node:
         number, frame = self._new_frame()
         inner = (*above, message.full_name)
-        children, fields, by_oneof = [], [], {}
+        children, fields = [], []
+        by_oneof: dict[str, list[list[int]]] = {}
         for field in message.fields:
             node, entry = self._field(field, group, inner)
             children.append(node)

@@ -86,7 +86,7 @@ def _add(
 ) -> None:
     for name in file.dependency:
         _add_well_known(pool, name, known)
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
     known.add(file.name)
 
 
@@ -100,7 +100,7 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, known: set[
     module.DESCRIPTOR.CopyToProto(file)
     for each in file.dependency:
         _add_well_known(pool, each, known)
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
 
 
 def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
