@@ -8,24 +8,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-from click.testing import CliRunner
+import pytest
 
-from penstock.cli.commands import penstock
+from penstock.cli import main
 from penstock.registry import Registry, RegistryClient
 
 OLD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
 NEW = '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]}'
 
 
-def test_schemas_are_registered_checked_listed_and_shown(tmp_path: Path) -> None:
+def test_schemas_are_registered_checked_listed_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old, new = tmp_path / "old.avsc", tmp_path / "new.avsc"
     old.write_text(OLD)
     new.write_text(NEW)
     with Registry() as registry:
 
         def run(*words: str) -> tuple[int, str]:
-            done = CliRunner().invoke(penstock, ["registry", *words, "--url", registry.url])
-            return done.exit_code, done.output
+            code = main(["registry", *words, "--url", registry.url])
+            return code, capsys.readouterr().out
 
         assert run("register", "t-value", str(old)) == (0, "1\n")
         assert run("check", "t-value", str(old)) == (0, "compatible\n")

@@ -199,12 +199,21 @@ class Decoder:
             if isinstance(reading, str):
                 dead.update(dict.fromkeys(rows.tolist(), reading))
                 continue
-            array, found, reasons = reading.read(data, starts[rows], ends[rows])
+            is_whole = len(rows) == len(starts)
+            array, found, reasons = reading.read(
+                data, starts if is_whole else starts[rows], ends if is_whole else ends[rows]
+            )
             arrays.append(array)
             places.append(rows[found])
             for row, reason in reasons.items():
                 dead[int(rows[row])] = reason
-        values = pa.concat_arrays(arrays) if arrays else pa.nulls(0, self.type or pa.null())
+        values = (
+            arrays[0]
+            if len(arrays) == 1
+            else pa.concat_arrays(arrays)
+            if arrays
+            else pa.nulls(0, self.type or pa.null())
+        )
         rows = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
         values, rows = _in_order(values, rows, len(column), present)
         return Decoded(values, rows, _dead_table(column, dead))
@@ -383,8 +392,9 @@ def _by_schema(
         if _sort_in(groups, dead, row, prefix):
             begins[row] += GUID_BYTES
     found = {key: np.array(rows, dtype=np.int64) for key, rows in groups.items()}
-    for schema_id in np.unique(ids).tolist():
-        rows = plain[ids == schema_id]
+    is_one = len(ids) and bool((ids == ids[0]).all())
+    for schema_id in [int(ids[0])] if is_one else np.unique(ids).tolist():
+        rows = plain if is_one else plain[ids == schema_id]
         more = found.get(schema_id)
         found[schema_id] = rows if more is None else np.sort(np.concatenate([more, rows]))
     return found, begins, dead
