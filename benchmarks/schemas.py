@@ -40,8 +40,11 @@ FIELDS = [
     ("share", "float"),
 ]
 AVRO = {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in FIELDS]}
-PROTO = """syntax = "proto3"; message R { int64 id = 1; string name = 2; double price = 3; int32 n = 4; bool ok = 5;
-  optional string city = 6; int64 at = 7; float share = 8; }"""
+PROTO = """syntax = "proto3";
+message R {
+  int64 id = 1; string name = 2; double price = 3; int32 n = 4; bool ok = 5; optional string city = 6; int64 at = 7;
+  float share = 8;
+}"""
 JSON = json.dumps(
     {
         "type": "object",

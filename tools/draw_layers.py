@@ -22,6 +22,7 @@ CAPTIONS = {
     "testing": "faults, fixtures for pytest",
     "tables": "read_topic, scan_log, write_topic",
     "landing": "Parquet files and their manifests",
+    "registry": "schemas: columns, rows, a registry",
     "client": "producer, consumer, admin",
     "broker": "dispatch, partitions, groups",
     "explorer": "bytes to readable, and back",

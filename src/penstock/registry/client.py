@@ -215,8 +215,8 @@ class RegistryClient:
                 self._connection = None
 
     def __del__(self) -> None:
-        # A client that a call has made of a URL is nobody's to close. What the collector frees in another
-        # thread has no other users, so the lock is not needed.
+        # A call that makes a client of a URL has no end at which to close it. What the collector frees has
+        # no other users, so the lock is not needed.
         connection = getattr(self, "_connection", None)
         if connection is not None:
             connection.close()
@@ -316,7 +316,7 @@ def client_of(registry: str | Mapping[str, object] | Finder) -> Finder:
 
 
 def _keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep an answer, and forget the oldest one where there are too many."""
+    """Keep an answer, and drop the oldest one where there are too many."""
     if len(cache) >= CACHED_SCHEMAS_MAX:
         del cache[next(iter(cache))]
     cache[key] = value

@@ -14,6 +14,7 @@ import dataclasses
 import io
 import json
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -94,7 +95,7 @@ def as_dict(row: Any) -> Any:
     return dump() if callable(dump) else row
 
 
-class _Serializer:
+class _Serializer(ABC):
     """What serializers of all formats share: which schema a subject has, and the bytes in front."""
 
     type = AVRO
@@ -165,11 +166,12 @@ class _Serializer:
             raise ConfigError("the serializer needs a schema, use.latest.version or use.schema.id")
         return self._schema
 
+    @abstractmethod
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
-        raise NotImplementedError
+        """Return the bytes of a value, and the path of its Protobuf message type."""
 
 
-class _Deserializer:
+class _Deserializer(ABC):
     """What deserializers of all formats share: which schema wrote a value, and where the value begins."""
 
     def __init__(self, registry: RegistryClient | str | None, settings: _Settings) -> None:
@@ -182,8 +184,9 @@ class _Deserializer:
         context = SerializationContext(topic, field)
         return lambda data: self(data, context)
 
+    @abstractmethod
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        raise NotImplementedError
+        """Return the value of some bytes."""
 
     def _framing(self, data: bytes, context: SerializationContext) -> framing.Framed:
         return framing.read_framing(data, context.headers, is_key=context.field != VALUE)
@@ -271,7 +274,7 @@ class AvroSerializer(_Serializer):
         out = io.BytesIO()
         try:
             schemaless_writer(out, parsed, value)
-        except Exception as error:  # fastavro raises whatever the value's type raises
+        except Exception as error:  # fastavro raises what the value's type raises
             raise EncodeError(f"the value does not fit its Avro schema: {error}") from error
         return out.getvalue(), ()
 
@@ -317,7 +320,7 @@ class AvroDeserializer(_Deserializer):
             found = schemaless_reader(
                 io.BytesIO(data[begin:]), writer, reader, return_record_name=self._names
             )
-        except Exception as error:  # fastavro raises whatever damaged bytes lead to
+        except Exception as error:  # fastavro raises what damaged bytes lead to
             raise DecodeError(f"the bytes are no value of schema {schema_id}: {error!r}") from error
         return found if self._from_dict is None else self._from_dict(found, context)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.tables.spec import Topics
 
 PLACES = ("topic", "partition", "offset")
-"""What a dead letter says, whether a reader wants these columns or not."""
+"""What a dead letter says, also where a reader leaves these columns out."""
 
 
 @dataclass(frozen=True)

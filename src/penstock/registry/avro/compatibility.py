@@ -29,7 +29,7 @@ def incompatibilities(reader: Type, writer: Type) -> list[str]:
 
 
 class _Checker:
-    """Compares two types, and remembers which pairs were compared: types may hold themselves."""
+    """Compares two types, and keeps which pairs were compared: types may hold themselves."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

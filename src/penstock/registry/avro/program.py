@@ -406,7 +406,7 @@ class _Compiler:
         return known
 
     def write_skippers(self) -> None:
-        """Write what reads past records that hold themselves, and tell the calls where that is."""
+        """Write what reads past records that hold themselves, and put its place into the calls."""
         while self._calls:
             at, record = self._calls.pop()
             if id(record) not in self._skippers:

@@ -60,7 +60,7 @@ FREE_ITEMS = 1024
 
 @kernel
 def undo_row(group_of: Ints, base: Ints, store: Ints, filled: Ints, saved: Ints, caps: Ints) -> None:
-    """Make zero what a row has written, and forget its items."""
+    """Make zero what a row has written, and drop its items."""
     for column in range(len(base)):
         group = group_of[column]
         last = min(filled[group] + 1, caps[group])

@@ -52,7 +52,7 @@ class JsonFormat:
         return None if self.shape is None else self.shape.type
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> JsonReading:
-        """Return how values are read: JSON says itself what it holds, whatever the writer's schema is."""
+        """Return how values are read: JSON itself says what it holds, without the writer's schema."""
         return JsonReading(self)
 
 

@@ -46,7 +46,7 @@ class Registry:
             bootstrap_servers: a Kafka whose topic keeps the schemas.
             host: the address to listen on.
             port: the port to listen on; 0 is any free one.
-            users: names and passwords of those that may ask (basic authentication); None for everybody.
+            users: names and passwords of those that may ask (basic authentication); None for all.
             certificate: a file of certificates in PEM: the registry speaks TLS.
             key: a file with the key of the certificate.
             config: further options of the clients that read and write the topic.

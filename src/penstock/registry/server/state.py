@@ -1,4 +1,4 @@
-"""What a schema registry knows, and what it decides: subjects, versions, ids, compatibility, modes.
+"""What a schema registry holds, and what it decides: subjects, versions, ids, compatibility, modes.
 
 It does no I/O. A request is decided against the state and returns the records that would change it; they
 change it when they come back out of the log, here and in every other registry on the same topic.
