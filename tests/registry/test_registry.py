@@ -6,6 +6,7 @@ import http.client
 import json
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -351,3 +352,17 @@ def test_a_client_tries_the_next_url_and_a_new_connection(registry: Registry) ->
         RegistryClient({"url": registry.url, "uri": "x"})
     with pytest.raises(ConfigError, match="begins with http"):
         RegistryClient("localhost:8081")
+
+
+def test_tls(tmp_path: Path) -> None:
+    from security_certificates import self_signed
+
+    pair = self_signed("127.0.0.1", ("127.0.0.1", "localhost"))
+    certificate, key = pair.write(tmp_path, "registry")
+    with Registry(certificate=certificate, key=key) as guarded:
+        assert guarded.url.startswith("https://")
+        assert guarded.client(**{"ssl.ca.location": certificate}).register("t", A) == 1
+        with pytest.raises(NetworkError, match="certificate"):
+            guarded.client().subjects()
+    with pytest.raises(ConfigError, match="certificates"):
+        RegistryClient({"url": "https://localhost", "ssl.ca.location": str(tmp_path / "none.pem")})
