@@ -42,8 +42,8 @@ FIELDS = [
 AVRO = {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in FIELDS]}
 PROTO = """syntax = "proto3";
 message R {
-  int64 id = 1; string name = 2; double price = 3; int32 n = 4; bool ok = 5; optional string city = 6; int64 at = 7;
-  float share = 8;
+  int64 id = 1; string name = 2; double price = 3; int32 n = 4; bool ok = 5; optional string city = 6;
+  int64 at = 7; float share = 8;
 }"""
 JSON = json.dumps(
     {

@@ -14,6 +14,7 @@ import pytest
 from penstock import Broker, read_topic
 from penstock.errors import ConfigError, NetworkError
 from penstock.registry import Reference, Registry, RegistryClient, RegistryError, Schema
+from penstock.registry.server.state import RegistryState
 
 
 def record(*fields: Any, name: str = "R") -> str:
@@ -366,3 +367,20 @@ def test_tls(tmp_path: Path) -> None:
             guarded.client().subjects()
     with pytest.raises(ConfigError, match="certificates"):
         RegistryClient({"url": "https://localhost", "ssl.ca.location": str(tmp_path / "none.pem")})
+
+
+def test_schemas_of_another_registry_are_the_same_however_they_are_printed() -> None:
+    state = RegistryState()
+    texts = {
+        "AVRO": (A.text.replace('"name": "R"', '"name"  :  "R"'), A.text),
+        "PROTOBUF": (
+            'syntax = "proto3";\n\n// A comment.\nmessage Z { int32 x=1; }',
+            "syntax = 'proto3'; message Z { int32 x = 1; }",
+        ),
+    }
+    for number, (kind, (theirs, ours)) in enumerate(texts.items(), 1):
+        key = {"keytype": "SCHEMA", "subject": kind, "version": 1, "magic": 1}
+        state.apply(key, {"subject": kind, "version": 1, "id": number, "schemaType": kind, "schema": theirs})
+        version, records = state.register(kind, {"schema": ours, "schemaType": kind})
+        assert (version.id, version.schema.text, records) == (number, theirs, [])
+        assert state.register("other", {"schema": ours, "schemaType": kind})[0].id == number

@@ -111,6 +111,7 @@ class RegistryState:
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
         self._by_schema: dict[tuple[str, Schema], int] = {}
+        self._canonical: dict[Schema, Schema] = {}
 
     # --- the log ---
 
@@ -143,7 +144,7 @@ class RegistryState:
         self.subjects.setdefault(subject, {})[number] = version
         context = context_of(subject)
         self.ids.setdefault(context, {})[version.id] = schema
-        self._by_schema.setdefault((context, schema), version.id)
+        self._by_schema.setdefault((context, self._as_compared(schema)), version.id)
 
     # --- looking ---
 
@@ -257,9 +258,20 @@ class RegistryState:
     def same(self, subject: str, schema: Schema, *, deleted: bool = False) -> Version | None:
         """Return the version of a subject that has a schema."""
         for version in self.subjects.get(subject, {}).values():
-            if version.schema == schema and (deleted or not version.is_deleted):
+            if self._as_compared(version.schema) == schema and (deleted or not version.is_deleted):
                 return version
         return None
+
+    def _as_compared(self, schema: Schema) -> Schema:
+        """A schema of the log in the form in which requests are: other registries print it otherwise."""
+        found = self._canonical.get(schema)
+        if found is None:
+            try:
+                found = canonical(schema, self.referenced(schema))
+            except (DecodeError, RefusedError):
+                found = schema  # of a kind that another registry takes, and this one does not
+            self._canonical[schema] = found
+        return found
 
     def register(
         self, subject: str, body: Mapping[str, Any], *, normalize: bool = False
