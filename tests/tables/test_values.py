@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from penstock import Broker, Producer, read_topic, scan_topic
+from penstock import Broker, Producer, read_topic, read_topic_async, scan_topic, scan_topic_async
 from penstock.errors import ConfigError, DecodeError
 from penstock.registry import DeadLetters, Schema
 from registry.fake_registry import FakeRegistry
@@ -122,3 +123,16 @@ def test_wrong_arguments_say_so(arguments: dict[str, Any], message: str) -> None
 def test_a_scan_has_to_know_its_types() -> None:
     with pytest.raises(ConfigError, match="before it reads"):
         scan_topic("t", "localhost:1", value="json")
+
+
+def test_the_calls_for_asyncio_decode_as_well(broker: Broker) -> None:
+    servers = filled(broker, "async", GOOD)
+
+    async def read() -> tuple[list[Any], list[Any]]:
+        registry = registry_of("async")
+        table = await read_topic_async("async", servers, value="avro", registry=registry)
+        scan = scan_topic_async("async", servers, value="avro", registry=registry, columns=["value"])
+        rows = [row["value"] async for batch in scan for row in batch.to_pylist()]
+        return table["value"].to_pylist(), rows
+
+    assert asyncio.run(read()) == (WANTED, WANTED)

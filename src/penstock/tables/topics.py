@@ -129,7 +129,7 @@ def read_topic(
     from penstock.records.arrow import schema_for
 
     progress = optional(flag)(progress, "progress")
-    values = _values(
+    values = values_of(
         topic, columns, value, key_format, registry, schema, message, dead_letters, needs_types=False
     )
     spec = ReadSpec.checked(
@@ -222,7 +222,7 @@ def scan_topic(
 
     batch_bytes = size(batch_bytes, "batch_bytes")
     progress = optional(flag)(progress, "progress")
-    values = _values(
+    values = values_of(
         topic, columns, value, key_format, registry, schema, message, dead_letters, needs_types=True
     )
     spec = ReadSpec.checked(
@@ -253,7 +253,7 @@ def scan_topic(
     return ArrowScan(schema_for(spec.columns) if values is None else values.schema, begin, spec.title)
 
 
-def _values(
+def values_of(
     topic: Topics,
     columns: Sequence[str] | None,
     value: str | None,
@@ -265,7 +265,7 @@ def _values(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """What is decoded of a topic; None where keys and values stay bytes. Raises as `Values.checked`."""
+    """Return what is decoded of a topic, or None where all stays bytes. Raises as `Values.checked`."""
     from penstock.tables.values import Values
 
     return Values.checked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,10 @@ from penstock.registry.decoding import Decoded, Decoder, reader_version
 from penstock.registry.subjects import topic_subject
 
 if TYPE_CHECKING:
+    from penstock.model import TopicPartition
     from penstock.registry.client import Finder
     from penstock.registry.schemas import Schema
-    from penstock.tables.scans import Batches
+    from penstock.tables.scans import Batches, PlacedBatches
     from penstock.tables.spec import Topics
 
 PLACES = ("topic", "partition", "offset")
@@ -122,6 +124,15 @@ class Values:
         """Return batches with their keys and values decoded."""
         return DecodedBatches(self, batches)
 
+    def placed_batches(self, batches: PlacedBatches) -> DecodedPlacedBatches:
+        """Return batches for asyncio with their keys and values decoded."""
+        return DecodedPlacedBatches(self, batches)
+
+    def decoded_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return a batch decoded, or None where no row is left of it. Raises as `table`."""
+        table = self.table(pa.Table.from_batches([batch]))
+        return table.combine_chunks().to_batches()[0] if table.num_rows else None
+
     def _empty(self) -> pa.Table:
         if any(each.type is None for each in self.decoders.values()):
             return schema_for(self.columns).empty_table()
@@ -175,14 +186,36 @@ class DecodedBatches:
     def __next__(self) -> pa.RecordBatch:
         """Return the next batch that has rows. Raises as `Values.table`, and what reading raises."""
         while True:
-            table = self._values.table(pa.Table.from_batches([next(self._batches)]))
-            if table.num_rows:
-                batch: pa.RecordBatch = table.combine_chunks().to_batches()[0]
+            batch = self._values.decoded_batch(next(self._batches))
+            if batch is not None:
                 return batch
 
     def close(self) -> None:
         """Close what the batches come from."""
         self._batches.close()
+
+
+class DecodedPlacedBatches:
+    """Batches for asyncio, decoded in another thread while they are taken, until `aclose`."""
+
+    def __init__(self, values: Values, batches: PlacedBatches) -> None:
+        self._values = values
+        self._batches = batches
+
+    def __aiter__(self) -> DecodedPlacedBatches:
+        return self
+
+    async def __anext__(self) -> tuple[TopicPartition, pa.RecordBatch]:
+        """Return the next batch that has rows, and its partition. Raises as `DecodedBatches.__next__`."""
+        while True:
+            place, found = await self._batches.__anext__()
+            batch = await asyncio.to_thread(self._values.decoded_batch, found)
+            if batch is not None:
+                return place, batch
+
+    async def aclose(self) -> None:
+        """Close what the batches come from."""
+        await self._batches.aclose()
 
 
 def _finder(registry: str | Mapping[str, object] | Finder | None) -> Finder | None:
