@@ -4294,6 +4294,786 @@ static int64_t records_kernels_key_kernels__find_keys(bytes_t data, int64_t coun
     return ((end == size) ? (-1LL) : count);
 }
 
+/* registry.columns.span_kernels.is_utf8 */
+static inline bool registry_columns_span_kernels__is_utf8(bytes_t data, int64_t at, int64_t end) {
+    int64_t lead = 0;
+    int64_t size = 0;
+    int64_t code = 0;
+    int64_t index = 0;
+    int64_t byte = 0;
+    while ((at < end)) {
+        if ((((at + 8LL) <= end) && ((load_word(data, at) & (-9187201950435737472LL)) == 0LL))) {
+            at = (at + 8LL);
+            continue;
+        }
+        lead = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        if ((lead < 128LL)) {
+            at = (at + 1LL);
+            continue;
+        }
+        if (((lead < 194LL) || (lead > 244LL))) {
+            return 0LL;
+        }
+        size = ((lead < 224LL) ? 2LL : ((lead < 240LL) ? 3LL : 4LL));
+        if (((at + size) > end)) {
+            return 0LL;
+        }
+        code = (lead & (127LL >> size));
+        for (int64_t t1 = 1LL, t2 = size; t1 < t2; t1 += 1) {
+            index = t1;
+            byte = (int64_t)data.at[CHECKED((at + index), COUNT(data))];
+            if (((byte & 192LL) != 128LL)) {
+                return 0LL;
+            }
+            code = ((code << 6LL) | (byte & 63LL));
+        }
+        if ((((size == 3LL) && (code < 2048LL)) || ((size == 4LL) && (code < 65536LL)))) {
+            return 0LL;
+        }
+        if ((((55296LL <= code) && (code < 57344LL)) || (code > 1114111LL))) {
+            return 0LL;
+        }
+        at = (at + size);
+    }
+    return 1LL;
+}
+
+/* registry.columns.span_kernels.unsigned_varint */
+static inline tuple2_t registry_columns_span_kernels__unsigned_varint(bytes_t data, int64_t at, int64_t end) {
+    int64_t number = 0;
+    int64_t shift = 0;
+    int64_t byte = 0;
+    number = 0LL;
+    shift = 0LL;
+    while ((at < end)) {
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        at = (at + 1LL);
+        if (((shift == 63LL) && (byte > 1LL))) {
+            return (tuple2_t){{0LL, (-2LL)}};
+        }
+        number = (number | (((byte & 127LL) << shift)));
+        if ((byte < 128LL)) {
+            return (tuple2_t){{number, at}};
+        }
+        shift = (shift + 7LL);
+    }
+    return (tuple2_t){{0LL, (-1LL)}};
+}
+
+/* registry.columns.span_kernels.copy_spans */
+static inline void registry_columns_span_kernels__copy_spans(bytes_t data, bytes_t constants, ints_t starts, ints_t sizes, int64_t count, int32s_t ends, bytes_t target) {
+    int64_t to = 0;
+    int64_t index = 0;
+    int64_t start = 0;
+    int64_t size = 0;
+    int64_t last = 0;
+    int64_t step = 0;
+    to = 0LL;
+    ends.at[CHECKED(0LL, COUNT(ends))] = (int32_t)(0LL);
+    for (int64_t t1 = 0, t2 = count; t1 < t2; t1 += 1) {
+        index = t1;
+        start = (int64_t)starts.at[CHECKED(index, COUNT(starts))];
+        size = (int64_t)sizes.at[CHECKED(index, COUNT(sizes))];
+        if ((start < 0LL)) {
+            copy_bytes(target, to, constants, ((-1LL) - start), size);
+        } else {
+            if ((size > 32LL)) {
+                copy_bytes(target, to, data, start, size);
+            } else {
+                if ((size >= 8LL)) {
+                    last = (size - 8LL);
+                    for (int64_t t3 = 0LL, t4 = last; t3 < t4; t3 += 8LL) {
+                        step = t3;
+                        copy_word(target, (to + step), data, (start + step));
+                    }
+                    copy_word(target, (to + last), data, (start + last));
+                } else {
+                    for (int64_t t5 = 0, t6 = size; t5 < t6; t5 += 1) {
+                        step = t5;
+                        target.at[CHECKED((to + step), COUNT(target))] = (uint8_t)((int64_t)data.at[CHECKED((start + step), COUNT(data))]);
+                    }
+                }
+            }
+        }
+        to = (to + size);
+        ends.at[CHECKED((index + 1LL), COUNT(ends))] = (int32_t)(to);
+    }
+}
+
+/* registry.columns.span_kernels.read_decimals */
+static inline void registry_columns_span_kernels__read_decimals(bytes_t data, bytes_t constants, ints_t starts, ints_t sizes, int64_t count, ints_t words) {
+    int64_t index = 0;
+    int64_t start = 0;
+    int64_t size = 0;
+    int64_t low = 0;
+    int64_t high = 0;
+    int64_t first = 0;
+    int64_t step = 0;
+    int64_t byte = 0;
+    for (int64_t t1 = 0, t2 = count; t1 < t2; t1 += 1) {
+        index = t1;
+        start = (int64_t)starts.at[CHECKED(index, COUNT(starts))];
+        size = (int64_t)sizes.at[CHECKED(index, COUNT(sizes))];
+        low = 0LL;
+        high = 0LL;
+        if ((size > 0LL)) {
+            first = ((start < 0LL) ? (int64_t)constants.at[CHECKED(((-1LL) - start), COUNT(constants))] : (int64_t)data.at[CHECKED(start, COUNT(data))]);
+            if ((first >= 128LL)) {
+                low = (-1LL);
+                high = (-1LL);
+            }
+        }
+        for (int64_t t3 = 0, t4 = size; t3 < t4; t3 += 1) {
+            step = t3;
+            byte = ((start < 0LL) ? (int64_t)constants.at[CHECKED((((-1LL) - start) + step), COUNT(constants))] : (int64_t)data.at[CHECKED((start + step), COUNT(data))]);
+            high = (((high << 8LL) | ((low >> 56LL) & 255LL)));
+            low = (((low << 8LL) | byte));
+        }
+        words.at[CHECKED((2LL * index), COUNT(words))] = (int64_t)(low);
+        words.at[CHECKED(((2LL * index) + 1LL), COUNT(words))] = (int64_t)(high);
+    }
+}
+
+/* registry.columns.avro_kernel.undo_row */
+static inline void registry_columns_avro_kernel__undo_row(ints_t group_of, ints_t base, ints_t store, ints_t filled, ints_t saved, ints_t caps) {
+    int64_t column = 0;
+    int64_t group = 0;
+    int64_t last = 0;
+    int64_t index = 0;
+    for (int64_t t1 = 0, t2 = base.size[0]; t1 < t2; t1 += 1) {
+        column = t1;
+        group = (int64_t)group_of.at[CHECKED(column, COUNT(group_of))];
+        last = min_of(((int64_t)filled.at[CHECKED(group, COUNT(filled))] + 1LL), (int64_t)caps.at[CHECKED(group, COUNT(caps))]);
+        for (int64_t t3 = (int64_t)saved.at[CHECKED(group, COUNT(saved))], t4 = last; t3 < t4; t3 += 1) {
+            index = t3;
+            store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + index), COUNT(store))] = (int64_t)(0LL);
+        }
+    }
+    for (int64_t t5 = 0, t6 = filled.size[0]; t5 < t6; t5 += 1) {
+        group = t5;
+        filled.at[CHECKED(group, COUNT(filled))] = (int64_t)((int64_t)saved.at[CHECKED(group, COUNT(saved))]);
+    }
+}
+
+/* registry.columns.avro_kernel.read_avro */
+static tuple2_t registry_columns_avro_kernel__read_avro(bytes_t data, ints_t starts, ints_t ends, int64_t row, ints_t ops, ints_t tables, ints_t base, ints_t caps, ints_t group_of, ints_t store, ints_t filled, ints_t saved, ints_t stack, bytes_t reasons) {
+    int64_t groups = 0;
+    int64_t at = 0;
+    int64_t end = 0;
+    int64_t group = 0;
+    int64_t left = 0;
+    int64_t pc = 0;
+    int64_t depth = 0;
+    int64_t reason = 0;
+    int64_t full = 0;
+    int64_t op = 0;
+    int64_t a = 0;
+    int64_t b = 0;
+    int64_t c = 0;
+    int64_t size = 0;
+    int64_t index = 0;
+    int64_t raw = 0;
+    int64_t number = 0;
+    groups = filled.size[0];
+    while ((row < starts.size[0])) {
+        at = (int64_t)starts.at[CHECKED(row, COUNT(starts))];
+        end = (int64_t)ends.at[CHECKED(row, COUNT(ends))];
+        for (int64_t t1 = 0, t2 = groups; t1 < t2; t1 += 1) {
+            group = t1;
+            saved.at[CHECKED(group, COUNT(saved))] = (int64_t)((int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+        }
+        left = ((end - at) + 1024LL);
+        pc = 0LL;
+        depth = 0LL;
+        reason = 0LL;
+        full = (-1LL);
+        while (1LL) {
+            op = (int64_t)ops.at[CHECKED(pc, COUNT(ops))];
+            a = (int64_t)ops.at[CHECKED((pc + 1LL), COUNT(ops))];
+            b = (int64_t)ops.at[CHECKED((pc + 2LL), COUNT(ops))];
+            c = (int64_t)ops.at[CHECKED((pc + 3LL), COUNT(ops))];
+            if ((op == 6LL || op == 7LL || op == 22LL)) {
+                const tuple2_t t3 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                size = t3.part[0];
+                at = t3.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                if (((size & 1LL) != 0)) {
+                    reason = 9LL;
+                    break;
+                }
+                size = ((size >> 1LL) & 9223372036854775807LL);
+                if ((size > (end - at))) {
+                    reason = 1LL;
+                    break;
+                }
+                if ((op == 6LL)) {
+                    if ((!registry_columns_span_kernels__is_utf8(data, at, (at + size)))) {
+                        reason = 4LL;
+                        break;
+                    }
+                } else {
+                    if (((op == 22LL) && (size > 16LL))) {
+                        reason = 11LL;
+                        break;
+                    }
+                }
+                if ((a >= 0LL)) {
+                    index = (int64_t)filled.at[CHECKED(b, COUNT(filled))];
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + index), COUNT(store))] = (int64_t)(at);
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((a + 1LL), COUNT(base))] + index), COUNT(store))] = (int64_t)(size);
+                }
+                at = (at + size);
+            } else {
+                if ((op == 2LL || op == 1LL || op == 23LL || op == 24LL)) {
+                    const tuple2_t t4 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                    raw = t4.part[0];
+                    at = t4.part[1];
+                    if ((at < 0LL)) {
+                        reason = (-at);
+                        break;
+                    }
+                    number = (((raw >> 1LL) & 9223372036854775807LL) ^ (-(raw & 1LL)));
+                    if (((c != 0) && ((number < (-2147483648LL)) || (number > 2147483647LL)))) {
+                        reason = 2LL;
+                        break;
+                    }
+                    if ((a >= 0LL)) {
+                        if ((op == 23LL)) {
+                            number = double_bits(number, 8LL);
+                        } else {
+                            if ((op == 24LL)) {
+                                number = double_bits(number, 4LL);
+                            }
+                        }
+                        store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(number);
+                    }
+                } else {
+                    if ((op == 4LL)) {
+                        if (((end - at) < 8LL)) {
+                            reason = 1LL;
+                            break;
+                        }
+                        if ((a >= 0LL)) {
+                            store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(load_word(data, at));
+                        }
+                        at = (at + 8LL);
+                    } else {
+                        if ((op == 3LL || op == 25LL)) {
+                            if (((end - at) < 4LL)) {
+                                reason = 1LL;
+                                break;
+                            }
+                            number = ((((int64_t)data.at[CHECKED(at, COUNT(data))] | ((int64_t)data.at[CHECKED((at + 1LL), COUNT(data))] << 8LL)) | ((int64_t)data.at[CHECKED((at + 2LL), COUNT(data))] << 16LL)) | ((int64_t)data.at[CHECKED((at + 3LL), COUNT(data))] << 24LL));
+                            if ((a >= 0LL)) {
+                                store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(((op == 25LL) ? widened(number) : number));
+                            }
+                            at = (at + 4LL);
+                        } else {
+                            if ((op == 5LL)) {
+                                if ((at >= end)) {
+                                    reason = 1LL;
+                                    break;
+                                }
+                                number = (int64_t)data.at[CHECKED(at, COUNT(data))];
+                                if ((number > 1LL)) {
+                                    reason = 10LL;
+                                    break;
+                                }
+                                if ((a >= 0LL)) {
+                                    store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(number);
+                                }
+                                at = (at + 1LL);
+                            } else {
+                                if ((op == 9LL || op == 10LL || op == 11LL)) {
+                                    const tuple2_t t5 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                                    raw = t5.part[0];
+                                    at = t5.part[1];
+                                    if ((at < 0LL)) {
+                                        reason = (-at);
+                                        break;
+                                    }
+                                    number = (((raw >> 1LL) & 9223372036854775807LL) ^ (-(raw & 1LL)));
+                                    if (((number < 0LL) || (number >= (int64_t)ops.at[CHECKED((pc + 5LL), COUNT(ops))]))) {
+                                        reason = 3LL;
+                                        break;
+                                    }
+                                    if ((op == 9LL)) {
+                                        if ((number == c)) {
+                                            pc = (int64_t)ops.at[CHECKED((pc + 4LL), COUNT(ops))];
+                                            continue;
+                                        }
+                                        if ((a >= 0LL)) {
+                                            store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(1LL);
+                                        }
+                                    } else {
+                                        number = (int64_t)tables.at[CHECKED((c + number), COUNT(tables))];
+                                        if ((number < 0LL)) {
+                                            reason = 8LL;
+                                            break;
+                                        }
+                                        if ((op == 10LL)) {
+                                            pc = number;
+                                            continue;
+                                        }
+                                        if ((a >= 0LL)) {
+                                            store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(number);
+                                        }
+                                    }
+                                } else {
+                                    if ((op == 17LL)) {
+                                        store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(c);
+                                    } else {
+                                        if ((op == 8LL)) {
+                                            if (((end - at) < c)) {
+                                                reason = 1LL;
+                                                break;
+                                            }
+                                            if ((a >= 0LL)) {
+                                                index = (int64_t)filled.at[CHECKED(b, COUNT(filled))];
+                                                store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + index), COUNT(store))] = (int64_t)(at);
+                                                store.at[CHECKED(((int64_t)base.at[CHECKED((a + 1LL), COUNT(base))] + index), COUNT(store))] = (int64_t)(c);
+                                            }
+                                            at = (at + c);
+                                        } else {
+                                            if ((op == 16LL)) {
+                                                pc = a;
+                                                continue;
+                                            } else {
+                                                if ((op == 12LL)) {
+                                                    if (((depth + 2LL) > 256LL)) {
+                                                        reason = 5LL;
+                                                        break;
+                                                    }
+                                                    stack.at[CHECKED(depth, COUNT(stack))] = (int64_t)(0LL);
+                                                    stack.at[CHECKED((depth + 1LL), COUNT(stack))] = (int64_t)(((a >= 0LL) ? (int64_t)filled.at[CHECKED(a, COUNT(filled))] : 0LL));
+                                                    depth = (depth + 2LL);
+                                                } else {
+                                                    if ((op == 13LL)) {
+                                                        if (((int64_t)stack.at[CHECKED((depth - 2LL), COUNT(stack))] == 0LL)) {
+                                                            const tuple2_t t6 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                                                            raw = t6.part[0];
+                                                            at = t6.part[1];
+                                                            if ((at < 0LL)) {
+                                                                reason = (-at);
+                                                                break;
+                                                            }
+                                                            number = (((raw >> 1LL) & 9223372036854775807LL) ^ (-(raw & 1LL)));
+                                                            if ((number == 0LL)) {
+                                                                pc = b;
+                                                                continue;
+                                                            }
+                                                            if ((number < 0LL)) {
+                                                                number = ((-number));
+                                                                const tuple2_t t7 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                                                                raw = t7.part[0];
+                                                                at = t7.part[1];
+                                                                if ((at < 0LL)) {
+                                                                    reason = (-at);
+                                                                    break;
+                                                                }
+                                                            }
+                                                            if (((number < 0LL) || (number > left))) {
+                                                                reason = 7LL;
+                                                                break;
+                                                            }
+                                                            left = (left - number);
+                                                            stack.at[CHECKED((depth - 2LL), COUNT(stack))] = (int64_t)(number);
+                                                        }
+                                                        stack.at[CHECKED((depth - 2LL), COUNT(stack))] = (int64_t)(((int64_t)stack.at[CHECKED((depth - 2LL), COUNT(stack))] - 1LL));
+                                                        if (((a >= 0LL) && ((int64_t)filled.at[CHECKED(a, COUNT(filled))] >= (int64_t)caps.at[CHECKED(a, COUNT(caps))]))) {
+                                                            full = a;
+                                                            break;
+                                                        }
+                                                    } else {
+                                                        if ((op == 14LL)) {
+                                                            if ((a >= 0LL)) {
+                                                                filled.at[CHECKED(a, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(a, COUNT(filled))] + 1LL));
+                                                            }
+                                                            pc = b;
+                                                            continue;
+                                                        } else {
+                                                            if ((op == 15LL)) {
+                                                                depth = (depth - 2LL);
+                                                                if ((a >= 0LL)) {
+                                                                    store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(((int64_t)filled.at[CHECKED(c, COUNT(filled))] - (int64_t)stack.at[CHECKED((depth + 1LL), COUNT(stack))]));
+                                                                }
+                                                            } else {
+                                                                if ((op == 26LL)) {
+                                                                    if (((int64_t)filled.at[CHECKED(a, COUNT(filled))] >= (int64_t)caps.at[CHECKED(a, COUNT(caps))])) {
+                                                                        full = a;
+                                                                        break;
+                                                                    }
+                                                                    filled.at[CHECKED(a, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(a, COUNT(filled))] + 1LL));
+                                                                } else {
+                                                                    if ((op == 27LL)) {
+                                                                        if (((a >= 0LL) && ((int64_t)filled.at[CHECKED(a, COUNT(filled))] >= (int64_t)caps.at[CHECKED(a, COUNT(caps))]))) {
+                                                                            full = a;
+                                                                            break;
+                                                                        }
+                                                                    } else {
+                                                                        if ((op == 18LL)) {
+                                                                            if (((depth + 1LL) > 256LL)) {
+                                                                                reason = 5LL;
+                                                                                break;
+                                                                            }
+                                                                            stack.at[CHECKED(depth, COUNT(stack))] = (int64_t)((pc + 6LL));
+                                                                            depth = (depth + 1LL);
+                                                                            pc = a;
+                                                                            continue;
+                                                                        } else {
+                                                                            if ((op == 19LL)) {
+                                                                                depth = (depth - 1LL);
+                                                                                pc = (int64_t)stack.at[CHECKED(depth, COUNT(stack))];
+                                                                                continue;
+                                                                            } else {
+                                                                                if ((op == 20LL)) {
+                                                                                    store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + (int64_t)filled.at[CHECKED(b, COUNT(filled))]), COUNT(store))] = (int64_t)(at);
+                                                                                } else {
+                                                                                    if ((op == 21LL)) {
+                                                                                        index = (int64_t)filled.at[CHECKED(b, COUNT(filled))];
+                                                                                        store.at[CHECKED(((int64_t)base.at[CHECKED((a + 1LL), COUNT(base))] + index), COUNT(store))] = (int64_t)((at - (int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED(a, COUNT(base))] + index), COUNT(store))]));
+                                                                                    } else {
+                                                                                        if ((at != end)) {
+                                                                                            reason = 6LL;
+                                                                                        }
+                                                                                        break;
+                                                                                    }
+                                                                                }
+                                                                            }
+                                                                        }
+                                                                    }
+                                                                }
+                                                            }
+                                                        }
+                                                    }
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            pc = (pc + 6LL);
+        }
+        if ((full >= 0LL)) {
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+            return (tuple2_t){{row, full}};
+        }
+        if ((reason != 0)) {
+            reasons.at[CHECKED(row, COUNT(reasons))] = (uint8_t)(reason);
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+        } else {
+            filled.at[CHECKED(0LL, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(0LL, COUNT(filled))] + 1LL));
+        }
+        row = (row + 1LL);
+    }
+    return (tuple2_t){{row, (-1LL)}};
+}
+
+/* registry.columns.protobuf_kernel.entry_of */
+static inline int64_t registry_columns_protobuf_kernel__entry_of(ints_t entries, int64_t first, int64_t count, int64_t hint, int64_t number) {
+    int64_t low = 0;
+    int64_t high = 0;
+    int64_t middle = 0;
+    if (((hint < count) && ((int64_t)entries.at[CHECKED(((first + hint) * 12LL), COUNT(entries))] == number))) {
+        return hint;
+    }
+    low = 0LL;
+    high = count;
+    while ((low < high)) {
+        middle = ((low + high) >> 1LL);
+        if (((int64_t)entries.at[CHECKED(((first + middle) * 12LL), COUNT(entries))] < number)) {
+            low = (middle + 1LL);
+        } else {
+            high = middle;
+        }
+    }
+    if (((low < count) && ((int64_t)entries.at[CHECKED(((first + low) * 12LL), COUNT(entries))] == number))) {
+        return low;
+    }
+    return (-1LL);
+}
+
+/* registry.columns.protobuf_kernel.scalar */
+static inline tuple2_t registry_columns_protobuf_kernel__scalar(bytes_t data, int64_t at, int64_t end, int64_t kind) {
+    int64_t low = 0;
+    int64_t raw = 0;
+    if ((kind == 5LL)) {
+        if (((end - at) < 8LL)) {
+            return (tuple2_t){{0LL, (-1LL)}};
+        }
+        return (tuple2_t){{load_word(data, at), (at + 8LL)}};
+    }
+    if ((kind == 6LL)) {
+        if (((end - at) < 4LL)) {
+            return (tuple2_t){{0LL, (-1LL)}};
+        }
+        low = ((int64_t)data.at[CHECKED(at, COUNT(data))] | ((int64_t)data.at[CHECKED((at + 1LL), COUNT(data))] << 8LL));
+        return (tuple2_t){{((low | ((int64_t)data.at[CHECKED((at + 2LL), COUNT(data))] << 16LL)) | ((int64_t)data.at[CHECKED((at + 3LL), COUNT(data))] << 24LL)), (at + 4LL)}};
+    }
+    const tuple2_t t1 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+    raw = t1.part[0];
+    at = t1.part[1];
+    if ((kind == 1LL)) {
+        raw = (((raw & 4294967295LL) ^ 2147483648LL) - 2147483648LL);
+    } else {
+        if ((kind == 2LL)) {
+            raw = (raw & 4294967295LL);
+        } else {
+            if ((kind == 3LL)) {
+                raw = (((raw >> 1LL) & 9223372036854775807LL) ^ (-(raw & 1LL)));
+            } else {
+                if ((kind == 4LL)) {
+                    raw = ((raw != 0LL) ? 1LL : 0LL);
+                }
+            }
+        }
+    }
+    return (tuple2_t){{raw, at}};
+}
+
+/* registry.columns.protobuf_kernel.skipped */
+static inline int64_t registry_columns_protobuf_kernel__skipped(bytes_t data, int64_t at, int64_t end, int64_t wire) {
+    int64_t size = 0;
+    if ((wire == 0LL)) {
+        const tuple2_t t1 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+        (void)(t1.part[0]);
+        at = t1.part[1];
+        return at;
+    }
+    if ((wire == 2LL)) {
+        const tuple2_t t2 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+        size = t2.part[0];
+        at = t2.part[1];
+        if ((at < 0LL)) {
+            return at;
+        }
+        return (((0LL <= size) && (size <= (end - at))) ? (at + size) : (-1LL));
+    }
+    if ((wire == 1LL)) {
+        return (((end - at) >= 8LL) ? (at + 8LL) : (-1LL));
+    }
+    if ((wire == 5LL)) {
+        return (((end - at) >= 4LL) ? (at + 4LL) : (-1LL));
+    }
+    return (-12LL);
+}
+
+/* registry.columns.protobuf_kernel.read_protobuf */
+static tuple2_t registry_columns_protobuf_kernel__read_protobuf(bytes_t data, ints_t starts, ints_t ends, int64_t row, ints_t entries, ints_t firsts, ints_t counts, ints_t oneofs, ints_t base, ints_t caps, ints_t group_of, ints_t store, ints_t filled, ints_t saved, ints_t stack, bytes_t reasons) {
+    int64_t groups = 0;
+    int64_t at = 0;
+    int64_t end = 0;
+    int64_t group = 0;
+    int64_t depth = 0;
+    int64_t frame = 0;
+    int64_t hint = 0;
+    int64_t reason = 0;
+    int64_t full = 0;
+    int64_t items = 0;
+    int64_t tag = 0;
+    int64_t wire = 0;
+    int64_t number = 0;
+    int64_t found = 0;
+    int64_t entry = 0;
+    int64_t column = 0;
+    int64_t kind = 0;
+    int64_t place = 0;
+    int64_t size = 0;
+    int64_t stop = 0;
+    int64_t before = 0;
+    int64_t value = 0;
+    int64_t sizes = 0;
+    int64_t other = 0;
+    groups = filled.size[0];
+    while ((row < starts.size[0])) {
+        at = (int64_t)starts.at[CHECKED(row, COUNT(starts))];
+        end = (int64_t)ends.at[CHECKED(row, COUNT(ends))];
+        for (int64_t t1 = 0, t2 = groups; t1 < t2; t1 += 1) {
+            group = t1;
+            saved.at[CHECKED(group, COUNT(saved))] = (int64_t)((int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+        }
+        depth = 0LL;
+        frame = 0LL;
+        hint = 0LL;
+        reason = 0LL;
+        full = (-1LL);
+        while (1LL) {
+            if ((at >= end)) {
+                if ((depth == 0LL)) {
+                    break;
+                }
+                depth = (depth - 1LL);
+                items = (int64_t)stack.at[CHECKED(((depth * 4LL) + 2LL), COUNT(stack))];
+                if ((items >= 0LL)) {
+                    filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                }
+                end = (int64_t)stack.at[CHECKED((depth * 4LL), COUNT(stack))];
+                frame = (int64_t)stack.at[CHECKED(((depth * 4LL) + 1LL), COUNT(stack))];
+                hint = (int64_t)stack.at[CHECKED(((depth * 4LL) + 3LL), COUNT(stack))];
+                continue;
+            }
+            const tuple2_t t3 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+            tag = t3.part[0];
+            at = t3.part[1];
+            if ((at < 0LL)) {
+                reason = (-at);
+                break;
+            }
+            wire = (tag & 7LL);
+            number = ((tag >> 3LL) & 2305843009213693951LL);
+            if (((number == 0LL) || (number > 536870911LL))) {
+                reason = 12LL;
+                break;
+            }
+            found = registry_columns_protobuf_kernel__entry_of(entries, (int64_t)firsts.at[CHECKED(frame, COUNT(firsts))], (int64_t)counts.at[CHECKED(frame, COUNT(counts))], hint, number);
+            if ((found < 0LL)) {
+                at = registry_columns_protobuf_kernel__skipped(data, at, end, wire);
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                continue;
+            }
+            entry = (((int64_t)firsts.at[CHECKED(frame, COUNT(firsts))] + found) * 12LL);
+            column = (int64_t)entries.at[CHECKED((entry + 3LL), COUNT(entries))];
+            group = (int64_t)entries.at[CHECKED((entry + 4LL), COUNT(entries))];
+            items = (int64_t)entries.at[CHECKED((entry + 6LL), COUNT(entries))];
+            kind = (int64_t)entries.at[CHECKED((entry + 2LL), COUNT(entries))];
+            hint = ((items >= 0LL) ? found : (found + 1LL));
+            if (((items >= 0LL) && ((int64_t)filled.at[CHECKED(items, COUNT(filled))] >= (int64_t)caps.at[CHECKED(items, COUNT(caps))]))) {
+                full = items;
+                break;
+            }
+            place = ((items >= 0LL) ? (int64_t)filled.at[CHECKED(items, COUNT(filled))] : (int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+            if ((wire != (int64_t)entries.at[CHECKED((entry + 1LL), COUNT(entries))])) {
+                if (((wire != 2LL) || (items == (-1LL)) || ((int64_t)entries.at[CHECKED((entry + 11LL), COUNT(entries))] == 0LL))) {
+                    reason = 12LL;
+                    break;
+                }
+                const tuple2_t t4 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                size = t4.part[0];
+                at = t4.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                if (((size < 0LL) || (size > (end - at)))) {
+                    reason = 1LL;
+                    break;
+                }
+                stop = (at + size);
+                before = place;
+                while ((at < stop)) {
+                    if (((items >= 0LL) && ((int64_t)filled.at[CHECKED(items, COUNT(filled))] >= (int64_t)caps.at[CHECKED(items, COUNT(caps))]))) {
+                        full = items;
+                        break;
+                    }
+                    const tuple2_t t5 = registry_columns_protobuf_kernel__scalar(data, at, stop, kind);
+                    value = t5.part[0];
+                    at = t5.part[1];
+                    if ((at < 0LL)) {
+                        reason = (-at);
+                        break;
+                    }
+                    if ((items >= 0LL)) {
+                        store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + (int64_t)filled.at[CHECKED(items, COUNT(filled))]), COUNT(store))] = (int64_t)(value);
+                        filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                    }
+                }
+                if (((reason != 0) || (full >= 0LL))) {
+                    break;
+                }
+                if ((items >= 0LL)) {
+                    sizes = ((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 7LL), COUNT(entries))], COUNT(base))] + (int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+                    store.at[CHECKED(sizes, COUNT(store))] = (int64_t)(((int64_t)store.at[CHECKED(sizes, COUNT(store))] + ((int64_t)filled.at[CHECKED(items, COUNT(filled))] - before)));
+                }
+                continue;
+            }
+            if ((kind >= 7LL)) {
+                const tuple2_t t6 = registry_columns_span_kernels__unsigned_varint(data, at, end);
+                size = t6.part[0];
+                at = t6.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                if (((size < 0LL) || (size > (end - at)))) {
+                    reason = 1LL;
+                    break;
+                }
+                if (((kind == 7LL) && (!registry_columns_span_kernels__is_utf8(data, at, (at + size))))) {
+                    reason = 4LL;
+                    break;
+                }
+                if (((column >= 0LL) && (kind != 9LL))) {
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(at);
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((column + 1LL), COUNT(base))] + place), COUNT(store))] = (int64_t)(size);
+                }
+            } else {
+                const tuple2_t t7 = registry_columns_protobuf_kernel__scalar(data, at, end, kind);
+                value = t7.part[0];
+                at = t7.part[1];
+                if ((at < 0LL)) {
+                    reason = (-at);
+                    break;
+                }
+                size = 0LL;
+                if ((column >= 0LL)) {
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(value);
+                }
+            }
+            if (((int64_t)entries.at[CHECKED((entry + 5LL), COUNT(entries))] >= 0LL)) {
+                for (int64_t t8 = 0, t9 = (int64_t)entries.at[CHECKED((entry + 10LL), COUNT(entries))]; t8 < t9; t8 += 1) {
+                    other = t8;
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)oneofs.at[CHECKED(((int64_t)entries.at[CHECKED((entry + 9LL), COUNT(entries))] + other), COUNT(oneofs))], COUNT(base))] + place), COUNT(store))] = (int64_t)(0LL);
+                }
+                store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 5LL), COUNT(entries))], COUNT(base))] + place), COUNT(store))] = (int64_t)(1LL);
+            }
+            if ((items >= 0LL)) {
+                store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 7LL), COUNT(entries))], COUNT(base))] + (int64_t)filled.at[CHECKED(group, COUNT(filled))]), COUNT(store))] = (int64_t)(((int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)entries.at[CHECKED((entry + 7LL), COUNT(entries))], COUNT(base))] + (int64_t)filled.at[CHECKED(group, COUNT(filled))]), COUNT(store))] + 1LL));
+            }
+            if ((kind >= 9LL)) {
+                if ((depth >= 100LL)) {
+                    reason = 5LL;
+                    break;
+                }
+                stack.at[CHECKED((depth * 4LL), COUNT(stack))] = (int64_t)(end);
+                stack.at[CHECKED(((depth * 4LL) + 1LL), COUNT(stack))] = (int64_t)(frame);
+                stack.at[CHECKED(((depth * 4LL) + 2LL), COUNT(stack))] = (int64_t)(items);
+                stack.at[CHECKED(((depth * 4LL) + 3LL), COUNT(stack))] = (int64_t)(hint);
+                depth = (depth + 1LL);
+                end = (at + size);
+                frame = (int64_t)entries.at[CHECKED((entry + 8LL), COUNT(entries))];
+                hint = 0LL;
+            } else {
+                at = (at + size);
+                if ((items >= 0LL)) {
+                    filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                }
+            }
+        }
+        if ((full >= 0LL)) {
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+            return (tuple2_t){{row, full}};
+        }
+        if ((reason != 0)) {
+            reasons.at[CHECKED(row, COUNT(reasons))] = (uint8_t)(reason);
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+        } else {
+            filled.at[CHECKED(0LL, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(0LL, COUNT(filled))] + 1LL));
+        }
+        row = (row + 1LL);
+    }
+    return (tuple2_t){{row, (-1LL)}};
+}
+
 /* v07.columns.crc32 */
 static inline int64_t v07_columns__crc32(bytes_t data, int64_t start, int64_t stop, ints_t tables) {
     int64_t value = 0;
@@ -6506,6 +7286,191 @@ static PyObject *py_records_kernels_key_kernels__find_keys(PyObject *self, PyObj
     return PyLong_FromLongLong(result);
 }
 
+static PyObject *py_registry_columns_span_kernels__is_utf8(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "is_utf8", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    bool result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_span_kernels__is_utf8(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyBool_FromLong(result);
+}
+
+static PyObject *py_registry_columns_span_kernels__unsigned_varint(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "unsigned_varint", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_span_kernels__unsigned_varint(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
+static PyObject *py_registry_columns_span_kernels__copy_spans(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "copy_spans", given, count, 7);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const bytes_t argument1 = take_bytes_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 0);
+    const ints_t argument3 = take_ints_t(&call, 3, 0);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    const int32s_t argument5 = take_int32s_t(&call, 5, 1);
+    const bytes_t argument6 = take_bytes_t(&call, 6, 1);
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        registry_columns_span_kernels__copy_spans(argument0, argument1, argument2, argument3, argument4, argument5, argument6);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_registry_columns_span_kernels__read_decimals(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_decimals", given, count, 6);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const bytes_t argument1 = take_bytes_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 0);
+    const ints_t argument3 = take_ints_t(&call, 3, 0);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    const ints_t argument5 = take_ints_t(&call, 5, 1);
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        registry_columns_span_kernels__read_decimals(argument0, argument1, argument2, argument3, argument4, argument5);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_registry_columns_avro_kernel__undo_row(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "undo_row", given, count, 6);
+    const ints_t argument0 = take_ints_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 1);
+    const ints_t argument3 = take_ints_t(&call, 3, 1);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        registry_columns_avro_kernel__undo_row(argument0, argument1, argument2, argument3, argument4, argument5);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_registry_columns_avro_kernel__read_avro(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_avro", given, count, 14);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 0);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    const ints_t argument6 = take_ints_t(&call, 6, 0);
+    const ints_t argument7 = take_ints_t(&call, 7, 0);
+    const ints_t argument8 = take_ints_t(&call, 8, 0);
+    const ints_t argument9 = take_ints_t(&call, 9, 1);
+    const ints_t argument10 = take_ints_t(&call, 10, 1);
+    const ints_t argument11 = take_ints_t(&call, 11, 1);
+    const ints_t argument12 = take_ints_t(&call, 12, 1);
+    const bytes_t argument13 = take_bytes_t(&call, 13, 1);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_avro_kernel__read_avro(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__entry_of(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "entry_of", given, count, 5);
+    const ints_t argument0 = take_ints_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__entry_of(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__scalar(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "scalar", given, count, 4);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__scalar(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__skipped(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "skipped", given, count, 4);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__skipped(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_protobuf_kernel__read_protobuf(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_protobuf", given, count, 16);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 0);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    const ints_t argument6 = take_ints_t(&call, 6, 0);
+    const ints_t argument7 = take_ints_t(&call, 7, 0);
+    const ints_t argument8 = take_ints_t(&call, 8, 0);
+    const ints_t argument9 = take_ints_t(&call, 9, 0);
+    const ints_t argument10 = take_ints_t(&call, 10, 0);
+    const ints_t argument11 = take_ints_t(&call, 11, 1);
+    const ints_t argument12 = take_ints_t(&call, 12, 1);
+    const ints_t argument13 = take_ints_t(&call, 13, 1);
+    const ints_t argument14 = take_ints_t(&call, 14, 1);
+    const bytes_t argument15 = take_bytes_t(&call, 15, 1);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_protobuf_kernel__read_protobuf(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
 static PyObject *py_v07_columns__crc32(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call; begin_call(&call, "crc32", given, count, 4);
     const bytes_t argument0 = take_bytes_t(&call, 0, 0);
@@ -6712,6 +7677,16 @@ static PyMethodDef METHODS[] = {
     {"records_kernels_json_kernels__put_headers", (PyCFunction)(void (*)(void))py_records_kernels_json_kernels__put_headers, METH_FASTCALL, NULL},
     {"records_kernels_json_kernels__put_lines", (PyCFunction)(void (*)(void))py_records_kernels_json_kernels__put_lines, METH_FASTCALL, NULL},
     {"records_kernels_key_kernels__find_keys", (PyCFunction)(void (*)(void))py_records_kernels_key_kernels__find_keys, METH_FASTCALL, NULL},
+    {"registry_columns_span_kernels__is_utf8", (PyCFunction)(void (*)(void))py_registry_columns_span_kernels__is_utf8, METH_FASTCALL, NULL},
+    {"registry_columns_span_kernels__unsigned_varint", (PyCFunction)(void (*)(void))py_registry_columns_span_kernels__unsigned_varint, METH_FASTCALL, NULL},
+    {"registry_columns_span_kernels__copy_spans", (PyCFunction)(void (*)(void))py_registry_columns_span_kernels__copy_spans, METH_FASTCALL, NULL},
+    {"registry_columns_span_kernels__read_decimals", (PyCFunction)(void (*)(void))py_registry_columns_span_kernels__read_decimals, METH_FASTCALL, NULL},
+    {"registry_columns_avro_kernel__undo_row", (PyCFunction)(void (*)(void))py_registry_columns_avro_kernel__undo_row, METH_FASTCALL, NULL},
+    {"registry_columns_avro_kernel__read_avro", (PyCFunction)(void (*)(void))py_registry_columns_avro_kernel__read_avro, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__entry_of", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__entry_of, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__scalar", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__scalar, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__skipped", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__skipped, METH_FASTCALL, NULL},
+    {"registry_columns_protobuf_kernel__read_protobuf", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__read_protobuf, METH_FASTCALL, NULL},
     {"v07_columns__crc32", (PyCFunction)(void (*)(void))py_v07_columns__crc32, METH_FASTCALL, NULL},
     {"v07_columns___int32", (PyCFunction)(void (*)(void))py_v07_columns___int32, METH_FASTCALL, NULL},
     {"v07_columns__scan", (PyCFunction)(void (*)(void))py_v07_columns__scan, METH_FASTCALL, NULL},
@@ -6722,5 +7697,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "31c2e8b6e827e9e2"
+#define DIGEST "4e10552a200c8183"
 #include "module.h"

@@ -73,6 +73,31 @@ static inline int64_t load_word(bytes_t data, int64_t position) {
 
 static inline int64_t first_marked(int64_t marks) { return __builtin_ctzll((uint64_t)marks) >> 3; }
 
+/* The bits of a whole number as a floating-point number of `size` bytes. */
+static inline int64_t double_bits(int64_t number, int64_t size) {
+    if (size == 8) {
+        const double wide = (double)number;
+        int64_t bits;
+        memcpy(&bits, &wide, 8);
+        return bits;
+    }
+    const float narrow = (float)number;
+    uint32_t bits;
+    memcpy(&bits, &narrow, 4);
+    return (int64_t)bits;
+}
+
+/* The bits of a double that equals a float, given as its bits. */
+static inline int64_t widened(int64_t bits) {
+    const uint32_t narrow_bits = (uint32_t)bits;
+    float narrow;
+    memcpy(&narrow, &narrow_bits, 4);
+    const double wide = (double)narrow;
+    int64_t wide_bits;
+    memcpy(&wide_bits, &wide, 8);
+    return wide_bits;
+}
+
 static inline void copy_bytes(bytes_t target, int64_t to, bytes_t source, int64_t start, int64_t size) {
     if (size > 0) {
         CHECK_SPAN(target, to, size);

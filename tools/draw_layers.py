@@ -23,6 +23,7 @@ CAPTIONS = {
     "queries": "sql, topic_dataset, scan_polars",
     "tables": "read_topic, scan_log, write_topic",
     "landing": "Parquet files and their manifests",
+    "registry": "schemas: columns, rows, a registry",
     "client": "producer, consumer, admin",
     "broker": "dispatch, partitions, groups",
     "explorer": "bytes to readable, and back",

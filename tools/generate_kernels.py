@@ -56,6 +56,8 @@ PRIMITIVES = {
     "copy_word": "copy_word({0}, {1}, {2}, {3})",
     "copy_sixteen": "copy_sixteen({0}, {1}, {2}, {3})",
     "wrap64": "({0})",
+    "double_bits": "double_bits({0}, {1})",
+    "widened": "widened({0})",
     "pointer": "{0}",
     "bytes_of": "{0}.at[CHECKED({1}, {0}.count)]",
     "ints_of": "{0}.at[CHECKED({1}, {0}.count)]",

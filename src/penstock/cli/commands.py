@@ -40,6 +40,7 @@ NOUNS = {
     "perf": "penstock.cli.perf",
     "wire": "penstock.cli.wire",
     "schema": "penstock.cli.schema",
+    "registry": "penstock.cli.registry",
     "follow": "penstock.cli.follow",
     "demo": "penstock.cli.demo",
     "completion": "penstock.cli.completion",

@@ -188,6 +188,12 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
         ("mechanism", "text", "the mechanism that it has a password for"),
         ("iterations", "number", "iterations of the hash"),
     ),
+    "subject": _fields(
+        ("subject", "text", "the name of the subject"),
+        ("version", "number", "its newest version"),
+        ("id", "number", "the id of that version's schema"),
+        ("type", "text", "AVRO, JSON or PROTOBUF"),
+    ),
     "quota": _fields(
         ("user", "text or null", "the user; `<default>` for all that have none of their own"),
         ("client_id", "text or null", "the client id; `<default>` for all that have none of their own"),

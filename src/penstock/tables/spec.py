@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from penstock.client.arguments import (
     column_names,
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.options import ConsumerOptions, PartitionerName
+    from penstock.registry.client import Finder
+    from penstock.registry.dead_letters import DeadLetters
+    from penstock.registry.schemas import Schema
 
 Topics = str | re.Pattern[str] | Iterable[str]
 """The name of a topic, several names, or a pattern that fits whole names: compiled, or text after ``^``."""
@@ -44,6 +47,21 @@ class ScanOptions(TypedDict, total=False):
     isolation: str
     batch_bytes: int
     config: ConsumerOptions | Mapping[str, object] | None
+
+
+ValueFormat = Literal["avro", "json", "protobuf"]
+"""What keys and values of a topic are written in."""
+
+
+class DecodingScanOptions(ScanOptions, total=False):
+    """The arguments of a scan that decodes keys or values; see `penstock.scan_topic`."""
+
+    value: ValueFormat | None
+    key_format: ValueFormat | None
+    registry: str | Mapping[str, object] | Finder | None
+    schema: str | Schema | None
+    message: str | None
+    dead_letters: DeadLetters | None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from penstock.tables.progress import Progress
 from penstock.tables.reading import KAFKA, Reading
 from penstock.tables.scans import ArrowScan
 from penstock.tables.sources import Tabular, row_count, tables_in
-from penstock.tables.spec import ReadSpec, ScanOptions, Topics, topic_given
+from penstock.tables.spec import DecodingScanOptions, ReadSpec, Topics, ValueFormat, topic_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +32,12 @@ if TYPE_CHECKING:
         ProducerOptions,
     )
     from penstock.client.produce.columns import WriteSummary
+    from penstock.registry.client import Finder
+    from penstock.registry.dead_letters import DeadLetters
+    from penstock.registry.schemas import Schema
     from penstock.tables.bounds import Bound, Last
     from penstock.tables.scans import Batches
+    from penstock.tables.values import Values
 
 READ_BATCH_BYTES = 4 << 20
 COMPRESSION_NAMES = {"compression.type", "compression.codec", "compression_type", "compression_codec"}
@@ -56,6 +60,12 @@ def read_topic(
     config: ConsumerOptions | Mapping[str, object] | None = None,
     protocol: str = "kafka",
     progress: bool | None = None,
+    value: ValueFormat | None = None,
+    key_format: ValueFormat | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+    message: str | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> pa.Table:
     """Return the records of topics between two bounds as a table, by topic, partition and offset.
 
@@ -90,12 +100,22 @@ def read_topic(
             One topic is read at a time, and there are no keys.
         progress: whether to show how far it is on stderr; by default where that is a terminal or a notebook,
             after a second (see docs/how-to/tables.md).
+        value: ``"avro"``, ``"json"`` or ``"protobuf"``: values are decoded into columns (see
+            docs/how-to/schemas.md).
+        key_format: the same for keys.
+        registry: the URL of a schema registry, settings of one, or a `penstock.registry.RegistryClient`.
+        schema: the reader's schema of values; by default the newest that the registry has for the topic.
+            Without a registry values stand for themselves, and this is the writer's as well.
+        message: the full name of a Protobuf message; by default the first of the file.
+        dead_letters: collects the records that do not decode. Without it they are an error.
 
     Records that retention removes between the start of the call and their turn are left out, with a warning;
     where `start` is an offset that is an error. So it is where a topic is deleted and created anew meanwhile.
 
     Raises:
         ConfigError: an argument of a wrong type, an unknown column, option or partition.
+        DecodeError: some records do not decode, and nothing collects dead letters.
+        RegistryError: the schema registry has refused a request.
         KafkaError: the topic does not exist, or records from a named offset on vanished while it was read.
         TopicRecreatedError: the topic became another one of its name while it was read.
         NetworkError: no broker answers.
@@ -109,13 +129,16 @@ def read_topic(
     from penstock.records.arrow import schema_for
 
     progress = optional(flag)(progress, "progress")
+    values = values_of(
+        topic, columns, value, key_format, registry, schema, message, dead_letters, needs_types=False
+    )
     spec = ReadSpec.checked(
         topic_given(topic),
         start=start,
         end=end,
         last=last,
         limit=limit,
-        columns=columns,
+        columns=columns if values is None else values.fetched,
         partitions=partitions,
         key=key,
         partitioner=partitioner,
@@ -125,7 +148,8 @@ def read_topic(
     found = list(reading.placed_batches(READ_BATCH_BYTES, progress))
     if protocol == KAFKA:
         found.sort(key=lambda placed: placed[0])
-    return pa.Table.from_batches([batch for _, batch in found], schema_for(spec.columns))
+    table = pa.Table.from_batches([batch for _, batch in found], schema_for(spec.columns))
+    return table if values is None else values.table(table)
 
 
 @overload
@@ -137,7 +161,7 @@ def scan_topic(
     follow: Literal[False] = False,
     protocol: str = "kafka",
     progress: bool | None = None,
-    **options: Unpack[ScanOptions],
+    **options: Unpack[DecodingScanOptions],
 ) -> ArrowScan: ...
 
 
@@ -147,7 +171,7 @@ def scan_topic(
     bootstrap_servers: str | Sequence[str],
     *,
     follow: bool,
-    **options: Unpack[ScanOptions],
+    **options: Unpack[DecodingScanOptions],
 ) -> ArrowScan: ...
 
 
@@ -170,6 +194,12 @@ def scan_topic(
     config: ConsumerOptions | Mapping[str, object] | None = None,
     protocol: str = "kafka",
     progress: bool | None = None,
+    value: ValueFormat | None = None,
+    key_format: ValueFormat | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+    message: str | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> ArrowScan:
     """The records between two bounds in bounded memory: batches to iterate over, and an Arrow stream.
 
@@ -192,13 +222,16 @@ def scan_topic(
 
     batch_bytes = size(batch_bytes, "batch_bytes")
     progress = optional(flag)(progress, "progress")
+    values = values_of(
+        topic, columns, value, key_format, registry, schema, message, dead_letters, needs_types=True
+    )
     spec = ReadSpec.checked(
         topic_given(topic),
         start=start,
         end=end,
         last=last,
         limit=limit,
-        columns=columns,
+        columns=columns if values is None else values.fetched,
         partitions=partitions,
         key=key,
         partitioner=partitioner,
@@ -208,13 +241,44 @@ def scan_topic(
     reading = Reading.checked(spec, bootstrap_servers, config, protocol)
 
     def begin(is_library: bool) -> Batches:
+        found: Batches
         if spec.is_following:
             from penstock.tables.following import FollowedBatches
 
-            return FollowedBatches(reading, batch_bytes)
-        return reading.batches(batch_bytes, progress if is_library else bool(progress))
+            found = FollowedBatches(reading, batch_bytes)
+        else:
+            found = reading.batches(batch_bytes, progress if is_library else bool(progress))
+        return found if values is None else values.batches(found)
 
-    return ArrowScan(schema_for(spec.columns), begin, spec.title)
+    return ArrowScan(schema_for(spec.columns) if values is None else values.schema, begin, spec.title)
+
+
+def values_of(
+    topic: Topics,
+    columns: Sequence[str] | None,
+    value: str | None,
+    key_format: str | None,
+    registry: str | Mapping[str, object] | Finder | None,
+    schema: str | Schema | None,
+    message: str | None,
+    dead_letters: DeadLetters | None,
+    *,
+    needs_types: bool,
+) -> Values | None:
+    """Return what is decoded of a topic, or None where all stays bytes. Raises as `Values.checked`."""
+    from penstock.tables.values import Values
+
+    return Values.checked(
+        topic,
+        columns,
+        value=value,
+        key_format=key_format,
+        registry=registry,
+        schema=schema,
+        message=message,
+        dead_letters=dead_letters,
+        needs_types=needs_types,
+    )
 
 
 @hinted("write_topic")

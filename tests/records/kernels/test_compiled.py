@@ -164,7 +164,7 @@ def test_no_kernel_reaches_beyond_its_arrays(tmp_path: Path) -> None:
     build = module_at(ROOT / "native" / "hatch_build.py")
     library = tmp_path / build.NAME
     build.compile_kernels(library, "-DCHECK_BOUNDS")
-    tests = [ROOT / "tests" / room for room in ("records", "cloudevents", "v07/test_columns.py")]
+    tests = [ROOT / "tests" / room for room in ("records", "cloudevents", "registry", "v07/test_columns.py")]
     own = Path(__file__).relative_to(ROOT)
     done = subprocess.run(
         [sys.executable, "-c", CHECKED, library, *tests, f"--ignore={own}", "-m", "not slow"],

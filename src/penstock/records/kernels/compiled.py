@@ -97,6 +97,19 @@ def copy_sixteen(target: Bytes, to: int, source: Bytes, start: int) -> None:
     target[to : to + 16] = source[start : start + 16]
 
 
+def double_bits(number: int, size: int) -> int:
+    """Return the bits of a whole number as a floating-point number of eight or four bytes."""
+    if size == 8:
+        return int(np.array([number], dtype=np.int64).astype(np.float64).view(np.int64)[0])
+    return int(np.array([number], dtype=np.int64).astype(np.float32).view(np.uint32)[0])
+
+
+def widened(bits: int) -> int:
+    """Return the bits of an eight-byte floating-point number that equals one of four bytes, given as bits."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return int(np.array([bits], dtype=np.uint32).view(np.float32).astype(np.float64).view(np.int64)[0])
+
+
 def bytes_of(arrays: Sequence[Bytes], index: int) -> Bytes:
     """Return one of several arrays of bytes."""
     return arrays[index]

@@ -1,0 +1,208 @@
+"""``penstock registry``: a schema registry, and what stands in one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import client_settings, property_option
+from penstock.cli.outcome import FAILURE, put
+from penstock.errors import ConfigError, EncodeError
+
+
+@click.group("registry", short_help="Run a schema registry; look into one, check and register schemas.")
+def command() -> None:
+    """Run a schema registry; look into one, check and register schemas.
+
+    \b
+    Examples:
+      penstock registry run                      in memory, on 127.0.0.1:8081
+      penstock registry run -b kafka:9092        in topic _schemas of a Kafka
+      penstock registry list
+      penstock registry check orders-value order.avsc
+      penstock registry register orders-value order.avsc
+    """
+
+
+def _url_option(function: Any) -> Any:
+    return click.option(
+        "--url",
+        envvar="SCHEMA_REGISTRY_URL",
+        default="http://localhost:8081",
+        show_default=True,
+        help="The registry; SCHEMA_REGISTRY_URL says it as well.",
+    )(function)
+
+
+@command.command("run", short_help="Run a schema registry until Ctrl-C or SIGTERM.")
+@click.option(
+    "-b", "--bootstrap-server", metavar="HOST:PORT", help="Keep schemas in topic _schemas of this Kafka."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8081,
+    show_default=True,
+    help="The port; 0 is any free one.",
+)
+@click.option("--users", type=click.Path(exists=True, dir_okay=False), help="A file of lines name:password.")
+@click.option(
+    "--certificate", type=click.Path(exists=True, dir_okay=False), help="Speak TLS with this PEM file."
+)
+@click.option("--key", type=click.Path(exists=True, dir_okay=False), help="The key of the certificate.")
+@property_option()
+def run(
+    bootstrap_server: str | None,
+    host: str,
+    port: int,
+    users: str | None,
+    certificate: str | None,
+    key: str | None,
+    properties: tuple[str, ...],
+) -> None:
+    """Run a schema registry until Ctrl-C or SIGTERM, and print its URL when it is ready.
+
+    \b
+    Examples:
+      penstock registry run --port 0
+      penstock registry run -b kafka:9092 --users users.txt
+    """
+    from penstock.registry import Registry
+
+    config = client_settings(properties) if bootstrap_server is not None else None
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    with Registry(
+        bootstrap_server,
+        host=host,
+        port=port,
+        users=None if users is None else _users(users),
+        certificate=certificate,
+        key=key,
+        config=config,
+    ) as registry:
+        kept = f"topic _schemas of {bootstrap_server}" if bootstrap_server else "memory"
+        put(f"schema registry at {registry.url}, schemas in {kept}")
+        sys.stdout.flush()
+        stopped.wait()
+
+
+@command.command("list", short_help="The subjects of a registry, and their newest versions.")
+@_url_option
+@json_option()
+def list_subjects(url: str, as_json: bool) -> None:
+    """The subjects of a registry: newest version, id, type.
+
+    \b
+    Example:
+      penstock registry list --url http://localhost:8081
+    """
+    from penstock.registry import RegistryClient
+
+    with RegistryClient(url) as client:
+        rows = [client.version(subject) for subject in client.subjects()]
+    put_rows(
+        "subject",
+        [
+            {"subject": each.subject, "version": each.version, "id": each.id, "type": each.schema.type}
+            for each in rows
+        ],
+        as_json,
+    )
+
+
+@command.command("show", short_help="The text of a schema.")
+@click.argument("subject")
+@click.argument("version", default="latest")
+@_url_option
+def show(subject: str, version: str, url: str) -> None:
+    """The text of a version of a subject, by default the newest.
+
+    \b
+    Example:
+      penstock registry show orders-value 2
+    """
+    from penstock.registry import RegistryClient
+
+    with RegistryClient(url) as client:
+        found = client.version(subject, int(version) if version.isdigit() else version)
+    put(_printed(found.schema.text) if found.schema.type != "PROTOBUF" else found.schema.text.rstrip())
+
+
+@command.command("check", short_help="Whether a schema may become the next version of a subject.")
+@click.argument("subject")
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@_url_option
+def check(subject: str, file: str, url: str) -> int:
+    """Whether a schema may become the next version of a subject: the exit code is 1 if not.
+
+    FILE ends with .avsc (Avro), .json (JSON Schema) or .proto (Protobuf).
+
+    \b
+    Example:
+      penstock registry check orders-value order.avsc
+    """
+    from penstock.registry import RegistryClient
+
+    with RegistryClient(url) as client:
+        is_compatible, messages = client.is_compatible(subject, _schema(file))
+    for each in messages:
+        put(each)
+    if is_compatible:
+        put("compatible")
+    return 0 if is_compatible else FAILURE
+
+
+@command.command("register", short_help="Register a schema as the next version of a subject.")
+@click.argument("subject")
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@_url_option
+def register(subject: str, file: str, url: str) -> None:
+    """Register a schema, and print its id. FILE as in check.
+
+    \b
+    Example:
+      penstock registry register orders-value order.avsc
+    """
+    from penstock.registry import RegistryClient
+
+    with RegistryClient(url) as client:
+        put(str(client.register(subject, _schema(file))))
+
+
+_TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
+
+
+def _schema(file: str) -> Any:
+    from penstock.registry import Schema
+
+    kind = _TYPES.get(Path(file).suffix)
+    if kind is None:
+        raise EncodeError(f"{file}: the name of a schema's file ends with one of {', '.join(_TYPES)}")
+    try:
+        return Schema(Path(file).read_text(encoding="utf-8"), kind)
+    except UnicodeDecodeError:
+        raise EncodeError(f"{file} is not UTF-8") from None
+
+
+def _printed(text: str) -> str:
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+
+
+def _users(file: str) -> dict[str, str]:
+    found = {}
+    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+        name, colon, password = line.partition(":")
+        if line.strip():
+            if not colon or not name:
+                raise ConfigError(f"{file}, line {number}: name:password is needed")
+            found[name] = password
+    return found

@@ -1,0 +1,1 @@
+"""Avro: schemas, their resolution into programs for the compiled loop, compatibility, and rows."""

@@ -1,0 +1,110 @@
+"""Avro values of one writer's schema as Arrow columns, and the rows that are none, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import DecodeError
+from penstock.records.kernels.compiled import Bytes, Ints
+from penstock.registry.avro.program import Program, arrow_type, compile_program
+from penstock.registry.avro.schema import parse_avro
+from penstock.registry.columns.avro_kernel import DEPTH_MAX, read_avro
+from penstock.registry.columns.nodes import Store, to_array
+from penstock.registry.columns.span_kernels import REASONS
+from penstock.registry.schemas import Schema
+
+ROWS = 1 << 15
+"""How many rows are read before arrays are made of them."""
+
+STORE_NUMBERS_MAX = 1 << 25
+"""How many numbers are kept before arrays are made of them: 256 MiB."""
+
+
+class Chunk(NamedTuple):
+    """An array of rows that were read, and their numbers."""
+
+    array: pa.Array
+    rows: Ints
+
+
+def read_columns(program: Program, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes) -> Iterable[Chunk]:
+    """Yield arrays of the values between `starts` and `ends`; `reasons` gets the reason of each row.
+
+    Raises:
+        DecodeError: one row by itself takes more memory than allowed.
+    """
+    stack = np.zeros(DEPTH_MAX + 2, dtype=np.int64)
+    row, count = 0, len(starts)
+    while row < count:
+        last = min(row + ROWS, count)
+        store = Store(program.layout, last - row)
+        begin = row
+        while row < last:
+            row, full = read_avro(
+                data,
+                starts[:last],
+                ends[:last],
+                row,
+                program.ops,
+                program.tables,
+                store.base,
+                store.caps,
+                store.group_of,
+                store.numbers,
+                store.filled,
+                store.saved,
+                stack,
+                reasons,
+            )
+            if full >= 0:
+                if store.size > STORE_NUMBERS_MAX:
+                    if row == begin:
+                        raise DecodeError("one value has more items than memory allows for a batch")
+                    break
+                store.grow(full)
+        rows = begin + np.flatnonzero(reasons[begin:row] == 0)
+        if len(rows):
+            yield Chunk(to_array(program.root, store, data), rows)
+
+
+class AvroFormat:
+    """Avro with the reader's schema: see `penstock.registry.decoding.Format`."""
+
+    def __init__(self, schema: Schema, referenced: Mapping[str, Schema]) -> None:
+        """Take the reader's schema, and those that it refers to.
+
+        Raises:
+            SchemaError: it is no Avro schema.
+        """
+        self._reader = parse_avro(schema.text, [each.text for each in referenced.values()])
+        self.type = arrow_type(self._reader)
+
+    def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> AvroReading:
+        """Return how values of a writer's schema are read.
+
+        Raises:
+            SchemaError: it is no Avro schema, or cannot be resolved into the reader's.
+        """
+        parsed = parse_avro(writer.text, [each.text for each in referenced.values()])
+        return AvroReading(compile_program(parsed, self._reader))
+
+
+class AvroReading:
+    """Reads Avro values of one writer's schema."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
+        """Return an array, the rows that are in it, and the reason of each other row."""
+        reasons = np.zeros(len(starts), dtype=np.uint8)
+        chunks = list(read_columns(self._program, data, starts, ends, reasons))
+        dead = {int(row): REASONS[int(reasons[row])] for row in np.flatnonzero(reasons)}
+        if not chunks:
+            return pa.nulls(0, self._program.root.type), np.zeros(0, dtype=np.int64), dead
+        array = chunks[0].array if len(chunks) == 1 else pa.concat_arrays([chunk.array for chunk in chunks])
+        return array, np.concatenate([chunk.rows for chunk in chunks]), dead

@@ -1,0 +1,503 @@
+"""Columns of bytes to columns of values: each row by the schema that it names, all into the reader's.
+
+Rows that do not decode are kept apart with a reason, never made null. The registry is asked once for each
+schema; where a topic names many that the registry does not know, it is not asked for all of them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import ConfigError, DecodeError
+from penstock.records.kernels.compiled import Bytes, Ints
+from penstock.registry.client import Finder, RegistryError, client_of
+from penstock.registry.framing import (
+    GUID_BYTES,
+    ID_BYTES,
+    KEY_HEADER,
+    VALUE_HEADER,
+    SchemaId,
+    read_message_indexes,
+    read_prefix,
+)
+from penstock.registry.schemas import AVRO, JSON, PROTOBUF, RegisteredSchema, Schema
+
+FORMATS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
+UNKNOWN_IDS_MAX = 100
+"""After so many ids that the registry does not know, it is not asked for further ones."""
+
+INDEX_BYTES_MAX = 1024
+"""How many bytes of a value its message indexes take at most."""
+
+DEAD_TYPE = pa.schema([("row", pa.int64()), ("reason", pa.string()), ("data", pa.binary())])
+_NOT_FOUND = (40403, 404)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What became of a column of bytes.
+
+    `values` are the rows that decode, in their order, nulls among them; `rows` are their numbers. `dead` is a
+    table of the others: ``row``, ``reason`` and ``data``, the bytes as they were.
+    """
+
+    values: pa.Array
+    rows: Ints
+    dead: pa.Table
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row is among the values."""
+        return not self.dead.num_rows
+
+    def whole(self) -> pa.Array:
+        """Return the values, which are all rows.
+
+        Raises:
+            DecodeError: some rows do not decode; the message has the first and their number.
+        """
+        if self.dead.num_rows:
+            first = self.dead.slice(0, 1).to_pylist()[0]
+            raise DecodeError(
+                f"{self.dead.num_rows:,} rows do not decode, the first is {first['row']}: {first['reason']}"
+            )
+        return self.values
+
+
+Kind = tuple[SchemaId, tuple[int, ...]]
+"""What rows have in common that are read together: their schema, and the path of a Protobuf message type."""
+
+
+class Reading(Protocol):
+    """How one format reads the values of one writer's schema into the reader's columns."""
+
+    def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
+        """Return an array, the rows that are in it, and the reason of each other row."""
+
+
+class Format(Protocol):
+    """A format of values, with the reader's schema."""
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """The Arrow type of the values; None before values have shown it."""
+
+    def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> Reading:
+        """Return how values of a writer's schema are read; raise `DecodeError` where they cannot be.
+
+        `path` leads to the message type of Protobuf values; it is empty where a value says none.
+        """
+
+
+class Decoder:
+    """Decodes columns of one topic, batch after batch, into the columns of one reader's schema.
+
+    >>> decoder = Decoder("avro", "http://localhost:8081", subject="orders-value")
+    >>> decoder.decode(batch["value"]).values
+    """
+
+    def __init__(
+        self,
+        format: str,
+        registry: str | Mapping[str, object] | Finder | None = None,
+        *,
+        schema: str | Schema | None = None,
+        subject: str | None = None,
+        is_key: bool = False,
+        message: str | None = None,
+    ) -> None:
+        """Take the format (``avro``, ``json``, ``protobuf``) and what says the schemas.
+
+        With a registry, values name their schemas; the reader's is `schema`, or the newest version of
+        `subject`, or else the newest that the first column names. Without one values are bare, and `schema`
+        is the writer's as well as the reader's; JSON may do without, and its types are inferred.
+        `message` is the full name of a Protobuf message; by default the file's first.
+
+        Raises:
+            ConfigError: the arguments do not fit each other.
+            RegistryError, NetworkError, DecodeError: the registry has no reader's schema, or a wrong one.
+        """
+        if format not in FORMATS:
+            raise ConfigError(f"the format is {format!r}: it is one of {', '.join(FORMATS)}")
+        self._type = FORMATS[format]
+        self._finder = None if registry is None else client_of(registry)
+        self._message = message
+        self._header = KEY_HEADER if is_key else VALUE_HEADER
+        self._readings: dict[Kind, Reading | str] = {}
+        self._unknown = 0
+        self._format: Format | None = None
+        given = Schema(schema, self._type) if isinstance(schema, str) else schema
+        if given is not None and given.type != self._type:
+            raise ConfigError(f"the schema is of type {given.type}, the format is {format!r}")
+        if given is None and self._finder is not None and subject is not None:
+            given = self._finder.version(subject).schema
+        if given is not None:
+            self._use(given)
+        elif self._finder is None:
+            if self._type != JSON:
+                raise ConfigError(
+                    f"values of format {format!r} need a registry, or schema: the text of theirs"
+                )
+            self._format = _format_of(JSON, None, {}, None)
+        self._bare = given
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """The Arrow type of the values; None before it is known."""
+        return None if self._format is None else self._format.type
+
+    def decode(
+        self, column: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
+    ) -> Decoded:
+        """Return the values of a column of bytes.
+
+        `headers` are the records' headers, as tables of topics have them: they may name schemas.
+
+        Raises:
+            ConfigError: the column is none of bytes.
+            NetworkError, RegistryError: the registry cannot be asked.
+        """
+        column = _one_array(column)
+        data, starts, ends = _spans(column)
+        present = np.flatnonzero(_presence(column))
+        if self._finder is None:
+            assert self._format is not None
+            bare = (0, ())
+            self._readings.setdefault(bare, self._format.reading(self._bare or Schema("true", JSON), {}, ()))
+            return self._decode_groups(column, data, starts, ends, {bare: present}, {}, present)
+        named = _header_ids(headers, self._header)
+        found, begins, dead = _by_schema(data, starts, ends, present, named)
+        groups: dict[Kind, Ints]
+        if self._type == PROTOBUF:
+            groups = _by_message(found, data, begins, ends, named, dead)
+        else:
+            groups = {(schema_id, ()): rows for schema_id, rows in found.items()}
+        if self._format is None and groups:
+            self._use_newest(groups)
+        return self._decode_groups(column, data, begins, ends, groups, dead, present)
+
+    def _decode_groups(
+        self,
+        column: pa.Array,
+        data: Bytes,
+        starts: Ints,
+        ends: Ints,
+        groups: Mapping[Kind, Ints],
+        dead: dict[int, str],
+        present: Ints,
+    ) -> Decoded:
+        arrays, places = [], []
+        for kind, rows in groups.items():
+            reading = self._reading_of(kind)
+            if isinstance(reading, str):
+                dead.update(dict.fromkeys(rows.tolist(), reading))
+                continue
+            is_whole = len(rows) == len(starts)
+            array, found, reasons = reading.read(
+                data, starts if is_whole else starts[rows], ends if is_whole else ends[rows]
+            )
+            arrays.append(array)
+            places.append(rows[found])
+            for row, reason in reasons.items():
+                dead[int(rows[row])] = reason
+        values = (
+            arrays[0]
+            if len(arrays) == 1
+            else pa.concat_arrays(arrays)
+            if arrays
+            else pa.nulls(0, self.type or pa.null())
+        )
+        rows = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
+        values, rows = _in_order(values, rows, len(column), present)
+        return Decoded(values, rows, _dead_table(column, dead))
+
+    def _reading_of(self, kind: Kind) -> Reading | str:
+        """How values of a schema are read, or why they are not."""
+        found = self._readings.get(kind)
+        if found is None:
+            found = self._new_reading(*kind)
+            if len(self._readings) < UNKNOWN_IDS_MAX * 100:
+                self._readings[kind] = found
+        return found
+
+    def _new_reading(self, schema_id: SchemaId, path: tuple[int, ...]) -> Reading | str:
+        named = f"schema {'GUID' if isinstance(schema_id, uuid.UUID) else 'id'} {schema_id}"
+        assert self._finder is not None
+        if self._unknown >= UNKNOWN_IDS_MAX:
+            return f"{named} was not asked for: {UNKNOWN_IDS_MAX} others are unknown to the registry"
+        try:
+            schema = self._schema_of(schema_id)
+        except RegistryError as error:
+            if error.code not in _NOT_FOUND:
+                raise
+            self._unknown += 1
+            return f"{named} is unknown to the registry"
+        try:
+            if schema.type != self._type:
+                return f"{named} is of type {schema.type}, not {self._type}"
+            if self._format is None:
+                self._use(schema)
+            assert self._format is not None
+            return self._format.reading(schema, self._finder.referenced(schema), path)
+        except DecodeError as error:
+            return f"{named}: {error}"
+
+    def _schema_of(self, schema_id: SchemaId) -> Schema:
+        assert self._finder is not None
+        if isinstance(schema_id, uuid.UUID):
+            return self._finder.schema_by_guid(str(schema_id))
+        return self._finder.schema_by_id(schema_id)
+
+    def _use_newest(self, groups: Mapping[Kind, Ints]) -> None:
+        """Let the newest schema that a column names be the reader's: ids grow with time."""
+        for kind in sorted((each for each in groups if isinstance(each[0], int)), reverse=True):
+            if not isinstance(self._reading_of(kind), str):
+                return
+
+    def _use(self, schema: Schema) -> None:
+        referenced = {} if self._finder is None else self._finder.referenced(schema)
+        self._format = _format_of(self._type, schema, referenced, self._message)
+
+
+def from_schema(
+    column: pa.Array | pa.ChunkedArray,
+    format: str,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    *,
+    schema: str | Schema | None = None,
+    subject: str | None = None,
+    headers: pa.Array | pa.ChunkedArray | None = None,
+    is_key: bool = False,
+    message: str | None = None,
+) -> Decoded:
+    """Return the values of one column of bytes: see `Decoder` for the arguments, `Decoder.decode` for errors.
+
+    >>> from_schema(table["value"], "avro", "http://localhost:8081").whole()
+    """
+    decoder = Decoder(format, registry, schema=schema, subject=subject, is_key=is_key, message=message)
+    return decoder.decode(column, headers)
+
+
+def _format_of(
+    kind: str, schema: Schema | None, referenced: Mapping[str, Schema], message: str | None
+) -> Format:
+    if kind == AVRO:
+        from penstock.registry.avro.columns import AvroFormat
+
+        assert schema is not None
+        return AvroFormat(schema, referenced)
+    if kind == PROTOBUF:
+        from penstock.registry.protobuf.columns import ProtobufFormat
+
+        assert schema is not None
+        return ProtobufFormat(schema, referenced, message)
+    from penstock.registry.json_schema.columns import JsonFormat
+
+    return JsonFormat(schema, referenced)
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(column, pa.ChunkedArray):  # what is too large for one array stays several
+        raise ConfigError(
+            "the column has more bytes than one Arrow array holds: decode its chunks one by one"
+        )
+    if not isinstance(column, pa.Array) or not (
+        pa.types.is_binary(column.type)
+        or pa.types.is_large_binary(column.type)
+        or pa.types.is_string(column.type)
+    ):
+        kind = getattr(column, "type", type(column).__name__)
+        raise ConfigError(f"a column of bytes is needed, not {kind}")
+    return column
+
+
+def _spans(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
+    """The bytes of a column, and where each row begins and ends."""
+    _, offsets, data = column.buffers()
+    width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    if not len(column):
+        return np.zeros(0, dtype=np.uint8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    ends = np.frombuffer(offsets, dtype=width)[column.offset : column.offset + len(column) + 1].astype(
+        np.int64
+    )
+    found = (
+        np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(0, dtype=np.uint8)
+    )
+    return found, ends[:-1], ends[1:]
+
+
+def _presence(column: pa.Array) -> Any:
+    if not column.null_count:
+        return np.ones(len(column), dtype=np.bool_)
+    return pc.is_valid(column).to_numpy(zero_copy_only=False)
+
+
+def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[int, bytes]:
+    """What the headers of rows say about their schemas: the last one of that name, by row."""
+    if headers is None:
+        return {}
+    found: dict[int, bytes] = {}
+    chunks = headers.chunks if isinstance(headers, pa.ChunkedArray) else [headers]
+    first = 0
+    for chunk in chunks:
+        entries = chunk.flatten()
+        if len(entries):
+            chosen = np.flatnonzero(
+                pc.equal(pc.struct_field(entries, "key"), name).to_numpy(zero_copy_only=False) == True  # noqa: E712
+            )
+            if len(chosen):
+                rows = pc.list_parent_indices(chunk).to_numpy()[chosen] + first
+                data = pc.struct_field(entries, "value").take(pa.array(chosen)).to_pylist()
+                found.update(
+                    (int(row), each) for row, each in zip(rows, data, strict=True) if each is not None
+                )
+        first += len(chunk)
+    return found
+
+
+def _by_schema(
+    data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes]
+) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
+    """The rows of each schema, where their values begin, and the rows that name none."""
+    begins = starts.copy()
+    dead: dict[int, str] = {}
+    groups: dict[SchemaId, list[int] | Ints] = {}
+    rare = np.zeros(len(starts), dtype=np.bool_)
+    for row, header in named.items():
+        rare[row] = True
+        _sort_in(groups, dead, row, header)
+    first = starts[present]
+    sizes = ends[present] - first
+    is_short = sizes < ID_BYTES
+    magic = np.ones(len(present), dtype=np.uint8)
+    magic[~is_short] = data[first[~is_short]]
+    is_plain = (magic == 0) & ~rare[present]
+    plain = present[is_plain]
+    at = starts[plain]
+    ids = np.zeros(len(plain), dtype=np.int64)
+    for step in range(1, ID_BYTES):
+        ids = (ids << 8) | data[at + step]
+    begins[plain] += ID_BYTES
+    for row in present[~is_plain & ~rare[present]].tolist():
+        prefix = data[starts[row] : min(ends[row], starts[row] + GUID_BYTES)].tobytes()
+        if _sort_in(groups, dead, row, prefix):
+            begins[row] += GUID_BYTES
+    found = {key: np.array(rows, dtype=np.int64) for key, rows in groups.items()}
+    is_one = len(ids) and bool((ids == ids[0]).all())
+    for schema_id in [int(ids[0])] if is_one else np.unique(ids).tolist():
+        rows = plain if is_one else plain[ids == schema_id]
+        more = found.get(schema_id)
+        found[schema_id] = rows if more is None else np.sort(np.concatenate([more, rows]))
+    return found, begins, dead
+
+
+def _sort_in(
+    groups: dict[SchemaId, list[int] | Ints],
+    dead: dict[int, str],
+    row: int,
+    prefix: bytes,
+) -> bool:
+    try:
+        framed = read_prefix(prefix)
+    except DecodeError as error:
+        dead[row] = str(error)
+        return False
+    rows = groups.setdefault(framed.schema, [])
+    assert isinstance(rows, list)
+    rows.append(row)
+    return True
+
+
+def _by_message(
+    groups: Mapping[SchemaId, Ints],
+    data: Bytes,
+    begins: Ints,
+    ends: Ints,
+    named: Mapping[int, bytes],
+    dead: dict[int, str],
+) -> dict[Kind, Ints]:
+    """The rows of each Protobuf message type; `begins` moves behind the message indexes."""
+    found: dict[Kind, Ints] = {}
+    for schema_id, rows in groups.items():
+        has_byte = begins[rows] < ends[rows]
+        is_first = has_byte.copy()
+        is_first[has_byte] = data[begins[rows[has_byte]]] == 0
+        if named:
+            is_first &= ~np.isin(rows, np.fromiter(named, dtype=np.int64))
+        paths: dict[tuple[int, ...], list[int]] = {}
+        for row in rows[~is_first].tolist():
+            header = named.get(row)
+            begin, end = int(begins[row]), int(ends[row])
+            prefix = data[begin : min(end, begin + INDEX_BYTES_MAX)].tobytes() if header is None else header
+            try:
+                at = 0 if header is None else read_prefix(header).begin
+                path, at = read_message_indexes(prefix, at)
+            except DecodeError as error:
+                dead[row] = str(error)
+                continue
+            if header is None:
+                begins[row] += at
+            paths.setdefault(path, []).append(row)
+        plain = rows[is_first]
+        begins[plain] += 1
+        found.update(
+            ((schema_id, path), np.array(each, dtype=np.int64))
+            for path, each in paths.items()
+            if path != (0,)
+        )
+        first = np.sort(np.concatenate([plain, np.array(paths.get((0,), []), dtype=np.int64)]))
+        if len(first):
+            found[schema_id, (0,)] = first
+    return found
+
+
+def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[pa.Array, Ints]:
+    """Values in the order of their rows, with the nulls of the column among them."""
+    if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
+        order = np.argsort(rows, kind="stable")
+        values, rows = values.take(pa.array(order)), rows[order]
+    if len(present) == count:
+        return values, rows
+    is_null = np.ones(count, dtype=np.bool_)
+    is_null[present] = False
+    every = np.sort(np.concatenate([rows, np.flatnonzero(is_null)]))
+    places = np.searchsorted(rows, every)
+    indices = pa.array(np.minimum(places, max(len(rows) - 1, 0)), mask=is_null[every])
+    return (values.take(indices) if len(rows) else pa.nulls(len(every), values.type)), every
+
+
+def _dead_table(column: pa.Array, dead: Mapping[int, str]) -> pa.Table:
+    rows = sorted(dead)
+    if not rows:
+        return DEAD_TYPE.empty_table()
+    data = column.take(pa.array(rows, pa.int64())).cast(pa.binary())
+    return pa.table(
+        [pa.array(rows, pa.int64()), pa.array([dead[row] for row in rows], pa.string()), data],
+        schema=DEAD_TYPE,
+    )
+
+
+def reader_version(finder: Finder, subject: str) -> RegisteredSchema:
+    """Return the newest version of a subject.
+
+    Raises:
+        ConfigError: there is no such subject; the message says what to give.
+        RegistryError, NetworkError: the registry cannot be asked.
+    """
+    try:
+        return finder.version(subject)
+    except RegistryError as error:
+        if error.code in (40401, 40402, 404):
+            raise ConfigError(
+                f"the registry has no subject {subject!r}: give schema=, or subject= of another name"
+            ) from None
+        raise

@@ -1,0 +1,163 @@
+"""The wire formats of values with a schema: 0 (an id in front), 1 (a GUID in a header), message indexes.
+
+Format 0 is the byte 0, the id of the schema in four bytes, and the value; a Protobuf value has the path of
+its message type between. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID. Confluent's
+serializers put it into a header, and leave the value alone.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.errors import DecodeError, EncodeError
+
+MAGIC_ID = 0
+MAGIC_GUID = 1
+ID_BYTES = 5
+GUID_BYTES = 17
+KEY_HEADER = "__key_schema_id"
+VALUE_HEADER = "__value_schema_id"
+MESSAGE_INDEXES_MAX = 64
+"""How deep the message type of a Protobuf value may be nested."""
+
+_PREFIX = struct.Struct(">bI")
+
+SchemaId = int | uuid.UUID
+"""What names a schema on the wire: an id of format 0, or a GUID of format 1."""
+
+
+class Framed(NamedTuple):
+    """What stands in front of a value, and where the value begins."""
+
+    schema: SchemaId
+    begin: int
+
+
+def id_prefix(schema_id: int) -> bytes:
+    """Return the five bytes of format 0.
+
+    Raises:
+        EncodeError: the id has no place in four bytes.
+    """
+    if not 0 <= schema_id < 1 << 32:
+        raise EncodeError(f"the schema id {schema_id} does not fit into four bytes")
+    return _PREFIX.pack(MAGIC_ID, schema_id)
+
+
+def guid_header(guid: str | uuid.UUID) -> bytes:
+    """Return the seventeen bytes of format 1, which are the value of a header.
+
+    Raises:
+        EncodeError: `guid` is none.
+    """
+    try:
+        known = guid if isinstance(guid, uuid.UUID) else uuid.UUID(guid)
+    except (ValueError, AttributeError, TypeError):
+        raise EncodeError(f"{guid!r} is no GUID of a schema") from None
+    return bytes([MAGIC_GUID]) + known.bytes
+
+
+def read_prefix(data: bytes) -> Framed:
+    """Return what stands in front of a value, in format 0 or 1.
+
+    Raises:
+        DecodeError: the value is too short, or begins with another byte.
+    """
+    if not data:
+        raise DecodeError("the value is empty: no schema id stands in front")
+    if data[0] == MAGIC_ID:
+        if len(data) < ID_BYTES:
+            raise DecodeError(f"the value has {len(data)} bytes: a schema id takes {ID_BYTES}")
+        return Framed(_PREFIX.unpack_from(data)[1], ID_BYTES)
+    if data[0] == MAGIC_GUID:
+        if len(data) < GUID_BYTES:
+            raise DecodeError(f"the value has {len(data)} bytes: a schema GUID takes {GUID_BYTES}")
+        return Framed(uuid.UUID(bytes=bytes(data[1:GUID_BYTES])), GUID_BYTES)
+    raise DecodeError(f"the value begins with byte {data[0]}: a schema id begins with 0, a GUID with 1")
+
+
+Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | str | None]] | None
+
+
+def header_value(headers: Headers, name: str) -> bytes | None:
+    """Return the last header called `name`, or None."""
+    found: bytes | None = None
+    for key, value in headers.items() if isinstance(headers, Mapping) else headers or ():
+        if key == name and value is not None:
+            found = value.encode() if isinstance(value, str) else bytes(value)
+    return found
+
+
+def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False) -> Framed:
+    """Return which schema a value has: the one that a header names, or else the one in front of it.
+
+    Raises:
+        DecodeError: neither names one.
+    """
+    named = header_value(headers, KEY_HEADER if is_key else VALUE_HEADER)
+    if named is None:
+        return read_prefix(data)
+    found = read_prefix(named)
+    if found.begin != len(named):
+        raise DecodeError(f"the header of the schema id has {len(named)} bytes, not {found.begin}")
+    return Framed(found.schema, 0)
+
+
+def write_varint(number: int) -> bytes:
+    """Return a number as a zig-zag varint."""
+    rest = (number << 1) ^ (number >> 63)
+    rest &= (1 << 64) - 1
+    out = bytearray()
+    while rest >= 0x80:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a zig-zag varint and the position behind it.
+
+    Raises:
+        DecodeError: it does not end in ten bytes, or not within the value.
+    """
+    rest = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise DecodeError("a varint of the message indexes does not end")
+        byte = data[at]
+        at += 1
+        rest |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (rest >> 1) ^ -(rest & 1), at
+        shift += 7
+
+
+def message_indexes(path: Sequence[int]) -> bytes:
+    """Return the message indexes of a Protobuf value; the first message of a file is a single byte 0."""
+    if list(path) == [0]:
+        return b"\0"
+    return write_varint(len(path)) + b"".join(map(write_varint, path))
+
+
+def read_message_indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """Return the path of a message type in its file, and the position behind it.
+
+    Raises:
+        DecodeError: the path is negative, too long or cut off.
+    """
+    count, at = read_varint(data, at)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= MESSAGE_INDEXES_MAX:
+        raise DecodeError(f"there are {count} message indexes: {MESSAGE_INDEXES_MAX} are allowed")
+    path = []
+    for _ in range(count):
+        index, at = read_varint(data, at)
+        if index < 0:
+            raise DecodeError(f"a message index is {index}")
+        path.append(index)
+    return tuple(path), at

@@ -1,0 +1,1 @@
+"""Protobuf: schemas as text or descriptors, messages as columns, and compatibility."""

@@ -1,0 +1,514 @@
+"""Serializers and deserializers of rows, with the names, arguments and settings of Confluent's for Python.
+
+Each is called with a value and a `SerializationContext`. For Penstock's producers and consumers, which call a
+function of one argument, `bound` makes one of it:
+
+    Producer(..., value_serializer=AvroSerializer(registry, text).bound("orders"))
+
+Nulls stay nulls. Rows are dictionaries, dataclasses, pydantic models, or what `to_dict` makes one of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from penstock.errors import ConfigError, DecodeError, EncodeError
+from penstock.registry import framing
+from penstock.registry.client import RegistryClient
+from penstock.registry.schemas import AVRO, JSON, PROTOBUF, Reference, RegisteredSchema, Schema
+from penstock.registry.subjects import VALUE, strategy_named
+
+
+class SerializationContext(NamedTuple):
+    """Where a value goes to or comes from: a topic, ``key`` or ``value``, and the record's headers."""
+
+    topic: str
+    field: str = VALUE
+    headers: list[tuple[str, bytes]] | dict[str, bytes] | None = None
+
+
+_DEFAULTS: dict[str, Any] = {
+    "auto.register.schemas": True,
+    "normalize.schemas": False,
+    "use.latest.version": False,
+    "use.schema.id": None,
+    "subject.name.strategy": "topic",
+    "subject.name.strategy.type": None,
+    "schema.id.serializer": "prefix",
+}
+_READER_DEFAULTS: dict[str, Any] = {
+    "use.latest.version": False,
+    "subject.name.strategy": "topic",
+    "subject.name.strategy.type": None,
+}
+
+
+class _Settings:
+    """The settings of a serializer or deserializer, checked."""
+
+    def __init__(self, conf: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> None:
+        found = {**defaults, **(conf or {})}
+        if unknown := found.keys() - defaults.keys():
+            raise ConfigError(
+                f"there is no setting {min(unknown)!r}; there are {', '.join(sorted(defaults))}"
+            )
+        self.registers = _truth(found, "auto.register.schemas")
+        self.normalizes = _truth(found, "normalize.schemas")
+        self.uses_latest = _truth(found, "use.latest.version")
+        self.schema_id: int | None = found.get("use.schema.id")
+        if self.registers and self.uses_latest and (conf or {}).get("auto.register.schemas"):
+            raise ConfigError("use.latest.version and auto.register.schemas exclude each other")
+        strategy = found["subject.name.strategy.type"] or found["subject.name.strategy"]
+        # Confluent's strategies take a context and the name of the record.
+        self._own = strategy if callable(strategy) else None
+        self._named = None if callable(strategy) else strategy_named(strategy)
+        self.in_header = found.get("schema.id.serializer", "prefix") == "header"
+        if found.get("schema.id.serializer", "prefix") not in ("prefix", "header"):
+            raise ConfigError("schema.id.serializer is prefix or header")
+
+    def subject(self, context: SerializationContext, record: str | None) -> str:
+        """Return the subject of a value."""
+        if self._own is not None:
+            return str(self._own(context, record))
+        assert self._named is not None
+        return self._named(context.topic, str(getattr(context.field, "value", context.field)), record)
+
+
+def _truth(found: Mapping[str, Any], name: str) -> bool:
+    value = found.get(name, False)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r}: True or False is needed")
+    return value
+
+
+def as_dict(row: Any) -> Any:
+    """Return a dataclass or a pydantic model as a dictionary; other rows as they are."""
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return dataclasses.asdict(row)
+    dump = getattr(row, "model_dump", None)
+    return dump() if callable(dump) else row
+
+
+class _Serializer(ABC):
+    """What serializers of all formats share: which schema a subject has, and the bytes in front."""
+
+    type = AVRO
+
+    def __init__(
+        self, registry: RegistryClient | str, schema: Schema | None, record: str | None, settings: _Settings
+    ) -> None:
+        self._registry = RegistryClient(registry) if isinstance(registry, str) else registry
+        self._schema = schema
+        self._record = record
+        self._settings = settings
+        self._chosen: dict[str, tuple[Schema, int, str | None]] = {}
+
+    def bound(self, topic: str, field: str = VALUE) -> Callable[[Any], bytes | None]:
+        """Return a function of one argument that serializes for a topic, as producers take it."""
+        context = SerializationContext(topic, field)
+        return lambda value: self(value, context)
+
+    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+        """Return the bytes of a value, with its schema id in front or in the headers.
+
+        Raises:
+            EncodeError: the value does not fit its schema.
+            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+        """
+        if value is None:
+            return None
+        subject = self._settings.subject(context, self._record)
+        chosen = self._chosen.get(subject)
+        if chosen is None:
+            chosen = self._chosen[subject] = self._choose(subject)
+        schema, schema_id, guid = chosen
+        payload, path = self._payload(value, schema)
+        indexes = framing.message_indexes(path) if path else b""
+        if not self._settings.in_header:
+            return framing.id_prefix(schema_id) + indexes + payload
+        if guid is None:
+            raise EncodeError("the registry gave no GUID of the schema, which schema.id.serializer needs")
+        headers = context.headers
+        name = framing.VALUE_HEADER if context.field == VALUE else framing.KEY_HEADER
+        if isinstance(headers, list):
+            headers.append((name, framing.guid_header(guid) + indexes))
+        elif isinstance(headers, dict):
+            headers[name] = framing.guid_header(guid) + indexes
+        else:
+            raise EncodeError("the context has no headers, into which the GUID of the schema belongs")
+        return payload
+
+    def _choose(self, subject: str) -> tuple[Schema, int, str | None]:
+        settings, registry = self._settings, self._registry
+        if settings.schema_id is not None:
+            return registry.schema_by_id(settings.schema_id), settings.schema_id, None
+        if settings.uses_latest:
+            latest = registry.version(subject)
+            return latest.schema, latest.id, latest.guid
+        schema = self._own_schema()
+        if settings.registers:
+            schema_id = registry.register(subject, schema, normalize=settings.normalizes)
+            guid = None
+            if settings.in_header:
+                guid = registry.lookup(subject, schema, normalize=settings.normalizes).guid
+            return schema, schema_id, guid
+        found: RegisteredSchema = registry.lookup(subject, schema, normalize=settings.normalizes)
+        return schema, found.id, found.guid
+
+    def _own_schema(self) -> Schema:
+        if self._schema is None:
+            raise ConfigError("the serializer needs a schema, use.latest.version or use.schema.id")
+        return self._schema
+
+    @abstractmethod
+    def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
+        """Return the bytes of a value, and the path of its Protobuf message type."""
+
+
+class _Deserializer(ABC):
+    """What deserializers of all formats share: which schema wrote a value, and where the value begins."""
+
+    def __init__(self, registry: RegistryClient | str | None, settings: _Settings) -> None:
+        self._registry = RegistryClient(registry) if isinstance(registry, str) else registry
+        self._settings = settings
+        self._parsed: dict[Schema, Any] = {}
+
+    def bound(self, topic: str, field: str = VALUE) -> Callable[[bytes], Any]:
+        """Return a function of one argument that deserializes values of a topic, as consumers take it."""
+        context = SerializationContext(topic, field)
+        return lambda data: self(data, context)
+
+    @abstractmethod
+    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
+        """Return the value of some bytes."""
+
+    def _framing(self, data: bytes, context: SerializationContext) -> framing.Framed:
+        return framing.read_framing(data, context.headers, is_key=context.field != VALUE)
+
+    def _writer(self, schema_id: framing.SchemaId) -> Schema:
+        assert self._registry is not None
+        if isinstance(schema_id, uuid.UUID):
+            return self._registry.schema_by_guid(str(schema_id))
+        return self._registry.schema_by_id(schema_id)
+
+    def _cached(self, schema: Schema, parse: Callable[[Schema], Any]) -> Any:
+        found = self._parsed.get(schema)
+        if found is None:
+            found = self._parsed[schema] = parse(schema)
+        return found
+
+
+# --- Avro ---
+
+
+def _parsed_avro(registry: RegistryClient, schema: Schema) -> Any:
+    from fastavro import parse_schema
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    named: dict[str, Any] = {}
+    try:
+        for each in registry.referenced(schema).values():
+            parse_schema(json.loads(each.text), named_schemas=named)
+        text = schema.text.strip()
+        return parse_schema(json.loads(text) if text[:1] in '[{"' else text, named_schemas=named)
+    except (ValueError, SchemaParseException, UnknownType) as error:
+        raise DecodeError(f"the schema is no Avro schema: {error}") from None
+
+
+def _avro_name(text: str) -> str | None:
+    from penstock.registry.avro.schema import loaded
+
+    found = loaded(text)
+    if isinstance(found, str):
+        return found
+    if not isinstance(found, dict):
+        return None
+    name, space = found.get("name"), found.get("namespace")
+    if name is None:
+        return found.get("type") if isinstance(found.get("type"), str) else None
+    return f"{space}.{name}" if space and "." not in name else name
+
+
+class AvroSerializer(_Serializer):
+    """Writes rows as Avro. Arguments and settings are those of ``confluent_kafka``'s."""
+
+    type = AVRO
+
+    def __init__(
+        self,
+        schema_registry_client: RegistryClient | str,
+        schema_str: str | Schema | None = None,
+        to_dict: Callable[[Any, SerializationContext], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take a registry, the text of a schema, and settings.
+
+        Raises:
+            ConfigError: a setting is unknown or wrong.
+            DecodeError: the text is no schema.
+        """
+        schema = Schema(schema_str) if isinstance(schema_str, str) else schema_str
+        name = None if schema is None else _avro_name(schema.text)
+        super().__init__(schema_registry_client, schema, name, _Settings(conf, _DEFAULTS))
+        self._to_dict = to_dict
+        self._writers: dict[Schema, Any] = {}
+
+    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+        """Return the bytes of a row. Raises as the serializers of all formats."""
+        if value is not None:
+            value = as_dict(value) if self._to_dict is None else self._to_dict(value, context)
+        return super().__call__(value, context)
+
+    def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
+        from fastavro import schemaless_writer
+
+        parsed = self._writers.get(schema)
+        if parsed is None:
+            parsed = self._writers[schema] = _parsed_avro(self._registry, schema)
+        out = io.BytesIO()
+        try:
+            schemaless_writer(out, parsed, value)
+        except Exception as error:  # fastavro raises what the value's type raises
+            raise EncodeError(f"the value does not fit its Avro schema: {error}") from error
+        return out.getvalue(), ()
+
+
+class AvroDeserializer(_Deserializer):
+    """Reads Avro as dictionaries, in the writer's schema or in `schema_str`."""
+
+    def __init__(
+        self,
+        schema_registry_client: RegistryClient | str,
+        schema_str: str | Schema | None = None,
+        from_dict: Callable[[Any, SerializationContext], Any] | None = None,
+        return_record_name: bool = False,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take a registry, the reader's schema, and what makes a value of a dictionary."""
+        super().__init__(schema_registry_client, _Settings(conf, _READER_DEFAULTS))
+        self._reader = Schema(schema_str) if isinstance(schema_str, str) else schema_str
+        self._from_dict = from_dict
+        self._names = return_record_name
+
+    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
+        """Return the value of some bytes.
+
+        Raises:
+            DecodeError: they are no value of the schema that they name, or do not resolve into the reader's.
+            RegistryError, NetworkError: the registry has no such schema, or does not answer.
+        """
+        if data is None:
+            return None
+        from fastavro import schemaless_reader
+
+        schema_id, begin = self._framing(data, context)
+        writer_schema = self._writer(schema_id)
+        reader_schema = self._reader
+        if self._settings.uses_latest:
+            assert self._registry is not None
+            subject = self._settings.subject(context, _avro_name(writer_schema.text))
+            reader_schema = self._registry.version(subject).schema
+        writer = self._cached(writer_schema, self._parse)
+        reader = None if reader_schema is None else self._cached(reader_schema, self._parse)
+        try:
+            found = schemaless_reader(
+                io.BytesIO(data[begin:]), writer, reader, return_record_name=self._names
+            )
+        except Exception as error:  # fastavro raises what damaged bytes lead to
+            raise DecodeError(f"the bytes are no value of schema {schema_id}: {error!r}") from error
+        return found if self._from_dict is None else self._from_dict(found, context)
+
+    def _parse(self, schema: Schema) -> Any:
+        assert self._registry is not None
+        return _parsed_avro(self._registry, schema)
+
+
+# --- JSON ---
+
+
+def _validator(registry: RegistryClient | None, schema: Schema) -> Any:
+    from jsonschema.validators import validator_for
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT7
+
+    found = json.loads(schema.text)
+    known = {} if registry is None else registry.referenced(schema)
+    resources = [
+        (name, Resource.from_contents(json.loads(each.text), default_specification=DRAFT7))
+        for name, each in known.items()
+    ]
+    kind = validator_for(found)
+    return kind(found, registry=Registry().with_resources(resources))
+
+
+class JSONSerializer(_Serializer):
+    """Writes rows as JSON, checked by their JSON Schema. Arguments are those of ``confluent_kafka``'s."""
+
+    type = JSON
+
+    def __init__(
+        self,
+        schema_str: str | Schema | None,
+        schema_registry_client: RegistryClient | str,
+        to_dict: Callable[[Any, SerializationContext], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the text of a schema, a registry, and settings; ``validate`` is True by default."""
+        schema = Schema(schema_str, JSON) if isinstance(schema_str, str) else schema_str
+        settings = dict(conf or {})
+        self._validates = settings.pop("validate", True)
+        title = None if schema is None else json.loads(schema.text).get("title")
+        super().__init__(schema_registry_client, schema, title, _Settings(settings, _DEFAULTS))
+        self._to_dict = to_dict
+        self._validators: dict[Schema, Any] = {}
+
+    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+        """Return the bytes of a row. Raises as the serializers of all formats."""
+        if value is not None:
+            value = as_dict(value) if self._to_dict is None else self._to_dict(value, context)
+        return super().__call__(value, context)
+
+    def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
+        if self._validates:
+            _validate(self._validators, self._registry, schema, value, EncodeError)
+        try:
+            return json.dumps(value).encode(), ()
+        except (TypeError, ValueError) as error:
+            raise EncodeError(f"the value is no JSON: {error}") from None
+
+
+def _validate(
+    cache: dict[Schema, Any],
+    registry: RegistryClient | None,
+    schema: Schema,
+    value: Any,
+    failure: type[EncodeError] | type[DecodeError],
+) -> None:
+    from jsonschema.exceptions import ValidationError
+
+    validator = cache.get(schema)
+    if validator is None:
+        validator = cache[schema] = _validator(registry, schema)
+    try:
+        validator.validate(value)
+    except ValidationError as error:
+        raise failure(f"the value does not fit its JSON Schema: {error.json_path}: {error.message}") from None
+
+
+class JSONDeserializer(_Deserializer):
+    """Reads JSON, checked by `schema_str` or by the schema that wrote it."""
+
+    def __init__(
+        self,
+        schema_str: str | Schema | None = None,
+        from_dict: Callable[[Any, SerializationContext], Any] | None = None,
+        schema_registry_client: RegistryClient | str | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the reader's schema, what makes a value of a dictionary, and a registry."""
+        settings = dict(conf or {})
+        self._validates = settings.pop("validate", True)
+        super().__init__(schema_registry_client, _Settings(settings, _READER_DEFAULTS))
+        self._reader = Schema(schema_str, JSON) if isinstance(schema_str, str) else schema_str
+        if self._reader is None and self._registry is None:
+            raise ConfigError("a JSONDeserializer needs a schema or a registry")
+        self._from_dict = from_dict
+
+    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
+        """Return the value of some bytes. Raises as `AvroDeserializer`."""
+        if data is None:
+            return None
+        from penstock.registry.json_schema.columns import loaded
+
+        schema_id, begin = self._framing(data, context)
+        found = loaded(bytes(data[begin:]))
+        if self._validates:
+            schema = self._reader if self._reader is not None else self._writer(schema_id)
+            _validate(self._parsed, self._registry, schema, found, DecodeError)
+        return found if self._from_dict is None else self._from_dict(found, context)
+
+
+# --- Protobuf ---
+
+
+class ProtobufSerializer(_Serializer):
+    """Writes messages of a generated class. Arguments are those of ``confluent_kafka``'s.
+
+    The files that the class imports are registered under their own names, as references.
+    """
+
+    type = PROTOBUF
+
+    def __init__(
+        self,
+        msg_type: Any,
+        schema_registry_client: RegistryClient | str,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the class of the messages, a registry, and settings."""
+        from penstock.registry.protobuf.schema import path_of
+
+        settings = dict(conf or {})
+        settings.pop("use.deprecated.format", None)
+        descriptor = msg_type.DESCRIPTOR
+        super().__init__(schema_registry_client, None, descriptor.full_name, _Settings(settings, _DEFAULTS))
+        self._descriptor = descriptor
+        self._path = path_of(descriptor)
+
+    def _own_schema(self) -> Schema:
+        return self._schema_of(self._descriptor.file)
+
+    def _schema_of(self, file: Any) -> Schema:
+        from penstock.registry.protobuf.schema import as_text
+
+        references = []
+        for each in file.dependencies:
+            if each.name.startswith("google/protobuf/"):
+                continue
+            schema = self._schema_of(each)
+            if self._settings.registers:
+                self._registry.register(each.name, schema)
+            version = self._registry.lookup(each.name, schema).version
+            references.append(Reference(each.name, each.name, version))
+        return Schema(as_text(file), PROTOBUF, tuple(references))
+
+    def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
+        if getattr(value, "DESCRIPTOR", None) is not self._descriptor:
+            raise EncodeError(f"a {self._descriptor.full_name} is needed, not {type(value).__name__}")
+        return value.SerializeToString(), self._path
+
+
+class ProtobufDeserializer(_Deserializer):
+    """Reads messages of a generated class; the schema id in front is passed over, as Protobuf allows."""
+
+    def __init__(
+        self,
+        message_type: Any,
+        conf: Mapping[str, Any] | None = None,
+        schema_registry_client: RegistryClient | str | None = None,
+    ) -> None:
+        """Take the class of the messages."""
+        settings = dict(conf or {})
+        settings.pop("use.deprecated.format", None)
+        super().__init__(schema_registry_client, _Settings(settings, _READER_DEFAULTS))
+        self._class = message_type
+
+    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
+        """Return the message of some bytes. Raises `DecodeError` where they are none."""
+        if data is None:
+            return None
+        from google.protobuf.message import DecodeError as ProtobufDecodeError
+
+        _, begin = self._framing(data, context)
+        if begin:
+            _, begin = framing.read_message_indexes(data, begin)
+        try:
+            return self._class.FromString(bytes(data[begin:]))
+        except ProtobufDecodeError as error:
+            raise DecodeError(f"the bytes are no {self._class.DESCRIPTOR.full_name}: {error}") from None

@@ -1,0 +1,59 @@
+"""``penstock registry``: what it prints about a registry, and a registry that it runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from penstock.registry import Registry, RegistryClient
+
+OLD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+NEW = '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]}'
+
+
+def test_schemas_are_registered_checked_listed_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = tmp_path / "old.avsc", tmp_path / "new.avsc"
+    old.write_text(OLD)
+    new.write_text(NEW)
+    with Registry() as registry:
+
+        def run(*words: str) -> tuple[int, str]:
+            code = main(["registry", *words, "--url", registry.url])
+            return code, capsys.readouterr().out
+
+        assert run("register", "t-value", str(old)) == (0, "1\n")
+        assert run("check", "t-value", str(old)) == (0, "compatible\n")
+        code, text = run("check", "t-value", str(new))
+        assert code == 1
+        assert "READER_FIELD_MISSING_DEFAULT_VALUE" in text
+        code, text = run("list", "--json")
+        assert json.loads(text) == {"subject": "t-value", "version": 1, "id": 1, "type": "AVRO"}
+        code, text = run("show", "t-value")
+        assert json.loads(text) == json.loads(OLD)
+
+
+def test_a_registry_runs_until_it_is_told_to_stop() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock", "registry", "run", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("schema registry at http://127.0.0.1:")
+        with RegistryClient(line.split()[3].rstrip(",")) as client:
+            assert client.subjects() == []
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.communicate()
