@@ -30,7 +30,7 @@ def registry_of(topic: str) -> FakeRegistry:
 
 
 def filled(broker: Broker, topic: str, values: list[bytes | None], **more: Any) -> str:
-    with Producer(broker.bootstrap_servers) as producer:
+    with Producer(broker.bootstrap_servers, batch_size=4096) as producer:  # several batches for many values
         for value in values:
             producer.send(topic, value, **more)
     return broker.bootstrap_servers
