@@ -23,6 +23,11 @@ from penstock.errors import (
 )
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from penstock.protocol.messages.consumer_group_describe_response import (
+    DescribedGroup as DescribedConsumerGroup,
+)
+from penstock.protocol.messages.consumer_group_describe_response import Member as DescribedConsumer
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -121,6 +126,41 @@ class GroupAdministration:
         return [await self._describe(group_id) for group_id in wanted]
 
     async def _describe(self, group_id: str) -> GroupDescription:
+        """Describe a group of either protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
+        try:
+            return await self._describe_classic(group_id)
+        except KafkaError as error:
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            try:
+                return await self._describe_of_consumers(group_id)
+            except UnsupportedVersionError:
+                raise error from None
+
+    async def _describe_of_consumers(self, group_id: str) -> GroupDescription:
+        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+
+        def read(answer: Any, node: int) -> GroupDescription:
+            broker = self._client.address_of(node)
+            group: DescribedConsumerGroup = only(answer.groups, broker, "ConsumerGroupDescribe")
+            coordinator = self._client.cluster.nodes.get(node)
+            if coordinator is None or group.group_id != group_id:
+                raise left_out(broker, f"group {group_id!r}", "ConsumerGroupDescribe")
+            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                raise no_such_group(group_id)
+            if group.error_code:
+                raise error_for(group.error_code, f"group {group_id!r}")
+            members = tuple(sorted(map(_consumer, group.members)))
+            return GroupDescription(
+                group_id, group.group_state, PROTOCOL_TYPE, group.assignor_name, coordinator, members
+            )
+
+        described: GroupDescription = await self._ask_coordinator(
+            group_id, "describing a group", request, read
+        )
+        return described
+
+    async def _describe_classic(self, group_id: str) -> GroupDescription:
         request = DescribeGroupsRequest(groups=[group_id])
 
         def read(answer: Any, node: int) -> GroupDescription:
@@ -282,6 +322,17 @@ def _refused(code: int, group_id: str) -> PenstockError:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)
     return error_for(code, f"group {group_id!r}")
+
+
+def _consumer(member: DescribedConsumer) -> MemberDescription:
+    partitions = sorted(
+        TopicPartition(topic.topic_name, number)
+        for topic in member.assignment.topic_partitions
+        for number in topic.partitions
+    )
+    return MemberDescription(
+        member.member_id, member.instance_id, member.client_id, member.client_host, tuple(partitions)
+    )
 
 
 def _member(member: DescribedGroupMember) -> MemberDescription:
