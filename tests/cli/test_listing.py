@@ -92,6 +92,7 @@ NOT_LISTING = {
     "metrics unsubscribe": "says nothing",
     "cluster nodes": "needs levers; the noun node, in test_cluster_levers.py",
     **{f"cluster {lever}": "says nothing, or a broker's id" for lever in LEVERS},
+    "sql": "prints the rows of an answer; --format",
     "produce": "writes records",
     "consume": "prints records; -J has their form",
     "event decode": "prints an event",

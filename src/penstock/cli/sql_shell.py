@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.outcome import note, one_line, say
+from penstock.cli.outcome import note, one_line, put, say
 from penstock.cli.sql_rows import summary, write_rows
 from penstock.errors import PenstockError
 
@@ -55,10 +55,10 @@ class Shell:
                 try:
                     line = input("     > " if waiting else "sql  > ")
                 except EOFError:
-                    print()
+                    put()
                     return
                 except KeyboardInterrupt:
-                    print()
+                    put()
                     waiting.clear()
                     continue
                 if not waiting and line.strip().startswith("\\"):
@@ -80,7 +80,7 @@ class Shell:
         elif word == "\\r":
             self._session.forget_topics()
         else:
-            print(HELP)
+            put(HELP)
         return True
 
     def _answer(self, text: str) -> None:
