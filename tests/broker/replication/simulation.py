@@ -291,19 +291,17 @@ class World:
             return
         self._values += 1
         value = b"%d" % self._values
-        assert node.member is not None
-        node.member.acks = -1
         acks_all = self.random.random() < 0.8
         try:
-            node.member.acks = -1 if acks_all else 1
             appended = partition.append(
-                memoryview(bytearray(encode_batch([(None, value, (), 1)]))), 9, self.clock.now_ms()
+                memoryview(bytearray(encode_batch([(None, value, (), 1)]))),
+                9,
+                self.clock.now_ms(),
+                acks=-1 if acks_all else 1,
             )
         except KafkaError as error:
             self.tell(f"{node.id} refuses {value!r}: {error.code}")
             return
-        finally:
-            node.member.acks = 1
         self.tell(f"{node.id} appends {value!r} at {appended.base_offset}, epoch {partition.leader_epoch}")
         if self.random.random() < self.tearing:
             assert node.log is not None

@@ -66,6 +66,11 @@ ZSTD_SINCE = 10
 
 READ_COMMITTED = 1
 
+FOLLOWERS_SERVE_SINCE = 11
+"""The version of Fetch from which on any replica serves consumers (KIP-392)."""
+DEBUGGING_REPLICA = -2
+"""The replica id that any replica answers Fetch and ListOffsets for, as in Apache Kafka 2.3."""
+
 INLINE_BYTES = 64 << 10
 """What is read at once from one partition and converted on the event loop, if it unpacks to little."""
 
@@ -265,7 +270,8 @@ def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
 def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionData:
     request, version = reading.request, reading.context.version
     partition = topic.partition(asked.partition)
-    partition.check_leader_epoch(max(asked.current_leader_epoch, -1))
+    any_replica = version >= FOLLOWERS_SERVE_SINCE or request.replica_id == DEBUGGING_REPLICA
+    partition.check_leader_epoch(max(asked.current_leader_epoch, -1), any_replica=any_replica)
     if version < ZSTD_SINCE and topic.config.codec_name == "zstd":
         raise error_for(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"topic {topic.name} is stored in zstd, Fetch v{version}"

@@ -54,8 +54,8 @@ LEADER_EPOCH_SINCE = 4
 
 READ_COMMITTED = 1
 
-CONSUMER = -1
-"""The replica id of clients. Replicas, and the -2 of those who debug, see the log to its end."""
+CONSUMER, DEBUGGING_REPLICA = -1, -2
+"""The replica id of clients, and the one that any replica answers. All but clients see the log to its end."""
 
 AT_ONCE = 16
 """How many batches a thread looks into before the event loop goes on with the search. They are held."""
@@ -76,9 +76,10 @@ class Needs(UsesSideThread, Protocol):
 class _View:
     """How far the one who asks sees: consumers what is replicated, or committed; others the whole log."""
 
-    __slots__ = ("committed_only", "of_consumer")
+    __slots__ = ("any_replica", "committed_only", "of_consumer")
 
     def __init__(self, request: ListOffsetsRequest) -> None:
+        self.any_replica = request.replica_id == DEBUGGING_REPLICA
         self.of_consumer = request.replica_id == CONSUMER
         self.committed_only = self.of_consumer and request.isolation_level == READ_COMMITTED
 
@@ -139,7 +140,7 @@ def _look_up(
         if context.version:
             _check_time(asked.timestamp, context.version)
         partition = context.node.cluster.topic(name).partition(asked.partition_index)
-        partition.check_leader_epoch(asked.current_leader_epoch)
+        partition.check_leader_epoch(asked.current_leader_epoch, any_replica=view.any_replica)
         if context.version == 0:
             response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms, view)
         else:

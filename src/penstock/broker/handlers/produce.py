@@ -173,7 +173,7 @@ def _append_to_topic(
         try:
             if isinstance(found, KafkaError):
                 raise found
-            partitions.append(_append(found, partition, context, delayed, joining))
+            partitions.append(_append(found, partition, request.acks, context, delayed, joining))
         except KafkaError as error:
             partitions.append(refuse(partition.index, refusal_of(error, partition.records, joining)))
         except StorageError as error:
@@ -207,7 +207,12 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> T
 
 
 def _append(
-    topic: Topic, data: PartitionProduceData, context: Context[Needs], delayed: Delayed, joins: Joining | None
+    topic: Topic,
+    data: PartitionProduceData,
+    acks: int,
+    context: Context[Needs],
+    delayed: Delayed,
+    joins: Joining | None,
 ) -> PartitionProduceResponse:
     """Append the records for one partition; what cannot be finished at once goes into `delayed`."""
     partition = topic.partition(data.index)
@@ -217,7 +222,7 @@ def _append(
     if topic.config.inspects_records or context.version < MAGIC_2_ONLY_SINCE:
         budget = inline_budget(context)
     try:
-        appended = partition.append(records, context.version, context.now_ms, budget, joins)
+        appended = partition.append(records, context.version, context.now_ms, budget, joins, acks=acks)
     except KafkaError as error:
         refused = refusal_of(error, records, joins)
         told = answered_start_offset(partition, error, joins) if refused is error else -1

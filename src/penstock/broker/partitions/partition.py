@@ -48,8 +48,12 @@ class Partition(PartitionLog):
         now_ms: int,
         budget: UnpackBudget | None = None,
         joining: Joining | None = None,
+        *,
+        acks: int = 1,
     ) -> Appended:
         """Append what a Produce request carries for this partition.
+
+        `acks` is the request's; only a partition with several replicas asks for it.
 
         `joining` has batches of transactions take part in one; without it they are refused.
 

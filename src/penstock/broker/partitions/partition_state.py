@@ -54,8 +54,10 @@ class PartitionState:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6).
         """
 
-    def check_leader_epoch(self, leader_epoch: int) -> None:
+    def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
         """Compare the leader epoch of a request with the partition's; -1 stands for none.
+
+        `any_replica` says whether a replica that does not lead may serve the request.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH (74) or UNKNOWN_LEADER_EPOCH (75).

@@ -1,8 +1,7 @@
 """What replication adds to requests: who may serve them, when they are answered, and where to go instead.
 
 An interceptor, nearest to the handlers, so that a broker by itself has nothing of it. Handlers append and
-read as ever; the gate says beforehand what the request allows (`Member.acks`, `Member.any_replica`), and
-holds the answer back until the in-sync replicas have what was written.
+read as ever; the gate holds the answer back until the in-sync replicas have what was written.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.handlers.fetch import FOLLOWERS_SERVE_SINCE
 from penstock.broker.replication.commitment import Commitment
 from penstock.broker.replication.coordinated import COORDINATED
 from penstock.broker.replication.entrants import (
@@ -34,12 +34,9 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
 ALL_REPLICAS = -1
-CONSUMER_REPLICA, DEBUGGING_REPLICA = -1, -2
-"""The replica id of clients, and one with which any replica answers ListOffsets, and Fetch as to Kafka 2.3.
-OffsetForLeaderEpoch, where it is the default in version 2, asks the leader all the same, as in Kafka 4.3."""
+CONSUMER_REPLICA = -1
+"""The replica id of clients."""
 
-FOLLOWERS_SERVE_SINCE = 11
-"""The version of Fetch from which on any replica serves consumers (KIP-392)."""
 PRODUCE_HINTS_SINCE = 10
 FETCH_HINTS_SINCE = 16
 OFFSET_NOT_AVAILABLE_SINCE = 5
@@ -68,19 +65,6 @@ class Gate:
             return route._replace(handle=wrap(self, route.handle))
         return route if parts is None else route._replace(handle=self.coordinate(route.handle, parts))
 
-    def _with(self, acks: int, any_replica: bool, call: Callable[[], Any]) -> Any:
-        """Call a handler, now or when it has waited, with what its request allows."""
-        member = self._member
-        member.acks, member.any_replica = acks, any_replica
-        try:
-            outcome = call()
-        finally:
-            member.acks, member.any_replica = 1, False
-        if type(outcome) is Wait and outcome.answer is not None:
-            later = outcome.answer
-            outcome.answer = lambda: self._with(acks, any_replica, later)
-        return outcome
-
     # --- Produce -----------------------------------------------------------------------------------------
 
     def produce(self, inner: Handler) -> Handler:
@@ -106,7 +90,7 @@ class Gate:
             return append(request, context, acks)
 
         def append(request: Any, context: Context[Any], acks: int) -> Any:
-            outcome = self._with(request.acks, False, lambda: inner(request, context))
+            outcome = inner(request, context)
             return _then(outcome, lambda response: self._produced(response, request, context, acks))
 
         return handle
@@ -174,9 +158,7 @@ class Gate:
                 return serve(request, context.version, self._member)
             if self._selects_by_rack and request.rack_id and self._prefers_other(request, context):
                 request.max_wait_ms = 0
-            any_replica = context.version >= FOLLOWERS_SERVE_SINCE or request.replica_id == DEBUGGING_REPLICA
-            outcome = self._with(1, any_replica, lambda: inner(request, context))
-            return _then(outcome, lambda response: self._fetched(response, request, context))
+            return _then(inner(request, context), lambda response: self._fetched(response, request, context))
 
         return handle
 
@@ -247,9 +229,7 @@ class Gate:
         """Ask the leader; what is latest is not known until it has committed something of its epoch."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
-            any_replica = request.replica_id == DEBUGGING_REPLICA
-            outcome = self._with(1, any_replica, lambda: inner(request, context))
-            return _then(outcome, lambda response: self._listed(response, request, context))
+            return _then(inner(request, context), lambda response: self._listed(response, request, context))
 
         return handle
 

@@ -106,8 +106,6 @@ class Member:
         self.node_id = node_id
         self.rack = rack
         self.lag_s = lag_s
-        self.acks = 1
-        self.any_replica = False
         self.brokers = BrokerStates()
         self.broker_epoch = -1
         self.cluster: MemberCluster

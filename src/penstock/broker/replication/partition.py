@@ -40,10 +40,6 @@ class Host(Protocol):
     node_id: int
     lag_s: float
     """`replica.lag.time.max.ms` in seconds."""
-    acks: int
-    """The acks of the Produce at work; 1 beside one."""
-    any_replica: bool
-    """Whether the request at work may be served by a replica that does not lead."""
 
     def monotonic(self) -> float:
         """Seconds of the node's monotonic clock."""
@@ -173,7 +169,7 @@ class ReplicatedPartition(Partition):
         if self.leader != self._host.node_id:
             raise self._not_leader()
 
-    def check_leader_epoch(self, leader_epoch: int) -> None:
+    def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
         """Compare the leader epoch of a request with the partition's, then ask whether it can be served here.
 
         Raises:
@@ -186,7 +182,7 @@ class ReplicatedPartition(Partition):
         if not self.is_kept_here:
             raise self._not_leader()
         super().check_leader_epoch(leader_epoch)
-        if not host.any_replica:
+        if not any_replica:
             raise self._not_leader()
 
     def _not_leader(self) -> KafkaError:
@@ -207,6 +203,8 @@ class ReplicatedPartition(Partition):
         now_ms: int,
         budget: UnpackBudget | None = None,
         joining: Joining | None = None,
+        *,
+        acks: int = 1,
     ) -> Appended:
         """Append what a Produce request carries, if this node leads. Errors besides those of `Partition`:
 
@@ -217,12 +215,12 @@ class ReplicatedPartition(Partition):
         host = self._host
         if self.leader != host.node_id:
             raise self._not_leader()
-        if host.acks == ALL_REPLICAS and len(self.in_sync) < self.minimum_in_sync:
+        if acks == ALL_REPLICAS and len(self.in_sync) < self.minimum_in_sync:
             raise error_for(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(self.in_sync)} replicas of {self!r} are in sync, {self.minimum_in_sync} have to be",
             )
-        return super().append(records, produce_version, now_ms, budget, joining)
+        return super().append(records, produce_version, now_ms, budget, joining, acks=acks)
 
     def _advance(self, log: Log) -> None:
         followers = self.followers
