@@ -107,7 +107,7 @@ def test_blocks_that_are_not_run_are_programs_all_the_same(path: Path) -> None:
 
 
 TABLES = re.compile(r"\b(read|scan|write)_(topic|log)\b|\b(send|poll)_arrow\b|\bimport pyarrow\b")
-WITH_ARROW = re.compile(r"\[(arrow|spark|delta|iceberg|sql|polars)\]")
+WITH_ARROW = re.compile(r"\[(?:\w+,)*(arrow|spark|delta|iceberg|sql|polars|schemas)(?:,\w+)*\]")
 """Extras with which pyarrow and numpy come."""
 
 
