@@ -5,7 +5,7 @@ Apache Kafka accepts settings with unknown names; tools for administration read 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS, LISTENER_KEYS
@@ -51,7 +51,7 @@ def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     """The definition of a setting of the broker: of a known key, an inert key, or an unknown name."""
     key = BROKER_KEYS.get(name)
-    if key is not None:
+    if key is not None and name not in _unknown_to_brokers(config):
         return BrokerSetting(key, CLUSTER if name in DYNAMIC_KEYS else READ_ONLY)
     known = inert_keys(config)
     if name in known:
@@ -68,6 +68,10 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     return hidden_settings().get(name, BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER))
 
 
+def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:
+    return () if config.release is None else config.release.unknown_to_brokers
+
+
 def _is_of_old(name: str) -> bool:
     """Whether a setting is older than `listeners` itself. Those are listed where they are set."""
     return name in _OF_OLD or name.startswith("penstock.0.7.")
@@ -81,6 +85,7 @@ def listed_settings(config: BrokerConfig) -> dict[str, ConfigKey]:
         if name not in config.topic_keys
         for synonym, _ in key.synonyms
     }
+    gone.update(_unknown_to_brokers(config))
     found = {
         name: key
         for name, key in BROKER_KEYS.items()

@@ -25,6 +25,13 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
 )
 """Settings of topics that not every release has: the first that does, the first later one that does not."""
 
+_BROKER_SETTINGS_SINCE_4 = frozenset(
+    f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")
+)
+"""Settings of brokers, with an effect here, that releases before 4.0 do not have."""
+
+_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+
 _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((0, 9), "message.max.bytes", "1000000"),
     ((2, 0), "message.max.bytes", "1000012"),
@@ -32,6 +39,7 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((2, 0), "group.max.session.timeout.ms", "300000"),
     ((0, 11), "group.initial.rebalance.delay.ms", "0"),
     ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
+    ((4, 0), "group.consumer.assignors", f"{_ASSIGNORS}UniformAssignor,{_ASSIGNORS}RangeAssignor"),
     ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),
 )
@@ -55,6 +63,8 @@ class ReleaseSettings:
             name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
         )
         """Settings of topics that the release does not have."""
+        self.unknown_to_brokers = _BROKER_SETTINGS_SINCE_4 if numbers < (4, 0) else frozenset()
+        """Settings of brokers that the release does not have."""
         self.defaults: dict[str, str] = {}
         """Defaults that differ from those of today."""
         for before, name, text in _DEFAULTS:
