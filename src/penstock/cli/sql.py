@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.queries.session import Session, TopicOptions
 
 LAYOUTS = ("table", "csv", "json", "parquet")
-VALUE_FORMATS = ("auto", "bytes", "text", "json", "cloudevents")
+VALUE_FORMATS = ("auto", "bytes", "text", "json", "cloudevents", "avro", "protobuf")
 
 
 @click.command("sql", short_help="Ask topics in SQL.")
@@ -40,6 +40,7 @@ VALUE_FORMATS = ("auto", "bytes", "text", "json", "cloudevents")
     show_default=True,
     help="What values are; auto looks at the newest ones.",
 )
+@click.option("--registry", metavar="URL", help="A schema registry: fields of its values become columns.")
 @click.option(
     "--isolation",
     type=click.Choice(("read_uncommitted", "read_committed")),
@@ -61,6 +62,7 @@ def command(
     output: str | None,
     follow: bool,
     value_format: str,
+    registry: str | None,
     isolation: str,
     max_lateness: str | None,
     memory_limit: str | None,
@@ -102,6 +104,7 @@ def command(
         isolation=isolation,
         max_lateness=max_lateness,
         config=client_settings(properties),
+        registry=registry,
     )
     if follow:
         _follow("\n".join(commands) or _text_of(file), bootstrap, options, layout or "table", output)

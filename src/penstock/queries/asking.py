@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.client.options import ConsumerOptions, PartitionerName
     from penstock.queries.live import LiveQuery
     from penstock.queries.session import Session, TopicOptions
+    from penstock.registry.client import Finder
 
 
 class Answer(Iterator["pa.RecordBatch"]):
@@ -78,6 +79,7 @@ def sql(
     dense: bool = False,
     memory_limit: str | None = None,
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
     progress: bool | None = None,
 ) -> pa.Table: ...
 
@@ -98,6 +100,7 @@ def sql(
     dense: bool = False,
     memory_limit: str | None = None,
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
     progress: bool | None = None,
 ) -> Answer: ...
 
@@ -115,6 +118,7 @@ def sql(
     max_lateness: str | timedelta | None = None,
     memory_limit: str | None = None,
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
 ) -> LiveQuery: ...
 
 
@@ -133,6 +137,7 @@ def sql(
     dense: bool = False,
     memory_limit: str | None = None,
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
     progress: bool | None = None,
 ) -> pa.Table | Answer | LiveQuery:
     """Ask topics in SQL, on DuckDB: ``penstock.sql("select count(*) from orders", servers)``.
@@ -154,6 +159,8 @@ def sql(
             in `penstock.topic_dataset`.
         value_schema, isolation, max_lateness, key_partitioner, dense, config: as in `penstock.topic_dataset`,
             for all topics.
+        registry: the URL of a schema registry, settings of one, or a `penstock.registry.RegistryClient`: the
+            fields of values whose schemas it has are columns; ``value_error`` says why one does not decode.
         memory_limit: how much DuckDB may use, as ``"2GB"``, before it writes to temporary files; 80 % of the
             machine's by default.
         progress: whether to show what has been read on stderr; by default where that is a terminal.
@@ -161,6 +168,7 @@ def sql(
     Raises:
         ConfigError: DuckDB refuses the query, a table does not exist, or an argument is wrong.
         KafkaError: a topic does not exist any more, or a record to be written is refused.
+        RegistryError: the schema registry has refused a request.
         EncodeError: a column that is inserted has no place in a record.
         NetworkError, RequestTimeoutError: no broker answers.
         MissingDependencyError: DuckDB or pyarrow is not installed.
@@ -173,7 +181,14 @@ def sql(
 
     optional(flag)(progress, "progress")
     options = TopicOptions(
-        value_format, value_schema, isolation, max_lateness, key_partitioner, flag(dense, "dense"), config
+        value_format,
+        value_schema,
+        isolation,
+        max_lateness,
+        key_partitioner,
+        flag(dense, "dense"),
+        config,
+        registry,
     )
     if flag(follow, "follow"):
         return _followed(query, Session(bootstrap_servers, options, tables=tables, memory_limit=memory_limit))

@@ -23,12 +23,14 @@ from penstock.queries.json_values import SAMPLE_ROWS
 from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
 from penstock.queries.pushdown.wanted import EVERYTHING, Wanted
 from penstock.queries.sources import Ask, LogSource, Source, checked_source
-from penstock.queries.values import Shape, shape_of
+from penstock.queries.values import REGISTERED, Shape, shape_of
 from penstock.queries.watching import Watch
 
 if TYPE_CHECKING:
     from penstock.client.config import Partitioner
     from penstock.client.options import ConsumerOptions, PartitionerName
+    from penstock.registry.client import Finder
+    from penstock.registry.schemas import Schema
 
 
 class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
@@ -330,6 +332,8 @@ def topic_dataset(
     key_partitioner: PartitionerName | Partitioner | None = None,
     dense: bool = False,
     config: ConsumerOptions | Mapping[str, object] | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
 ) -> RecordDataset:
     """A topic as an Arrow data set, for DuckDB, pyarrow and Polars: it reads what a query needs of it.
 
@@ -340,7 +344,9 @@ def topic_dataset(
         topic: its name.
         bootstrap_servers: ``host:port``, or several.
         value_format: ``"bytes"``; ``"text"``, keys and values as text; ``"json"``, fields of JSON objects as
-            further columns; ``"cloudevents"``, attributes of events as further columns.
+            further columns; ``"cloudevents"``, attributes of events as further columns; ``"avro"``,
+            ``"protobuf"``, and ``"json"`` with a registry: fields of the reader's schema as further columns,
+            null where a value does not decode, and ``value_error``, which says why.
         value_schema: the fields of JSON objects and their types; by default those of a sample of the newest
             records. A field that does not fit is null.
         text: keys and values as text with any format; what is no UTF-8 becomes U+FFFD.
@@ -353,9 +359,13 @@ def topic_dataset(
         dense: your word that each offset has a record, so that counts and offsets are answered without
             reading: no compaction and no transactions, at any time. No broker can say so.
         config: further options of a consumer, by their dotted names.
+        registry: the URL of a schema registry, settings of one, or a `penstock.registry.RegistryClient`.
+        schema: the reader's schema of values; by default the newest that the registry has for the topic.
+            Without a registry values stand for themselves, and this is the writer's as well.
 
     Raises:
         ConfigError: an argument is wrong; the message names it.
+        RegistryError: the schema registry has refused a request.
         KafkaError: the topic does not exist (with JSON, of which a sample is read now).
         NetworkError, RequestTimeoutError: no broker answers (the same).
         MissingDependencyError: pyarrow or numpy is not installed.
@@ -376,7 +386,7 @@ def topic_dataset(
         key_partitioner=partitioner,
         is_dense=dense,
     )
-    return RecordDataset(source, _shape(source, value_format, value_schema, text))
+    return RecordDataset(source, _shape(source, value_format, value_schema, text, registry, schema))
 
 
 def log_dataset(
@@ -387,6 +397,8 @@ def log_dataset(
     value_schema: pa.Schema | None = None,
     text: bool = False,
     isolation: str = "read_uncommitted",
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
 ) -> RecordDataset:
     """A topic in a data directory as an Arrow data set; no broker is needed.
 
@@ -403,10 +415,25 @@ def log_dataset(
         raise ConfigError(f"topic is {topic!r}: the name of one topic is needed")
     scan_log(directory, topic, isolation=isolation)  # its arguments are checked now
     source = LogSource(os.fspath(directory), topic, isolation)
-    return RecordDataset(source, _shape(source, value_format, value_schema, text))
+    return RecordDataset(source, _shape(source, value_format, value_schema, text, registry, schema))
 
 
-def _shape(source: Source, value_format: str, value_schema: object, text: bool) -> Shape:
+def _shape(
+    source: Source,
+    value_format: str,
+    value_schema: object,
+    text: bool,
+    registry: str | Mapping[str, object] | Finder | None,
+    schema: str | Schema | None,
+) -> Shape:
+    if registry is not None or schema is not None:
+        if value_format not in (*REGISTERED, "json"):
+            raise ConfigError(f"registry and schema are for avro, protobuf and json, not {value_format!r}")
+        if value_schema is not None:
+            raise ConfigError("value_schema and registry or schema both say what values are: leave out one")
+        from penstock.queries.registered_values import registered_fields
+
+        return registered_fields(source.topic, value_format, registry, schema, is_text=text)
     sample: list[bytes | None] = []
     if value_format == "json" and value_schema is None:
         sample = newest_values(source)

@@ -29,12 +29,13 @@ from penstock.queries.statements import (
     one_line,
     quoted,
 )
-from penstock.queries.values import looks_like_json
+from penstock.queries.values import REGISTERED, looks_like_json
 from penstock.queries.watching import StoppedError, Watch, Worker
 
 if TYPE_CHECKING:
     from penstock.client.config import Partitioner
     from penstock.client.options import ConsumerOptions
+    from penstock.registry.client import Finder
 
 T = TypeVar("T")
 SHOWN: pa.Schema = pa.schema([("name", pa.string()), ("kind", pa.string())])
@@ -54,6 +55,7 @@ class TopicOptions:
     key_partitioner: str | Partitioner | None = None
     dense: bool = False
     config: ConsumerOptions | Mapping[str, object] | None = None
+    registry: str | Mapping[str, object] | Finder | None = None
 
 
 class Session:
@@ -357,13 +359,16 @@ class Session:
             "dense": options.dense,
             "config": options.config,
         }
-        if options.value_format != "auto":
+        value_format = self._format_of(topic)
+        if value_format != "auto":
+            is_registered = options.registry is not None and value_format in (*REGISTERED, "json")
             return topic_dataset(
                 topic,
                 self.servers,
-                value_format=options.value_format,
+                value_format=value_format,
                 value_schema=options.value_schema,
-                text=options.value_format != "bytes",
+                text=value_format != "bytes",
+                registry=options.registry if is_registered else None,
                 **known,
             )
         plain = topic_dataset(topic, self.servers, value_format="text", **known)
@@ -371,6 +376,15 @@ class Session:
         if options.value_schema is None and not looks_like_json(sample):
             return plain
         return plain.with_json(options.value_schema, sample)
+
+    def _format_of(self, topic: str) -> str:
+        """The format that is asked for, or the one that the registry has a schema of."""
+        options = self._options
+        if options.value_format != "auto" or options.registry is None or options.value_schema is not None:
+            return options.value_format
+        from penstock.queries.registered_values import registered_format
+
+        return registered_format(topic, options.registry) or "auto"
 
     def _client_config(self) -> dict[str, Any]:
         """The settings of the caller that concern every client: those of security and connections."""

@@ -1,7 +1,7 @@
 """Values as columns: how the bytes of keys and values become what a query compares.
 
 A `Shape` says which columns a data set has besides those of records, and makes them of batches of records.
-Avro and Protobuf have a shape where a registry says their schemas; it is one more class here.
+Values of a schema registry have a shape of their own, in `penstock.queries.registered_values`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from penstock.records.arrow import SCHEMA
 COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")
 """The order in data sets. DuckDB counts by reading the first column: the partition needs no decoding."""
 
-FORMATS = ("bytes", "text", "json", "cloudevents")
+REGISTERED = ("avro", "protobuf")
+"""Formats whose values only a schema explains."""
+
+FORMATS = ("bytes", "text", "json", "cloudevents", *REGISTERED)
 
 
 class Shape(Protocol):
@@ -51,7 +54,7 @@ class Records:
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Some columns of a batch of records."""
         arrays = [self.column(batch, name) for name in columns]
-        return _batch(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         """One column of a batch of records."""
@@ -87,7 +90,7 @@ class JsonFields:
         arrays = [
             decoded[wanted[name]] if name in wanted else self._records.column(batch, name) for name in columns
         ]
-        return _batch(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
 
 
 class EventFields:
@@ -119,7 +122,7 @@ class EventFields:
             self._records.column(batch, name) if events is None or name not in wanted else events.column(name)
             for name in columns
         ]
-        return _batch(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
 
 
 def shape_of(
@@ -134,6 +137,8 @@ def shape_of(
         raise ConfigError(f"value_format is {value_format!r}: it is one of {', '.join(FORMATS)}")
     if value_schema is not None and not isinstance(value_schema, pa.Schema):
         raise ConfigError(f"value_schema is {value_schema!r}: a pyarrow.Schema is needed")
+    if value_format in REGISTERED:
+        raise ConfigError(f"values of format {value_format!r} need registry=, or schema=")
     if value_schema is not None and value_format != "json":
         raise ConfigError(f"value_schema is for value_format 'json', which is {value_format!r}")
     if value_format == "json":
@@ -144,12 +149,13 @@ def shape_of(
     return Records(is_text=is_text or value_format == "text")
 
 
-def column_names_of(fields: Iterable[str]) -> dict[str, str]:
+def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:
     """The names of columns for fields: their own, or ``value_<name>`` where a record has a column of it.
 
     SQL takes upper and lower case for the same, so that names which differ in case alone get numbers.
+    `others` are further columns that there are.
     """
-    taken = {name.lower() for name in COLUMN_NAMES}
+    taken = {name.lower() for name in (*COLUMN_NAMES, *others)}
     found: dict[str, str] = {}
     for name in fields:
         column = f"value_{name}" if name.lower() in taken or not name else name
@@ -173,7 +179,8 @@ def text_of(column: pa.Array) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+def batch_of(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """Return a batch of some rows, also where it has no columns."""
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # A batch without columns has no rows, unless it is cut from one that has.

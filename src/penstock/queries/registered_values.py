@@ -1,0 +1,162 @@
+"""Avro, Protobuf and JSON values of a schema registry as columns of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import ConfigError
+from penstock.model import COLUMN_NAMES
+from penstock.queries.values import Records, batch_of, column_names_of
+from penstock.registry.client import RegistryError, client_of
+from penstock.registry.decoding import Decoder, reader_version
+from penstock.registry.schemas import AVRO, JSON, PROTOBUF
+from penstock.registry.subjects import topic_subject
+
+if TYPE_CHECKING:
+    from penstock.registry.client import Finder
+    from penstock.registry.schemas import Schema
+
+ERROR_COLUMN = "value_error"
+"""Why a value does not decode; null where it does."""
+
+WHOLE_COLUMN = "value_decoded"
+"""The column of values that are no records: a text, a number, a list."""
+
+_FORMAT_OF_TYPE = {AVRO: "avro", PROTOBUF: "protobuf", JSON: "json"}
+_NO_SUBJECT = (40401, 404)
+
+
+class RegisteredFields:
+    """Records, and the fields of values that a schema describes as columns of their own.
+
+    A value that does not decode is null in these columns, and the column ``value_error`` says why.
+    """
+
+    def __init__(
+        self,
+        value_format: str,
+        registry: str | Mapping[str, object] | Finder | None,
+        schema: str | Schema,
+        *,
+        is_text: bool,
+    ) -> None:
+        """Take the format and the reader's schema; without a registry it is the writer's as well.
+
+        Raises:
+            ConfigError: the arguments do not fit each other.
+            RegistryError, NetworkError: the registry cannot be asked for schemas that `schema` refers to.
+            DecodeError: the schema is none of that format.
+        """
+        self._arguments = (value_format, registry, schema)
+        self._is_text = is_text
+        self._decoder = Decoder(value_format, registry, schema=schema)
+        self._has_registry = registry is not None
+        self._records = Records(is_text=is_text)
+        kind = self._decoder.type
+        assert kind is not None  # the reader's schema is given
+        self._is_record = pa.types.is_struct(kind)
+        fields = list(kind) if self._is_record else [pa.field(WHOLE_COLUMN, kind)]
+        self._names = column_names_of([field.name for field in fields], {ERROR_COLUMN})
+        """Columns by their names, with the field that each one is."""
+        by_name = {field.name: field for field in fields}
+        own = [by_name[field].with_name(column) for column, field in self._names.items()]
+        self.schema = pa.schema(
+            [*self._records.schema, *(pa.field(f.name, f.type) for f in own), (ERROR_COLUMN, pa.string())]
+        )
+
+    def needs(self, columns: Collection[str]) -> list[str]:
+        """Return the columns of records of which some columns are made."""
+        wanted = [name for name in columns if name in COLUMN_NAMES]
+        if any(name not in COLUMN_NAMES for name in columns):
+            more = ("value", "headers") if self._has_registry else ("value",)
+            wanted += [name for name in more if name not in wanted]
+        return wanted or ["partition"]
+
+    def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
+        """Return some columns of a batch of records.
+
+        Raises:
+            RegistryError, NetworkError: the registry cannot be asked.
+        """
+        decoded: dict[str, pa.Array] = {}
+        if any(name not in COLUMN_NAMES for name in columns):
+            decoded = self._decoded(batch, columns)
+        arrays = [decoded[name] if name in decoded else self._records.column(batch, name) for name in columns]
+        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+
+    def _decoded(self, batch: pa.RecordBatch, columns: Collection[str]) -> dict[str, pa.Array]:
+        headers = batch.column("headers") if self._has_registry else None
+        found = self._decoder.decode(batch.column("value"), headers)
+        places = None
+        if not found.is_whole:
+            numbers = np.full(batch.num_rows, -1, dtype=np.int64)
+            numbers[found.rows] = np.arange(len(found.rows))
+            places = pa.array(numbers, mask=numbers < 0)
+        made: dict[str, pa.Array] = {}
+        for name in columns:
+            if name in self._names:
+                array = found.values
+                if self._is_record:
+                    # Unlike `field`, `flatten` minds rows that are null as a whole.
+                    array = array.flatten()[array.type.get_field_index(self._names[name])]
+                made[name] = array if places is None else array.take(places)
+        if ERROR_COLUMN in columns:
+            made[ERROR_COLUMN] = _reasons(found.dead, batch.num_rows)
+        return made
+
+    def __reduce__(self) -> Any:
+        value_format, registry, schema = self._arguments
+        return _again, (value_format, registry, schema, self._is_text)
+
+
+def _again(value_format: str, registry: Any, schema: Any, is_text: bool) -> RegisteredFields:
+    return RegisteredFields(value_format, registry, schema, is_text=is_text)
+
+
+def _reasons(dead: pa.Table, rows: int) -> pa.Array:
+    if not dead.num_rows:
+        return pa.nulls(rows, pa.string())
+    numbers = np.full(rows, -1, dtype=np.int64)
+    numbers[dead["row"].to_numpy()] = np.arange(dead.num_rows)
+    return dead["reason"].combine_chunks().take(pa.array(numbers, mask=numbers < 0))
+
+
+def registered_format(topic: str, registry: str | Mapping[str, object] | Finder) -> str | None:
+    """Return the format of a topic's values, by the newest schema of its subject; None where there is none.
+
+    Raises:
+        RegistryError, NetworkError: the registry cannot be asked.
+    """
+    try:
+        found = client_of(registry).version(topic_subject(topic)).schema
+    except RegistryError as error:
+        if error.code in _NO_SUBJECT:
+            return None
+        raise
+    return _FORMAT_OF_TYPE.get(found.type)
+
+
+def registered_fields(
+    topic: str | None,
+    value_format: str,
+    registry: str | Mapping[str, object] | Finder | None,
+    schema: str | Schema | None,
+    *,
+    is_text: bool,
+) -> RegisteredFields:
+    """Return the shape of a topic's values, by a schema that is given or the newest of the topic's subject.
+
+    Raises:
+        ConfigError: there is neither a schema nor a registry that has one.
+        RegistryError, NetworkError: the registry cannot be asked.
+        DecodeError: the schema is none of that format.
+    """
+    if schema is None:
+        if registry is None or topic is None:
+            raise ConfigError(f"values of format {value_format!r} need registry=, or schema=")
+        schema = reader_version(client_of(registry), topic_subject(topic)).schema
+    return RegisteredFields(value_format, registry, schema, is_text=is_text)
