@@ -94,6 +94,7 @@ def test_cloudevents_options() -> None:
 
 REFUSALS = {
     "misspelt": ({"startingOfsets": "earliest"}, "did you mean 'startingOffsets'"),
+    "filters": ({"pushFilters": "true"}, "not offered: Spark takes what one query filtered"),
     "not ours at all": ({"xyzzy": "1"}, "start with 'kafka.'"),
     "a path": ({"path": "x"}, "take no path"),
     "Java classes": ({"kafka.key.deserializer": "x"}, "cast the column"),

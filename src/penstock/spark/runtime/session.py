@@ -35,7 +35,6 @@ SETTINGS: Mapping[str, str] = {
     "spark.redaction.regex": SECRETS,
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "penstock.spark.runtime.daemon",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.enabled": "false",

@@ -21,7 +21,7 @@ from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WR
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import lands
 from penstock.spark.source.options import read_options, schema_options, write_options
-from penstock.spark.source.reader import BatchReader, PushingBatchReader
+from penstock.spark.source.reader import BatchReader
 from penstock.spark.source.schema import Projection, schema_for
 from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
@@ -55,8 +55,6 @@ class PenstockDataSource(DataSource):
                 return LandingBatchReader(self.options, schema)
             options = read_options(self.options, streaming=False)
             projection = Projection(schema, options.cloudevents)
-            if options.push_filters:
-                return PushingBatchReader(options, projection)
             return BatchReader(options, projection)
 
     def streamReader(self, schema: StructType) -> StreamPlanner:

@@ -48,7 +48,6 @@ READ_NAMES = (
     "failOnDataLoss",
     "maxBrokerOutage",
     "commitOffsets",
-    "pushFilters",
     "protocol",
     "groupIdPrefix",
     "fetchOffset.numRetries",
@@ -173,8 +172,6 @@ class ReadOptions:
     """How long a stream waits for brokers that have answered before."""
     commit_group: str | None = None
     """The consumer group to which a stream commits its offsets."""
-    push_filters: bool = False
-    """Whether a batch query reads only what its filters say of partitions, offsets and times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +215,6 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         protocol=_protocol(given),
         max_broker_outage_ms=_max_broker_outage_ms(given),
         commit_group=_commit_group(given, streaming),
-        push_filters=_push_filters(given, streaming),
     )
 
 
@@ -296,6 +292,11 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
             raise ConfigError(
                 "load and save take no path: name topics with subscribe, or with topic when writing"
             )
+        if lowered == "pushfilters":
+            raise ConfigError(
+                "pushFilters is not offered: Spark takes what one query filtered for the next query of "
+                "the same DataFrame; say what to read by assign, startingOffsets or startingTimestamp"
+            )
         if lowered in REFUSED:
             raise ConfigError(f"{lowered} cannot be set: {REFUSED[lowered]}")
         if lowered not in _CANONICAL and not lowered.startswith("kafka."):
@@ -335,15 +336,6 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
         and name not in BOOTSTRAP_NAMES
         and name.removeprefix("kafka.") not in NO_EFFECT
     }
-
-
-def _push_filters(given: Mapping[str, str], streaming: bool) -> bool:
-    wanted = flag(given, "pushFilters", False)
-    if wanted and streaming:
-        raise ConfigError("pushFilters is for batch queries: Spark hands no filters to sources of streams")
-    if wanted and choice(given, "protocol", ("kafka", "0.7")) != "kafka":
-        raise ConfigError("pushFilters means nothing with protocol 0.7, whose offsets are bytes")
-    return wanted
 
 
 def _protocol(given: Mapping[str, str]) -> str:

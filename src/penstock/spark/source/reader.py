@@ -8,7 +8,7 @@ records however often a task is repeated, which is what Spark's guarantees rest 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,14 +17,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from penstock.model import OffsetRange
 from penstock.printable import printable
-from penstock.queries.pushdown.spark_filters import narrowed, wanted_by
-from penstock.queries.pushdown.wanted import EVERYTHING
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.brokers import Brokers
 from penstock.spark.source.options import ReadOptions
 from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import (
-    Lookup,
     batch_ranges,
     pack_ranges,
     resolve,
@@ -35,7 +32,6 @@ from penstock.spark.source.schema import Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
 
     from penstock.spark.source.brokers07 import Brokers07
 
@@ -85,34 +81,10 @@ class BatchReader(DataSourceReader):
                 brokers.lookup,
                 fail_on_data_loss=options.fail_on_data_loss,
             )
-            return tasks(options, self._narrowed(ranges, brokers.lookup), topic_ids=topic_ids)
-
-    def _narrowed(self, ranges: list[OffsetRange], lookup: Lookup) -> list[OffsetRange]:
-        """The parts of ranges that are read: all of them, where no filter says otherwise."""
-        return ranges
+            return tasks(options, ranges, topic_ids=topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._projection, partition)
-
-
-class PushingBatchReader(BatchReader):
-    """Reads what lies between two bounds, once, and of it what the filters of the query leave.
-
-    Spark refuses a reader of this kind unless ``spark.sql.python.filterPushdown.enabled`` is true, and names
-    the setting; `penstock.spark.session` sets it.
-    """
-
-    def __init__(self, options: ReadOptions, projection: Projection) -> None:
-        super().__init__(options, projection)
-        self._wanted = EVERYTHING
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Note what the filters say; all of them stay Spark's to apply."""
-        self._wanted = wanted_by(filters)
-        return filters
-
-    def _narrowed(self, ranges: list[OffsetRange], lookup: Lookup) -> list[OffsetRange]:
-        return narrowed(ranges, self._wanted, lookup)
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
