@@ -79,6 +79,10 @@ def make_topic(kind: str, servers: str, admin: Admin, name: str, seed: int) -> N
     in_pieces(table, name, servers, 40)
     if kind == "compacted":
         wait_for_gaps(name, servers, table.num_rows)
+        admin.alter_config(
+            name, set={"cleanup.policy": "delete"}
+        )  # no record goes while answers are compared
+        wait_for_gaps(name, servers, table.num_rows)
     if kind == "trimmed":
         admin.delete_records({TopicPartition(name, 0): 30})
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.model import LATEST as LATEST
     from penstock.model import RecordMetadata as RecordMetadata
     from penstock.model import TopicPartition as TopicPartition
+    from penstock.queries import capture_dataset as capture_dataset
     from penstock.queries import log_dataset as log_dataset
     from penstock.queries import scan_polars as scan_polars
     from penstock.queries import sql as sql
@@ -56,6 +57,7 @@ _HOMES = {
     "Record": "client.record",
     "RecordMetadata": "model",
     "TopicPartition": "model",
+    "capture_dataset": "queries",
     "log_dataset": "queries",
     "read_log": "tables",
     "read_topic": "tables",

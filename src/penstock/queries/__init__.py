@@ -11,11 +11,13 @@ from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.queries.asking import sql as sql
+    from penstock.queries.dataset import capture_dataset as capture_dataset
     from penstock.queries.dataset import log_dataset as log_dataset
     from penstock.queries.dataset import topic_dataset as topic_dataset
     from penstock.queries.polars_frames import scan_polars as scan_polars
 
 _HOMES = {
+    "capture_dataset": "dataset",
     "log_dataset": "dataset",
     "scan_polars": "polars_frames",
     "sql": "asking",

@@ -1,4 +1,4 @@
-"""`topic_dataset` and `log_dataset`: records as Arrow data sets that read only what is asked for.
+"""`topic_dataset`, `log_dataset`, `capture_dataset`: records as data sets that read only what is asked for.
 
 DuckDB, pyarrow and what builds on them hand a data set the columns and the filter of a query. From the filter
 follow partitions, offsets and times, which brokers can be asked for; all of it is then applied to the rows,
@@ -415,6 +415,41 @@ def log_dataset(
         raise ConfigError(f"topic is {topic!r}: the name of one topic is needed")
     scan_log(directory, topic, isolation=isolation)  # its arguments are checked now
     source = LogSource(os.fspath(directory), topic, isolation)
+    return RecordDataset(source, _shape(source, value_format, value_schema, text, registry, schema))
+
+
+def capture_dataset(
+    path: str | os.PathLike[str],
+    topic: str | None = None,
+    *,
+    port: int | None = None,
+    value_format: str = "bytes",
+    value_schema: pa.Schema | None = None,
+    text: bool = False,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+) -> RecordDataset:
+    """The records in a capture of the wire (pcap or pcapng) as an Arrow data set.
+
+    It has what producers wrote and brokers acknowledged, and what consumers fetched, each record once; the
+    capture is read by each scan. Records of transactions are there whether these were committed or not.
+
+    Args:
+        path: a file of tcpdump, Wireshark or `penstock`.
+        topic: its name; by default the records of all topics.
+        port: the broker's port, where a capture has other connections as well.
+        value_format, value_schema, text, registry, schema: as in `topic_dataset`.
+
+    Raises:
+        ConfigError: an argument is wrong, or the capture is larger than 2 GiB.
+        OSError: the file cannot be read (with JSON, of which a sample is read now).
+        DecodeError: the file is no capture (the same).
+    """
+    from penstock.queries.captures import CaptureSource
+
+    if topic is not None and not isinstance(topic, str):
+        raise ConfigError(f"topic is {topic!r}: the name of one topic is needed")
+    source = CaptureSource(os.fspath(path), topic, port)
     return RecordDataset(source, _shape(source, value_format, value_schema, text, registry, schema))
 
 
