@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock import Admin, Broker, Producer
+from penstock import Admin, Broker, Producer, sql
 from penstock.queries import topic_dataset
 from penstock.queries.dataset import RecordDataset
 from query_wire import Wire
@@ -84,6 +84,8 @@ def test_the_last_ten_minutes_are_a_hundredth_of_the_bytes(
     ("filter", "share"),
     [
         (pc.field("partition") == 1, 0.51),
+        (pc.field("partition") >= 1, 0.51),
+        (pc.field("partition") < 0, 0),
         ((pc.field("offset") >= 1000) & (pc.field("offset") < 1100), 0.02),
         (pc.field("offset") == 70_000, 0.01),
         ((pc.field("partition") == 0) & (pc.field("offset").isin([5, 90])), 0.01),
@@ -120,6 +122,10 @@ def test_counts_and_bounds_of_offsets_that_are_said_to_be_dense_fetch_nothing(
     t = topic_dataset("long", servers, dense=True)
     asked = 'select count(*), min("offset"), max("offset") from t where partition = 1 and "offset" >= 10'
     assert ask(wire, lambda: answer(t, "select count(*) from t")) == [(ROWS,)]
+    assert not wire.fetches
+    assert ask(wire, lambda: sql('select count(*) as n from "long"', servers, dense=True)).to_pylist() == [
+        {"n": ROWS}
+    ]
     assert not wire.fetches
     last = ROWS // PARTITIONS - 1
     assert ask(wire, lambda: answer(t, asked)) == [(last - 9, 10, last)]

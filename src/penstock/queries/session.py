@@ -6,8 +6,9 @@ Results are streamed; what DuckDB cannot hold in its memory limit it writes to t
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,7 @@ import pyarrow as pa
 from penstock.common.extras import missing
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, PenstockError
+from penstock.model import COLUMN_NAMES
 from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
 from penstock.queries.plans import NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
 from penstock.queries.sources import topic_names
@@ -26,6 +28,7 @@ from penstock.queries.statements import (
     insert_of,
     is_show_tables,
     missing_table,
+    names_only,
     one_line,
     quoted,
 )
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHOWN: pa.Schema = pa.schema([("name", pa.string()), ("kind", pa.string())])
 RESULT_ROWS = 1 << 16
+RECORD_COLUMNS = frozenset(name.lower() for name in COLUMN_NAMES)
 TABLES_MAX = 200
 """Tables that one statement may name."""
 
@@ -223,18 +227,18 @@ class Session:
         return self._relation(statement)
 
     def _relation(self, statement: str) -> pa.RecordBatchReader:
-        names = self._register(statement)
-        rows = self._rows_taken(statement, names)
+        datasets = self._register(statement)
+        rows = self._rows_taken(statement, datasets)
         if rows != Rows():
-            (name,) = names
-            self.put(name, _Cut(self._dataset(name).watched(self._watch), rows))
+            ((name, dataset),) = datasets.items()
+            self.put(name, _Cut(dataset.watched(self._watch), rows))
         relation: Any = self._retried(lambda: self._connection.sql(statement))
         if relation is None:  # a statement without rows
             return _rows_of(pa.table({"done": pa.array([], pa.bool_())}))
         reader: pa.RecordBatchReader = relation.to_arrow_reader(RESULT_ROWS)
         return reader
 
-    def _rows_taken(self, statement: str, names: Sequence[str]) -> Rows:
+    def _rows_taken(self, statement: str, names: Collection[str]) -> Rows:
         if len(names) != 1 or "limit" not in statement.lower():
             return Rows()
         try:
@@ -245,8 +249,8 @@ class Session:
 
     # -- tables
 
-    def _register(self, statement: str) -> list[str]:
-        """Make tables of the topics that a statement names; return their names in it."""
+    def _register(self, statement: str) -> dict[str, RecordDataset]:
+        """Make tables of the topics that a statement names; return their data sets by their names in it."""
         for name, dataset in self._tables.items():
             self.put(name, dataset.watched(self._watch))
         for name in self._topics:
@@ -255,13 +259,23 @@ class Session:
         try:
             found = self._connection.get_table_names(statement)
         except self._duckdb.Error:
-            return []  # what is missing comes to light when it runs
+            return {}  # what is missing comes to light when it runs
         if len(found) > TABLES_MAX:
             raise ConfigError(f"the statement names {len(found)} tables; {TABLES_MAX} are the most")
         names = [name for name in sorted(found) if not self._is_table(name) and self._topic_of(name)]
-        for name in names:
-            self.put(name, self._dataset(name).watched(self._watch))
-        return names
+        looks_inside = not self._names_only_places(statement) if names else True
+        datasets = {name: self._dataset(name, looks_inside=looks_inside) for name in names}
+        for name, dataset in datasets.items():
+            self.put(name, dataset.watched(self._watch))
+        return datasets
+
+    def _names_only_places(self, statement: str) -> bool:
+        """Whether a statement asks for columns of records alone, so that values need no look."""
+        try:
+            found = self._connection.execute("select json_serialize_sql(?)", [statement]).fetchall()
+        except self._duckdb.Error:
+            return False
+        return names_only(json.loads(found[0][0]), RECORD_COLUMNS)
 
     def _retried(self, work: Callable[[], T]) -> T:
         """What `work` returns, with the topics registered that it turns out to miss."""
@@ -315,12 +329,12 @@ class Session:
     def followed(self, query: str) -> tuple[str, RecordDataset]:
         """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
         try:
-            names = self._register(query)
+            datasets = self._register(query)
         except self._duckdb.Error as error:
             raise self._refused(error) from None
-        if len(names) != 1:
-            raise ConfigError(f"a query that is followed reads one topic; this one reads {len(names)}")
-        return names[0], self._dataset(names[0])
+        if len(datasets) != 1:
+            raise ConfigError(f"a query that is followed reads one topic; this one reads {len(datasets)}")
+        return next(iter(datasets.items()))
 
     def forget_topics(self) -> None:
         """Ask for topics, and for the fields of their values, anew."""
@@ -341,24 +355,20 @@ class Session:
         """The columns of a topic. Raises as `penstock.topic_dataset`."""
         return list(self._dataset(name).schema.names)
 
-    def _dataset(self, name: str) -> RecordDataset:
+    def _dataset(self, name: str, *, looks_inside: bool = True) -> RecordDataset:
+        """The data set of a topic, without the fields of its values where nothing looks inside of them."""
         found = self._topics.get(name)
         if found is None:
             topic = self._topic_of(name)
             assert topic is not None  # asked for by the caller
+            if not looks_inside and self._options.value_format == "auto":
+                return self._plain(topic)
             found = self._topics[name] = self._made(topic)
         return found
 
     def _made(self, topic: str) -> RecordDataset:
         options = self._options
         assert self.servers is not None  # there would be no topics
-        known: dict[str, Any] = {
-            "isolation": options.isolation,
-            "max_lateness": options.max_lateness,
-            "key_partitioner": options.key_partitioner,
-            "dense": options.dense,
-            "config": options.config,
-        }
         value_format = self._format_of(topic)
         if value_format != "auto":
             is_registered = options.registry is not None and value_format in (*REGISTERED, "json")
@@ -369,13 +379,27 @@ class Session:
                 value_schema=options.value_schema,
                 text=value_format != "bytes",
                 registry=options.registry if is_registered else None,
-                **known,
+                **self._reading(),
             )
-        plain = topic_dataset(topic, self.servers, value_format="text", **known)
+        plain = self._plain(topic)
         sample = newest_values(plain.source)
         if options.value_schema is None and not looks_like_json(sample):
             return plain
         return plain.with_json(options.value_schema, sample)
+
+    def _plain(self, topic: str) -> RecordDataset:
+        assert self.servers is not None  # there would be no topics
+        return topic_dataset(topic, self.servers, value_format="text", **self._reading())
+
+    def _reading(self) -> dict[str, Any]:
+        options = self._options
+        return {
+            "isolation": options.isolation,
+            "max_lateness": options.max_lateness,
+            "key_partitioner": options.key_partitioner,
+            "dense": options.dense,
+            "config": options.config,
+        }
 
     def _format_of(self, topic: str) -> str:
         """The format that is asked for, or the one that the registry has a schema of."""
@@ -403,9 +427,9 @@ class Session:
     # -- EXPLAIN and INSERT
 
     def _explain(self, statement: str) -> pa.RecordBatchReader:
-        names = self._register(statement)
-        rows = self._rows_taken(statement, names)
-        noted = {name: NotingDataset(self._dataset(name), rows) for name in names}
+        datasets = self._register(statement)
+        rows = self._rows_taken(statement, datasets)
+        noted = {name: NotingDataset(dataset, rows) for name, dataset in datasets.items()}
         noted |= {name: NotingDataset(one) for name, one in self._tables.items() if name in statement}
         for name, dataset in noted.items():
             self.put(name, dataset)

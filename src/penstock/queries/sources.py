@@ -94,9 +94,7 @@ class TopicSource:
 
     async def _plan(self, client: AsyncClient, wanted: Wanted) -> Plan:
         def numbers_of(topic: str, known: Iterable[int]) -> list[int]:
-            numbers = set(known)
-            if wanted.partitions is not None:
-                numbers &= wanted.partitions
+            numbers = wanted.partitions_among(known)
             if wanted.keys is not None and self.key_partitioner is not None:
                 numbers &= self._partitions_of(wanted.keys, len(set(known)))
             return sorted(numbers)
@@ -343,7 +341,7 @@ class LogSource:
         scan = scan_log(
             self.directory,
             self.topic,
-            partitions=self._there(wanted.partitions),
+            partitions=self._there(wanted),
             columns=ask.columns,
             isolation=self.isolation,
             limit=ask.limit,
@@ -356,9 +354,9 @@ class LogSource:
                 watch.decoded(batch.num_rows)
                 yield batch
 
-    def _there(self, partitions: frozenset[int] | None) -> list[int] | None:
-        """Those of some partitions that there are: others hold nothing that is wanted."""
-        if partitions is None:
+    def _there(self, wanted: Wanted) -> list[int] | None:
+        """The partitions that are wanted among those that there are; None where all may be."""
+        if wanted.partitions is None and not wanted.partition_min and wanted.partition_end is None:
             return None
         from penstock.log.disk.data_directory import find_partitions
 
@@ -367,7 +365,7 @@ class LogSource:
         except Exception:  # one partition's own directory, or Kafka 0.7: nothing is left out
             return None
         known = {tp.partition for tp in found if self.topic in (None, tp.topic)}
-        return sorted(partitions & known) or None
+        return sorted(wanted.partitions_among(known)) or None
 
 
 def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, object]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 _SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_$]*)'
@@ -49,6 +50,40 @@ def explained(statement: str) -> str | None:
 def is_show_tables(statement: str) -> bool:
     """Whether a statement is SHOW TABLES."""
     return _SHOW.fullmatch(statement) is not None
+
+
+def names_only(tree: object, columns: frozenset[str]) -> bool:
+    """Return whether a query in DuckDB's JSON form names no column but some, and none by a star or a join.
+
+    False where the form is another one than is known here.
+    """
+    if not isinstance(tree, dict) or tree.get("error") is not False:
+        return False
+    nodes = list(_nodes(tree.get("statements")))
+    tables = {
+        node.get("alias") or node.get("table_name") for node in nodes if node.get("type") == "BASE_TABLE"
+    }
+    for node in nodes:
+        if node.get("class") == "STAR" or node.get("type") == "PIVOT" or node.get("ref_type") == "NATURAL":
+            return False
+        if not columns.issuperset(name.lower() for name in node.get("using_columns") or ()):
+            return False
+        if node.get("class") == "COLUMN_REF":
+            *before, name = node["column_names"]
+            if name.lower() not in columns or (before and (len(before) > 1 or before[0] not in tables)):
+                return False
+    return True
+
+
+def _nodes(tree: object) -> Iterator[dict[str, Any]]:
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            yield node
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
 
 
 def missing_table(message: str) -> str | None:

@@ -31,12 +31,15 @@ class Wanted:
     keys: frozenset[bytes] | None = None
     """The keys that records may have; a null key is none of them."""
     topics: frozenset[str] | None = None
+    partition_min: int = 0
+    partition_end: int | None = None
 
     @property
     def is_nothing(self) -> bool:
         """Whether no record is wanted at all."""
         return (
             (self.offset_end is not None and self.offset_end <= self.offset_min)
+            or (self.partition_end is not None and self.partition_end <= self.partition_min)
             or (
                 self.time_end_ms is not None
                 and self.time_min_ms is not None
@@ -55,6 +58,8 @@ class Wanted:
             _known(min, self.time_end_ms, other.time_end_ms),
             _both(self.keys, other.keys),
             _both(self.topics, other.topics),
+            max(self.partition_min, other.partition_min),
+            _known(min, self.partition_end, other.partition_end),
         )
 
     def either(self, other: Wanted) -> Wanted:
@@ -69,7 +74,20 @@ class Wanted:
             _all(max, self.time_end_ms, other.time_end_ms),
             _either(self.keys, other.keys),
             _either(self.topics, other.topics),
+            min(self.partition_min, other.partition_min),
+            _all(max, self.partition_end, other.partition_end),
         )
+
+    def partitions_among(self, numbers: Iterable[int]) -> set[int]:
+        """Return those of some partitions that are wanted."""
+        end = self.partition_end
+        return {
+            number
+            for number in numbers
+            if number >= self.partition_min
+            and (end is None or number < end)
+            and (self.partitions is None or number in self.partitions)
+        }
 
 
 EVERYTHING = Wanted()
@@ -135,7 +153,9 @@ def _numbers(column: str, operator: str, value: object) -> Wanted | None:
     first, end = _interval(operator, value)
     if column == "offset":
         return Wanted(offset_min=max(0, first or 0), offset_end=end)
-    return Wanted(partitions=frozenset([value])) if operator == "==" else None
+    if operator == "==":
+        return Wanted(partitions=frozenset([value]))
+    return Wanted(partition_min=max(0, first or 0), partition_end=end)
 
 
 def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
