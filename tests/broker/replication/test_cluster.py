@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from broker.wire_client import WireClient
+from penstock.broker.handlers.postponed_records import Postponed
+from penstock.broker.handlers.produce import NOTHING
 from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.transport.messages import Proposal
 from penstock.clock import ManualClock
@@ -39,6 +41,7 @@ from penstock.protocol.messages.offset_for_leader_epoch_request import (
 )
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.batch import encode_batch
+from penstock.records.compression.codecs import Codec
 from penstock.testing import KafkaCluster
 
 TOPIC = "t"
@@ -645,3 +648,25 @@ def test_what_is_deleted_is_gone_everywhere(cluster: KafkaCluster) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
     for node in (1, 2, 3):
         until(lambda at=node: ask(cluster, at, request, 12).topics[0].error_code == 3)  # type: ignore[misc]
+
+
+def test_records_that_a_thread_looked_into_are_refused_by_a_leader_of_before(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that follows when the thread is done must not write to its log."""
+    cluster.create_topic("packed", replicas=[[1, 2, 3]], cleanup_policy="compact")
+    plain = Postponed.prepare
+
+    def prepare(self: Postponed, *args: Any) -> None:
+        plain(self, *args)
+        cluster.move_leader("packed", node=2)
+
+    monkeypatch.setattr(Postponed, "prepare", prepare)
+    monkeypatch.setattr("penstock.broker.handlers.produce.inline_budget", lambda _: NOTHING)
+    batch = encode_batch([(b"k", b"v" * 1000, (), 1000)], codec=Codec.GZIP)
+    data = PartitionProduceData(index=0, records=memoryview(bytearray(batch)))
+    topic = TopicProduceData(name="packed", partition_data=[data])
+    answer = ask(cluster, 1, ProduceRequest(acks=1, timeout_ms=5000, topic_data=[topic]), 9)
+    found = answer.responses[0].partition_responses[0]
+    assert (found.error_code, found.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert {each.log_end_offset for each in cluster.replicas("packed")} == {0}

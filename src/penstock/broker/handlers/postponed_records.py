@@ -96,7 +96,7 @@ def append_later(
 
     def append() -> ProduceResponse | Wait | None:
         nonlocal postponed
-        postponed = [each for each in postponed if not _append_prepared(each, context, flushes)]
+        postponed = [each for each in postponed if not _append_prepared(each, acks, context, flushes)]
         if postponed:  # others have appended meanwhile: once more, for where the log ends now
             return begin()
         return answer(responses, acks, timeout_ms, context, flushes)
@@ -112,7 +112,7 @@ def append_later(
     return begin()
 
 
-def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flushing]) -> bool:
+def _append_prepared(each: Postponed, acks: int, context: Context[Needs], flushes: list[Flushing]) -> bool:
     """Append what a thread has looked into; return False if it was converted for another place in the log."""
     partition, index = each.partition, each.response.index
     try:
@@ -126,7 +126,9 @@ def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flu
         if each.older is not None and each.older.first_offset != partition.log.end_offset:
             return False
         flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
-        appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
+        appended = partition.append_admitted(
+            each.admitted, context.now_ms, each.older, joining=each.joining, acks=acks
+        )
     except KafkaError as error:
         copy_outcome(
             each.response, refuse(index, error, answered_start_offset(partition, error, each.joining))

@@ -65,6 +65,7 @@ class Partition(PartitionLog):
             StorageError: they could not be written; nothing has changed.
             UnpackLimitError: the records are too much for `budget`; nothing has changed.
         """
+        self.check_appends(acks)
         config = self.config
         if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
             batch, header = admit_batch(records, produce_version, config, now_ms, budget)
@@ -72,7 +73,10 @@ class Partition(PartitionLog):
                 batch = bring_in_line(batch, header, config, budget)
             return self._append_batch(batch, header, now_ms, budget, joining=joining)
         admitted = self.admit(records, produce_version, now_ms, budget)
-        return self.append_admitted(admitted, now_ms, budget=budget)
+        return self.append_admitted(admitted, now_ms, budget=budget, acks=acks)
+
+    def check_appends(self, acks: int) -> None:
+        """Raise KafkaError where the partition takes no records now. One without followers always does."""
 
     def admit(
         self,
@@ -99,11 +103,14 @@ class Partition(PartitionLog):
         older: OlderForm | None = None,
         budget: UnpackBudget | None = None,
         joining: Joining | None = None,
+        *,
+        acks: int = 1,
     ) -> Appended:
-        """Append what `admit` has returned. Errors: see `append`.
+        """Append what `admit` has returned, which may be long ago. Errors: see `append`.
 
         `older` is what `prepare_older` has made of it, where this broker stores an older format.
         """
+        self.check_appends(acks)  # what held when the records came may not hold any more
         if admitted is None:
             return Appended(-1, NO_TIME, self.log.start_offset)
         return self._append_batch(*admitted, now_ms, budget, older, joining)

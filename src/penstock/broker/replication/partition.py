@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.partitions.partition import Appended, Partition
+from penstock.broker.partitions.partition import Partition
 from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.followers import Followers
 from penstock.common.logs import logger_named
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.log_store import LogStore
-    from penstock.broker.partitions.producers.transactional_appends import Joining
     from penstock.errors import KafkaError, PenstockError
     from penstock.log.contract import Log, Slice
-    from penstock.records.compression.budget import UnpackBudget
 
 logger = logger_named("penstock.broker")
 
@@ -196,31 +194,20 @@ class ReplicatedPartition(Partition):
         """How many replicas have to be in sync: never more than there are."""
         return min(self.config.min_insync_replicas, len(self.replicas))
 
-    def append(
-        self,
-        records: memoryview | None,
-        produce_version: int,
-        now_ms: int,
-        budget: UnpackBudget | None = None,
-        joining: Joining | None = None,
-        *,
-        acks: int = 1,
-    ) -> Appended:
-        """Append what a Produce request carries, if this node leads. Errors besides those of `Partition`:
+    def check_appends(self, acks: int) -> None:
+        """Raise where this node must not append.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6); NOT_ENOUGH_REPLICAS (19), acks=all with fewer replicas in
                 sync than `min.insync.replicas`.
         """
-        host = self._host
-        if self.leader != host.node_id:
+        if self.leader != self._host.node_id:
             raise self._not_leader()
         if acks == ALL_REPLICAS and len(self.in_sync) < self.minimum_in_sync:
             raise error_for(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(self.in_sync)} replicas of {self!r} are in sync, {self.minimum_in_sync} have to be",
             )
-        return super().append(records, produce_version, now_ms, budget, joining, acks=acks)
 
     def _advance(self, log: Log) -> None:
         followers = self.followers
