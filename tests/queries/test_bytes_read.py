@@ -116,6 +116,21 @@ def test_the_newest_rows_take_one_fetch_a_partition(servers: str, wire: Wire) ->
     assert max(wire.fetches.values()) == 1
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        'select value from "long" order by "offset" desc limit 5',
+        'select "offset", key from "long" order by "offset" desc, partition limit 5',
+    ],
+)
+def test_the_newest_rows_in_sql_take_one_fetch_a_partition(
+    servers: str, wire: Wire, whole_bytes: int, query: str
+) -> None:
+    assert ask(wire, lambda: sql(query, servers, value_format="text")).num_rows == 5
+    assert max(wire.fetches.values()) == 1
+    assert wire.size_bytes < whole_bytes / 20
+
+
 def test_counts_and_bounds_of_offsets_that_are_said_to_be_dense_fetch_nothing(
     servers: str, wire: Wire
 ) -> None:

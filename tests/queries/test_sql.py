@@ -24,7 +24,7 @@ import penstock
 from penstock import Admin, read_topic, sql, topic_dataset, write_topic
 from penstock.errors import ConfigError, EncodeError, KafkaError, NetworkError
 from penstock.queries.session import Session, TopicOptions
-from penstock.queries.statements import names_only
+from penstock.queries.statements import names_only, newest_rows
 from penstock.queries.watching import StoppedError
 
 NewTopic = Callable[..., str]
@@ -316,3 +316,46 @@ def test_it_is_found_at_the_top() -> None:
 def test_a_query_that_names_columns_of_records_alone_needs_no_look_at_values(query: str, found: bool) -> None:
     text = duckdb.execute("select json_serialize_sql(?)", [query]).fetchall()[0][0]
     assert names_only(json.loads(text), frozenset(["key", "value", "partition", "offset"])) is found
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ('select value from t order by "offset" desc limit 10', 10),
+        ('select * from t order by "offset" desc, partition limit 10 offset 2', 12),
+        ('from t order by "OFFSET" desc limit 3', 3),
+        ('select timestamp as "offset" from t order by "offset" desc limit 1', None),
+        ('select -"offset" as "offset" from t order by "offset" desc limit 1', None),
+        ('select * replace (1 as "offset") from t order by "offset" desc limit 1', None),
+        ('select max(value) from t order by "offset" desc limit 1', None),
+        ('select value, row_number() over () from t order by "offset" desc limit 1', None),
+        ('select distinct key from t order by "offset" desc limit 1', None),
+        ('select value from t where key = 1 order by "offset" desc limit 1', None),
+        ('select value from t order by "offset" limit 1', None),
+        ('select value from t order by partition desc, "offset" desc limit 1', None),
+        ('select value from t order by "offset" desc limit 10%', None),
+        ('select value from t order by "offset" desc', None),
+        ('select value from t join u using (key) order by "offset" desc limit 1', None),
+        ('select value from t as t(a, "offset") order by "offset" desc limit 1', None),
+        ("select value from t limit 1", None),
+        ("insert into t values (1)", None),
+    ],
+)
+def test_a_query_of_this_form_alone_needs_the_newest_rows(query: str, found: int | None) -> None:
+    text = duckdb.execute("select json_serialize_sql(?)", [query]).fetchall()[0][0]
+    assert newest_rows(json.loads(text)) == found
+
+
+def test_one_session_asks_a_topic_with_and_without_its_fields(servers: str, orders: str) -> None:
+    with Session(servers) as session:
+        for query, rows in (
+            (f'select count(*) as n from "{orders}"', [{"n": ROWS}]),
+            (f'select max(amount) as n from "{orders}"', [{"n": ROWS - 1}]),
+            (f'select count(*) as n from "{orders}" where partition = 1', [{"n": ROWS // 2}]),
+            (
+                f'select amount as n from "{orders}" order by "offset" desc, partition limit 1',
+                [{"n": ROWS - 2}],
+            ),
+        ):
+            assert session.table(session.run(query)).to_pylist() == rows
+        assert session.table(session.run("show tables")).column("kind").to_pylist() != []

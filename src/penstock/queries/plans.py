@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +37,7 @@ ALL_ROWS = Rows()
 
 
 def rows_taken(plan_json: str) -> Rows:
-    """How many rows of its only table a plan takes, where neither filter nor order needs more.
+    """How many first rows of its only table a plan takes, where neither filter nor order needs more.
 
     A plan in a form that is not known takes all.
     """
@@ -59,10 +58,6 @@ def _rows(node: dict[str, Any]) -> Rows:
         while node["name"] == "PROJECTION":
             (node,) = node["children"]
         return Rows(limit=count) if _is_plain_scan(node) and count <= ROWS_MAX else Rows()
-    if node["name"] == "TOP_N" and re.fullmatch(r'"?offset"? DESC', info["Order By"]):
-        count = int(info["Top"]) + int(info.get("Offset", 0))
-        (node,) = node["children"]  # the scan itself: the column is the record's offset
-        return Rows(newest=count) if _is_plain_scan(node) and count <= ROWS_MAX else Rows()
     return Rows()
 
 

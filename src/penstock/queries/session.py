@@ -20,7 +20,7 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import COLUMN_NAMES
 from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
-from penstock.queries.plans import NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
+from penstock.queries.plans import ROWS_MAX, NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
 from penstock.queries.sources import topic_names
 from penstock.queries.statements import (
     advice_for,
@@ -29,6 +29,7 @@ from penstock.queries.statements import (
     is_show_tables,
     missing_table,
     names_only,
+    newest_rows,
     one_line,
     quoted,
 )
@@ -89,7 +90,9 @@ class Session:
         self._options = options
         self._on_progress = on_progress
         self._topics: dict[str, RecordDataset] = {}
-        """The data sets of topics that have been asked, by their names."""
+        """The data sets of topics whose values have been looked at, by their names."""
+        self._registered: set[str] = set()
+        """Names of topics that are tables of DuckDB's now."""
         self._names: list[str] | None = None
         self._watch = Watch()
         self._worker = Worker()
@@ -241,6 +244,9 @@ class Session:
     def _rows_taken(self, statement: str, names: Collection[str]) -> Rows:
         if len(names) != 1 or "limit" not in statement.lower():
             return Rows()
+        newest = newest_rows(self._tree(statement))
+        if newest is not None:
+            return Rows(newest=newest) if newest <= ROWS_MAX else Rows()
         try:
             found = self._connection.execute(f"explain (format json) {statement}").fetchall()
         except self._duckdb.Error:
@@ -253,9 +259,10 @@ class Session:
         """Make tables of the topics that a statement names; return their data sets by their names in it."""
         for name, dataset in self._tables.items():
             self.put(name, dataset.watched(self._watch))
-        for name in self._topics:
+        for name in self._registered:
             with suppress(self._duckdb.Error):
                 self._connection.unregister(name)
+        self._registered.clear()
         try:
             found = self._connection.get_table_names(statement)
         except self._duckdb.Error:
@@ -263,19 +270,24 @@ class Session:
         if len(found) > TABLES_MAX:
             raise ConfigError(f"the statement names {len(found)} tables; {TABLES_MAX} are the most")
         names = [name for name in sorted(found) if not self._is_table(name) and self._topic_of(name)]
-        looks_inside = not self._names_only_places(statement) if names else True
+        looks_inside = not (names and names_only(self._tree(statement), RECORD_COLUMNS))
         datasets = {name: self._dataset(name, looks_inside=looks_inside) for name in names}
         for name, dataset in datasets.items():
-            self.put(name, dataset.watched(self._watch))
+            self._put_topic(name, dataset.watched(self._watch))
         return datasets
 
-    def _names_only_places(self, statement: str) -> bool:
-        """Whether a statement asks for columns of records alone, so that values need no look."""
+    def _put_topic(self, name: str, dataset: RecordDataset) -> None:
+        self._registered.add(name)
+        self.put(name, dataset)
+
+    def _tree(self, statement: str) -> Any:
+        """A query in DuckDB's JSON form; other statements are objects with an error."""
         try:
-            found = self._connection.execute("select json_serialize_sql(?)", [statement]).fetchall()
+            return json.loads(
+                self._connection.execute("select json_serialize_sql(?)", [statement]).fetchall()[0][0]
+            )
         except self._duckdb.Error:
-            return False
-        return names_only(json.loads(found[0][0]), RECORD_COLUMNS)
+            return {"error": True}
 
     def _retried(self, work: Callable[[], T]) -> T:
         """What `work` returns, with the topics registered that it turns out to miss."""
@@ -288,7 +300,7 @@ class Session:
                     raise
                 if self._topic_of(name) is None:
                     raise self._no_table(name) from None
-                self.put(name, self._dataset(name).watched(self._watch))
+                self._put_topic(name, self._dataset(name).watched(self._watch))
         raise ConfigError(f"the statement names more than {TABLES_MAX} tables")
 
     def _no_table(self, name: str) -> ConfigError:
@@ -307,7 +319,7 @@ class Session:
         asked = "select 1 from duckdb_tables() where lower(table_name) = lower(?) union all "
         asked += "select 1 from duckdb_views() where lower(view_name) = lower(?) and not internal"
         is_there = bool(self._connection.execute(asked, [name, name]).fetchall())
-        return is_there and name not in self._topics
+        return is_there and name not in self._registered
 
     def topic_names(self) -> list[str]:
         """The topics of the cluster, as they were when they were first asked for.

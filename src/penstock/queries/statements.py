@@ -75,6 +75,45 @@ def names_only(tree: object, columns: frozenset[str]) -> bool:
     return True
 
 
+def newest_rows(tree: Any) -> int | None:
+    """Return n for a query, in DuckDB's JSON form, of ``select … from t order by "offset" desc limit n``.
+
+    The n newest rows of each partition are enough for it. None for every other form. DuckDB's plan would not
+    do in place of the form: a column's name there may be the alias of another one.
+    """
+    try:
+        (statement,) = tree["statements"]
+        node = statement["node"]
+        order, limit = node["modifiers"]
+        (first, *_), skipped = order["orders"], limit["offset"]
+        if (
+            node["type"] != "SELECT_NODE"
+            or node["from_table"]["type"] != "BASE_TABLE"
+            or any(
+                node[part] for part in ("where_clause", "group_expressions", "having", "sample", "qualify")
+            )
+            or node["from_table"]["column_name_alias"]
+            or node["cte_map"]["map"]
+            or not all(_is_as_it_is(each) for each in node["select_list"])
+            or (order["type"], limit["type"]) != ("ORDER_MODIFIER", "LIMIT_MODIFIER")
+            or limit["limit_type"] != "ROW_COUNT"
+            or first["type"] != "DESCENDING"
+            or first["expression"]["class"] != "COLUMN_REF"
+            or [name.lower() for name in first["expression"]["column_names"]] != ["offset"]
+        ):
+            return None
+        return int(limit["limit"]["literal"]["text"]) + int(skipped["literal"]["text"] if skipped else 0)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _is_as_it_is(column: dict[str, Any]) -> bool:
+    """Whether a part of a select list is a column under its own name, or all of them."""
+    if column["class"] == "STAR":
+        return not any(column[part] for part in ("exclude_list", "replace_list", "rename_list", "expr"))
+    return column["class"] == "COLUMN_REF" and not column["alias"] and len(column["column_names"]) == 1
+
+
 def _nodes(tree: object) -> Iterator[dict[str, Any]]:
     left = [tree]
     while left:
