@@ -137,6 +137,18 @@ def table_of_events() -> set[str]:
         return {path for path in found if path.startswith("cloudevents/")}
 
 
+def question() -> set[str]:
+    from penstock import Broker, Producer, sql
+
+    with walked() as found, Broker() as broker:
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send("orders", b'{"tickets": 2}').result(30)
+        found.clear()
+        query = 'select tickets from orders where "offset" >= 0'
+        assert sql(query, broker.bootstrap_servers).to_pylist() == [{"tickets": 2}]
+        return {path for path in found if path.startswith(("queries/", "tables/", "client/", "records/"))}
+
+
 JOURNEYS: dict[str, Callable[[], set[str]]] = {
     "A Produce": produce,
     "A Fetch into Arrow": fetch_into_arrow,
@@ -144,6 +156,7 @@ JOURNEYS: dict[str, Callable[[], set[str]]] = {
     "A JoinGroup": join_group,
     "A record on its way to a follower": follower,
     "A table of events": table_of_events,
+    "A question in SQL": question,
 }
 """By their headings. Spark's workers are processes of their own, and its journey is not walked."""
 

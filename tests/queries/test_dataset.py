@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from penstock import Admin, Broker, log_dataset, read_log, sql, topic_dataset, write_topic
 from penstock.cloudevents import Event, to_record
 from penstock.errors import ConfigError, KafkaError, NetworkError
+from penstock.queries.columns.json_values import JsonColumns, inferred
+from penstock.queries.columns.values import column_names_of, looks_like_json, text_of
 from penstock.queries.dataset import RecordDataset, RecordScanner
-from penstock.queries.json_values import JsonColumns, inferred
-from penstock.queries.values import column_names_of, looks_like_json, text_of
 
 NewTopic = Callable[..., str]
 C = pc.field
@@ -90,8 +90,8 @@ def test_what_it_does_not_do_is_said(servers: str, numbers: str, call: Any) -> N
 
 
 def test_it_goes_to_other_processes(numbers: str) -> None:
+    from penstock.queries.columns.values import Records
     from penstock.queries.sources import LogSource
-    from penstock.queries.values import Records
 
     made = RecordDataset(LogSource("/nowhere", None), Records(is_text=True))
     assert pickle.loads(pickle.dumps(made)).schema == made.schema

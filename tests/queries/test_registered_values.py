@@ -12,7 +12,7 @@ import pytest
 
 from penstock import Producer, scan_polars, sql, topic_dataset
 from penstock.errors import ConfigError
-from penstock.queries.registered_values import RegisteredFields
+from penstock.queries.columns.registered_values import RegisteredFields
 from penstock.registry import (
     AvroSerializer,
     JSONSerializer,

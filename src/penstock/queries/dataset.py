@@ -19,11 +19,11 @@ import pyarrow.dataset as ds
 from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.errors import ConfigError, PenstockError
 from penstock.moments import duration_ms
-from penstock.queries.json_values import SAMPLE_ROWS
+from penstock.queries.columns.json_values import SAMPLE_ROWS
+from penstock.queries.columns.values import REGISTERED, Shape, shape_of
 from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
 from penstock.queries.pushdown.wanted import EVERYTHING, Wanted
 from penstock.queries.sources import Ask, LogSource, Source, checked_source
-from penstock.queries.values import REGISTERED, Shape, shape_of
 from penstock.queries.watching import Watch
 
 if TYPE_CHECKING:
@@ -466,7 +466,7 @@ def _shape(
             raise ConfigError(f"registry and schema are for avro, protobuf and json, not {value_format!r}")
         if value_schema is not None:
             raise ConfigError("value_schema and registry or schema both say what values are: leave out one")
-        from penstock.queries.registered_values import registered_fields
+        from penstock.queries.columns.registered_values import registered_fields
 
         return registered_fields(source.topic, value_format, registry, schema, is_text=text)
     sample: list[bytes | None] = []

@@ -19,6 +19,7 @@ from penstock.common.extras import missing
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import COLUMN_NAMES
+from penstock.queries.columns.values import REGISTERED, looks_like_json
 from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
 from penstock.queries.plans import ROWS_MAX, NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
 from penstock.queries.sources import topic_names
@@ -33,7 +34,6 @@ from penstock.queries.statements import (
     one_line,
     quoted,
 )
-from penstock.queries.values import REGISTERED, looks_like_json
 from penstock.queries.watching import StoppedError, Watch, Worker
 
 if TYPE_CHECKING:
@@ -418,7 +418,7 @@ class Session:
         options = self._options
         if options.value_format != "auto" or options.registry is None or options.value_schema is not None:
             return options.value_format
-        from penstock.queries.registered_values import registered_format
+        from penstock.queries.columns.registered_values import registered_format
 
         return registered_format(topic, options.registry) or "auto"
 

@@ -1,1 +1,1 @@
-"""What a filter says of the place of records: from the filters of Arrow and of Spark."""
+"""What a filter of Arrow says of the place of records."""

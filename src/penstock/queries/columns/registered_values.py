@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError
 from penstock.model import COLUMN_NAMES
-from penstock.queries.values import Records, batch_of, column_names_of
+from penstock.queries.columns.values import Records, batch_of, column_names_of
 from penstock.registry.client import RegistryError, client_of
 from penstock.registry.decoding import Decoder, reader_version
 from penstock.registry.schemas import AVRO, JSON, PROTOBUF

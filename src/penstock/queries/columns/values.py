@@ -1,7 +1,7 @@
 """Values as columns: how the bytes of keys and values become what a query compares.
 
 A `Shape` says which columns a data set has besides those of records, and makes them of batches of records.
-Values of a schema registry have a shape of their own, in `penstock.queries.registered_values`.
+Values of a schema registry have a shape of their own, in `penstock.queries.columns.registered_values`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import ConfigError
 from penstock.model import COLUMN_NAMES
-from penstock.queries.json_values import JsonColumns, inferred, is_object
+from penstock.queries.columns.json_values import JsonColumns, inferred, is_object
 from penstock.records.arrow import SCHEMA
 
 COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")

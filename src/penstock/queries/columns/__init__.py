@@ -1,0 +1,1 @@
+"""Values as columns: what a data set has besides the columns of records, and how bytes become it."""
