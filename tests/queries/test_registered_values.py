@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock import Producer, scan_polars, sql, topic_dataset
+from penstock import Producer, read_topic, scan_polars, sql, topic_dataset
 from penstock.errors import ConfigError
 from penstock.queries.columns.registered_values import RegisteredFields
 from penstock.registry import (
     AvroSerializer,
+    DeadLetters,
     JSONSerializer,
     Registry,
     RegistryClient,
@@ -151,3 +155,77 @@ def test_what_is_missing_is_said(
 def test_it_goes_to_other_processes() -> None:
     made = RegisteredFields("avro", None, Schema(NEW), is_text=False)
     assert pickle.loads(pickle.dumps(made)).schema == made.schema
+
+
+VERSIONS = [
+    record(("id", "long"), ("offset", "string")),
+    record(("id", "long"), ("offset", "string"), ("city", ["null", "string"], None)),
+    record(
+        ("id", "double"),
+        ("offset", "string"),
+        ("city", ["null", "string"], None),
+        ("tags", {"type": "array", "items": "int"}, []),
+    ),
+]
+
+
+def inside(dice: random.Random) -> str:
+    """A condition on the fields of values."""
+    compare = dice.choice(["=", "<", ">=", "<>"])
+    return dice.choice(
+        [
+            f"id {compare} {dice.randrange(-5, 400)}",
+            f"city {compare} '{dice.choice(['Bern', 'Ulm', ''])}'",
+            f"city is {dice.choice(['', 'not '])}null",
+            f"len(tags) {compare} {dice.randrange(3)}",
+            f"value_offset like '%{dice.randrange(10)}'",
+            "value_error is not null",
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_generated_questions_to_values_of_several_versions(
+    servers: str, new_topic: NewTopic, registry: Registry, client: RegistryClient, seed: int
+) -> None:
+    """Answers are those over a full copy that other code has decoded."""
+    dice, topic = random.Random(seed), new_topic(2)
+    with Producer(servers) as producer:
+        for number in range(300):
+            schema = VERSIONS[number // 100]
+            row: dict[str, Any] = {
+                "id": number,
+                "offset": f"at {number}",
+                "city": dice.choice(["Bern", "Ulm", None]),
+                "tags": [1] * dice.randrange(3),
+            }
+            kept = {each["name"]: row[each["name"]] for each in json.loads(schema)["fields"]}
+            value = AvroSerializer(client, schema).bound(topic)(kept)
+            producer.send(topic, dice.choice([value] * 8 + [b"no Avro", None]), partition=number % 2)
+    dead = DeadLetters()
+    copy = read_topic(topic, servers, value="avro", registry=registry.url, dead_letters=dead)
+    names = [name for name in copy.schema.names if name not in ("value", "headers")]
+    fields = copy["value"].combine_chunks()
+    columns = dict(zip(fields.type.names, fields.flatten(), strict=True))
+    whole = copy.select(names).append_column("value_offset", columns.pop("offset"))
+    for name, column in columns.items():
+        whole = whole.append_column(name, column)
+    lost = dead.table.select(["topic", "partition", "offset"]).append_column(
+        "value_error", dead.table["reason"]
+    )
+    whole = pa.concat_tables([whole, lost], promote_options="default")
+    dataset = topic_dataset(topic, servers, value_format="avro", registry=registry.url)
+    with duckdb.connect() as connection:
+        connection.register("t", dataset)
+        connection.register("copy", whole)
+        for _ in range(40):
+            place = dice.choice(
+                ["true", f'"offset" < {dice.randrange(160)}', f"partition = {dice.randrange(3)}"]
+            )
+            where = f"({inside(dice)} {dice.choice(['and', 'or'])} {inside(dice)}) and {place}"
+            what = 'partition, "offset", id, city, tags, value_offset'
+            query = f"select {what} from TABLE where {where} order by 1, 2"
+            found, expected = (
+                connection.sql(query.replace("TABLE", name)).fetchall() for name in ("t", "copy")
+            )
+            assert found == expected, (seed, query)
