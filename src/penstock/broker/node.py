@@ -125,6 +125,7 @@ class Node:
         """Decides what clients may do; None where they may do everything."""
         if "authorizer.class.name" in config.settings:
             self._begin_authorization()
+        self._begin_tokens()
         self._groups: GroupService | None = None
         self._transactions: TransactionService | None = None
         self._compactor: Compactor | None = None
@@ -227,6 +228,15 @@ class Node:
         )
         self.cluster.security.inform(self.authorizer)
         self.interceptors.set(Stage.AUTHORIZATION, Authorization(self.authorizer))
+
+    def _begin_tokens(self) -> None:
+        """Work out the codes of all tokens before anything is served: each takes some microseconds."""
+        if "delegation.token.secret.key" in self.config.settings:
+            from penstock.broker.config.security_settings import SecuritySettings
+
+            secret = SecuritySettings(self.config).secret("delegation.token.secret.key")
+            if secret:
+                self.cluster.security.keep_codes(secret)
 
     def _begin_client_metrics(self) -> None:
         from time import thread_time

@@ -285,7 +285,7 @@ def _find(context: Context[Needs], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[Needs]) -> TokenCodes:
-    """The codes of all tokens. They are worked out once; later tokens are added as they are made.
+    """The codes of all tokens. They are worked out at the start; later tokens are added as they are made.
 
     Raises:
         KafkaError: there are no tokens (61).
@@ -293,7 +293,7 @@ def _codes(context: Context[Needs]) -> TokenCodes:
     secret, image = _secret(context), context.node.cluster.security
     codes = image.token_codes
     if codes is None or codes.secret != secret:
-        codes = image.token_codes = TokenCodes(secret, image.tokens)
+        codes = image.keep_codes(secret)
     return codes
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Authorizer
     from penstock.protocol.message import Message
     from penstock.security.scram import ScramCredential
+    from penstock.security.secrets import Secret
     from penstock.security.token_codes import TokenCodes
     from penstock.security.unknown_users import CredentialShape
 
@@ -73,8 +74,15 @@ class SecurityImage:
         self.tokens_made: Counter[str] = Counter()
         """How many tokens there are that a principal has asked for."""
         self.token_codes: TokenCodes | None = None
-        """The tokens by what proves them, once that has been asked for."""
+        """The tokens by what proves them, where a secret has been given."""
         self._authorizer: Authorizer | None = None
+
+    def keep_codes(self, secret: Secret) -> TokenCodes:
+        """Work out the codes of all tokens, and keep those of tokens to come."""
+        from penstock.security.token_codes import TokenCodes
+
+        codes = self.token_codes = TokenCodes(secret, self.tokens)
+        return codes
 
     def inform(self, authorizer: Authorizer) -> None:
         """Pass all entries to an authorizer, and every change from now on."""
