@@ -107,6 +107,7 @@ def test_finding_it_imports_nothing_of_the_broker() -> None:
         "penstock.common.lazy_names",
         "penstock.common.listening",
         "penstock.common.listening.endings",
+        "penstock.common.logs",
         "penstock.errors",
         "penstock.printable",
         "penstock.testing",

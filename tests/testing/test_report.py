@@ -92,6 +92,18 @@ def test_that_passes(kafka_broker):
 
 def test_without_a_broker():
     assert False
+
+
+def test_lines_for_the_report_are_no_others(kafka_broker, caplog):
+    fill(kafka_broker.bootstrap_servers)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("logger", [None, "penstock", "penstock.broker"])
+def test_lines_that_are_asked_for(kafka_broker, caplog, logger):
+    with caplog.at_level(logging.INFO, logger=logger):
+        fill(kafka_broker.bootstrap_servers)
+    assert "created topic orders" in caplog.text
 """
 
 
@@ -107,7 +119,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         text=True,
         check=False,
     )
-    assert "9 failed, 1 passed" in done.stdout, done.stdout
+    assert "9 failed, 5 passed" in done.stdout, done.stdout
     parts = done.stdout.split("\n____")[1:]
     return {part.strip("_ ").split(" ")[0]: part for part in parts}
 
@@ -136,6 +148,8 @@ def test_topics_groups_and_records_of_a_failing_test(printed: dict[str, str], na
 def test_faults_and_the_log_of_a_failing_test(printed: dict[str, str]) -> None:
     assert "in force: <Fault fail NOT_LEADER_OR_FOLLOWER: Produce, topic='orders'" in printed["test_fixture"]
     assert "a line of the broker" in printed["test_fixture"]
+    assert "INFO created topic orders with 1 partition" in printed["test_fixture"]
+    assert "INFO created topic orders with 1 partition" in printed["test_cluster"]
     logged = {name for name, said in printed.items() if "a line of the broker" in said}
     assert logged == {"test_fixture", "test_plain_block"}
 

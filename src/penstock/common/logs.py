@@ -8,6 +8,7 @@ else reaches a log, such as the text of foreign exceptions below a traceback, is
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from penstock.printable import printable
 
@@ -47,8 +48,15 @@ class _PrintableText(str):
     _repr: str
 
 
+TAPPED = logging.INFO - 1
+"""The level of the logger "penstock" while lines are tapped; no user sets it."""
+
+taps: list[Callable[[logging.LogRecord], object]] = []
+"""Take the records that the program's own levels keep from it. The logger's level is `TAPPED` then."""
+
+
 class _PrintableArguments(logging.Filter):
-    """Replaces those parts of a record whose text is not printable. Keeps every record."""
+    """Replaces those parts of a record whose text is not printable. Keeps every record but those for taps."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.args:
@@ -57,7 +65,19 @@ class _PrintableArguments(logging.Filter):
             record.args = tuple(map(_safe, record.args))
         else:
             record.args = {name: _safe(value) for name, value in record.args.items()}
-        return True
+        if not taps or not _is_for_taps(record):
+            return True
+        for tap in taps:
+            tap(record)
+        return False
+
+
+def _is_for_taps(record: logging.LogRecord) -> bool:
+    """Whether a record passes for the level of taps alone: without it the root's level would count."""
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None and logger.level == logging.NOTSET:
+        logger = logger.parent
+    return logger is not None and logger.level == TAPPED and record.levelno < logging.root.level
 
 
 def _safe(value: object) -> object:

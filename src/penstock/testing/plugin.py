@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.common import logs
 from penstock.common.listening import endings
 from penstock.testing import ended
 
@@ -90,7 +91,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and keep what is logged."""
-    logging.getLogger("penstock").addHandler(log_tail)
+    logger = logging.getLogger("penstock")
+    logger.addHandler(log_tail)
+    if logger.level == logging.NOTSET:  # lines of INFO are for the report alone, unless the run asks for them
+        logger.setLevel(logs.TAPPED)
+        logs.taps.append(log_tail.handle)
     endings.watchers.append(ended.note)
     config.addinivalue_line(
         "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
@@ -99,7 +104,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """Leave the logger as it was."""
-    logging.getLogger("penstock").removeHandler(log_tail)
+    logger = logging.getLogger("penstock")
+    logger.removeHandler(log_tail)
+    if log_tail.handle in logs.taps:
+        logs.taps.remove(log_tail.handle)
+        logger.setLevel(logging.NOTSET)
     endings.watchers.remove(ended.note)
 
 
