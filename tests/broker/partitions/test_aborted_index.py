@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
 from penstock.broker.partitions.producers.transactions import AbortedTransaction
+from penstock.errors import StorageError
+from system_calls import Refusals
 
 # Three aborts that Apache Kafka 4.3 has written.
 VECTOR = bytes.fromhex(
@@ -34,8 +37,8 @@ def loaded(directory: Path) -> AbortedIndex:
 def test_files_are_those_of_apache_kafka(tmp_path: Path) -> None:
     index = AbortedIndex(str(tmp_path))
     for entry in THREE:
-        index.add(entry, 0)
-    index.sync()
+        index.add(entry, [0])
+    index.sync([0])
     [path] = tmp_path.iterdir()
     assert path.name == f"{0:020d}.txnindex"
     assert path.read_bytes() == VECTOR
@@ -46,7 +49,7 @@ def test_files_are_those_of_apache_kafka(tmp_path: Path) -> None:
 def test_which_entries_a_reader_is_told_of() -> None:
     index = AbortedIndex()
     for entry in THREE:
-        index.add(entry, 0)
+        index.add(entry, [0])
     assert index.overlapping(0, 8) == THREE
     assert index.overlapping(4, 8) == THREE
     assert index.overlapping(5, 8) == THREE[1:]
@@ -56,9 +59,9 @@ def test_which_entries_a_reader_is_told_of() -> None:
 
 def test_entries_follow_their_segments(tmp_path: Path) -> None:
     index = AbortedIndex(str(tmp_path))
-    index.add(THREE[0], 0)
-    index.add(THREE[1], 5)
-    index.add(THREE[2], 5)
+    index.add(THREE[0], [0])
+    index.add(THREE[1], [0, 5])
+    index.add(THREE[2], [0, 5])
     assert files(tmp_path) == {f"{0:020d}.txnindex": 34, f"{5:020d}.txnindex": 68}
     assert list(loaded(tmp_path)) == THREE
     index.rewrite([0])  # compaction has put both together
@@ -81,7 +84,7 @@ def test_a_damaged_file_is_used_as_far_as_it_goes(
 def test_what_the_log_says_counts(tmp_path: Path) -> None:
     index = AbortedIndex(str(tmp_path))
     for entry in THREE:
-        index.add(entry, 0)
+        index.add(entry, [0])
     before = (tmp_path / f"{0:020d}.txnindex").stat().st_mtime_ns
     index.replace_from(5, THREE[1:], [0])  # as it is
     assert (tmp_path / f"{0:020d}.txnindex").stat().st_mtime_ns == before
@@ -92,7 +95,7 @@ def test_what_the_log_says_counts(tmp_path: Path) -> None:
 def test_entries_below_the_start_are_forgotten() -> None:
     index = AbortedIndex()
     for entry in THREE:
-        index.add(entry, 0)
+        index.add(entry, [0])
     index.forget_before(5)
     assert list(index) == THREE[1:]
     index.forget_before(8)
@@ -113,10 +116,47 @@ def test_no_entry_that_is_needed_is_missing(steps: list[tuple[int, int]], offset
             first = open_since.pop(producer)
             entry = AbortedTransaction(producer, first, end, min(open_since.values(), default=end + 1))
             entries.append(entry)
-            index.add(entry, 0)
+            index.add(entry, [0])
         else:
             open_since[producer] = end
         end += 1
     found = index.overlapping(offset, offset + size)
     needed = [one for one in entries if one.marker_offset >= offset and one.first_offset < offset + size]
     assert [one for one in needed if one not in found] == []
+
+
+def test_half_an_entry_is_written_anew_with_the_next_one(tmp_path: Path) -> None:
+    """A full disk takes half of an entry: what is appended behind it would never be found."""
+    index = AbortedIndex(str(tmp_path))
+    index.add(THREE[0], [0])
+    [path] = tmp_path.iterdir()
+    path.write_bytes(VECTOR[:34] + VECTOR[34:50])
+    again = loaded(tmp_path)
+    assert list(again) == THREE[:1]
+    again.add(THREE[1], [0])
+    again.add(THREE[2], [0])
+    assert path.read_bytes() == VECTOR
+    assert list(loaded(tmp_path)) == THREE
+
+
+def test_what_could_not_be_written_is_there_before_a_snapshot_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start does without the log before a snapshot: aborted records would be read as committed ones."""
+    refusals = Refusals(monkeypatch)
+    index = AbortedIndex(str(tmp_path))
+    index.add(THREE[0], [0])
+    refusals.arm(1, 1, errno.ENOSPC)
+    with pytest.raises(StorageError):
+        index.add(THREE[1], [0])
+    refusals.disarm()
+    assert list(index) == THREE[:2]
+    index.sync([0])
+    assert list(loaded(tmp_path)) == THREE[:2]
+    refusals.arm(1, 1, errno.EIO)
+    with pytest.raises(StorageError):
+        index.add(THREE[2], [0, 6])
+    refusals.disarm()
+    index.sync([0, 6])
+    assert files(tmp_path) == {f"{0:020d}.txnindex": 68, f"{6:020d}.txnindex": 34}
+    assert list(loaded(tmp_path)) == THREE

@@ -39,6 +39,8 @@ class AbortedIndex:
         self._directory = directory
         self._flat = array("q")
         """Four numbers for each entry: a tuple would take six times the memory."""
+        self._is_behind = False
+        """Whether the files lack an entry, or hold half of one, since the system has refused to write it."""
 
     def __len__(self) -> int:
         return len(self._flat) // _FIELDS
@@ -91,12 +93,15 @@ class AbortedIndex:
             path = self._path(base)
             with storage("read", path), open(path, "rb") as file:
                 data = file.read()
+            if len(data) % _ENTRY.size:
+                self._is_behind = True  # what is appended would not be found behind half an entry
             for at in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
                 version, *fields = _ENTRY.unpack_from(data, at)
                 if version == _VERSION and self._knows(fields):
                     continue
                 if version != _VERSION or (self._flat and fields[_MARKER] <= self._flat[_MARKER - _FIELDS]):
                     logger.warning("%s is damaged at position %d; the rest of it is not used", path, at)
+                    self._is_behind = True
                     break
                 self._flat.extend(fields)
 
@@ -104,17 +109,24 @@ class AbortedIndex:
         position = _FIELDS * self._position_of(fields[_MARKER])
         return self._flat[position : position + _FIELDS] == array("q", fields)
 
-    def add(self, entry: AbortedTransaction, segment_base: int) -> None:
-        """Take in a transaction whose marker is the last batch of the segment that begins at `segment_base`.
+    def add(self, entry: AbortedTransaction, segment_bases: Sequence[int]) -> None:
+        """Take in a transaction whose marker is the last batch of the log, whose segments begin at the bases.
 
         Raises:
-            StorageError: it cannot be written. It is known in memory, and found again in the log.
+            StorageError: it cannot be written. It is known in memory, found again in the log, and written
+                with the next entry, or before a snapshot lets a start do without that part of the log.
         """
         self._flat.extend(entry)
-        if self._directory is not None:
-            path = self._path(segment_base)
-            with storage("append to", path), open(path, "ab", opener=_open_private) as file:
-                file.write(_ENTRY.pack(_VERSION, *entry))
+        if self._directory is None:
+            return
+        if self._is_behind:
+            self.rewrite(segment_bases)
+            return
+        path = self._path(segment_bases[-1])
+        self._is_behind = True
+        with storage("append to", path), open(path, "ab", opener=_open_private) as file:
+            file.write(_ENTRY.pack(_VERSION, *entry))
+        self._is_behind = False
 
     def replace_from(
         self, offset: int, entries: Sequence[AbortedTransaction], segment_bases: Sequence[int]
@@ -166,15 +178,20 @@ class AbortedIndex:
             write_whole(self._path(base), b"".join(_packed(entries)), sync=True)
         for base in set(self._bases()).difference(by_segment):
             remove_file(self._path(base))
+        self._is_behind = False
 
-    def sync(self) -> None:
+    def sync(self, segment_bases: Sequence[int]) -> None:
         """Force the newest file to disk: a snapshot that is about to be written lets a start rely on it.
+
+        Files that lack an entry are written anew before.
 
         Raises:
             StorageError: the disk refuses.
         """
         if self._directory is None or not self._flat:
             return
+        if self._is_behind:
+            self.rewrite(segment_bases)
         for base in self._bases()[-1:]:
             path = self._path(base)
             with storage("flush", path):

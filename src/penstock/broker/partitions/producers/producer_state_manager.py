@@ -192,7 +192,7 @@ class ProducerStateManager:
 
         aborted = read_batch(self._log, header, self._producers, self.transactions, self.uptime_ms)
         if aborted is not None:
-            self.aborted.add(aborted, self.segment_bases()[-1])
+            self.aborted.add(aborted, self.segment_bases())
 
     def truncated(self) -> None:
         """The end of the log was cut: read everything anew when it is next needed.
@@ -233,9 +233,9 @@ class ProducerStateManager:
         Raises:
             StorageError: it cannot be written.
         """
-        self._batches_behind_base, self.batches_since_snapshot = self.batches_since_snapshot, 0
-        self.aborted.sync()
+        self.aborted.sync(self.segment_bases())
         snapshots.save(offset, producers)
+        self._batches_behind_base, self.batches_since_snapshot = self.batches_since_snapshot, 0
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
     def note(self) -> None:

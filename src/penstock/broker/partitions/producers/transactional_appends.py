@@ -215,5 +215,5 @@ def append_marker(
     )
     partition.advance()
     if aborted is not None:
-        states.aborted.add(aborted, states.segment_bases()[-1])
+        states.aborted.add(aborted, states.segment_bases())
     return offset
