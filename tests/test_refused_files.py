@@ -13,6 +13,8 @@ import pytest
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.partitions.disk_log_store import DiskStore
+from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.cli.table_files import output_file
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
@@ -97,6 +99,26 @@ class Epochs(Job):
         assert self.names() == {"epochs"}
 
 
+class ProducersOfAPartition(Job):
+    def prepare(self) -> None:
+        self.snapshots = ProducerSnapshots(str(self.directory))
+        self.producers = Producers(10)
+        for offset in (100, 200):
+            self.producers.record(7, 1, SeenBatch(offset, offset, offset, offset, 1), 0)
+            self.snapshots.save(offset, self.producers)
+
+    def do(self) -> None:
+        self.producers.record(7, 1, SeenBatch(300, 300, 300, 300, 1), 0)
+        self.snapshots.save(300, self.producers)
+
+    def check(self) -> None:
+        found = Producers(10)
+        assert self.snapshots.offsets() == [200, 300]
+        assert self.snapshots.load(found, 0, 0) == 200
+        assert found.get(7) is not None
+        assert len(self.names()) == 2
+
+
 class LoginSecret(Job):
     def prepare(self) -> None:
         self.store = DiskStore(str(self.directory), BrokerConfig({}), ManualClock())
@@ -162,7 +184,9 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Refusals:
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EMFILE])
-@pytest.mark.parametrize("kind", [Snapshot, Offsets, Epochs, LoginSecret, Output, Landing])
+@pytest.mark.parametrize(
+    "kind", [Snapshot, Offsets, Epochs, ProducersOfAPartition, LoginSecret, Output, Landing]
+)
 def test_what_was_refused_is_written_at_the_next_attempt(
     kind: Callable[[Path], Job], number: int, tmp_path: Path, refusals: Refusals
 ) -> None:

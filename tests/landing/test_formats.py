@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 
 from penstock.errors import ConfigError, MissingDependencyError, StorageError
 from penstock.landing.delta import DeltaRegister
@@ -229,3 +233,84 @@ def test_a_library_that_is_missing(
     expected = rf"landing\.format = {kind} needs {library}: pip install 'penstock\[{kind}\]'"
     with pytest.raises(MissingDependencyError, match=expected):
         Lake(kind, tmp_path).register()
+
+
+class Failing:
+    """Has one call of a library fail, before it has an effect or after it."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, owner: Any, names: tuple[str, ...], effect: str
+    ) -> None:
+        self.count, self.at = 0, -1
+        self._effect = effect
+        for name in names:
+            plain = inspect.getattr_static(owner, name)
+            is_bound = isinstance(plain, (classmethod, staticmethod))
+            call = getattr(owner, name) if is_bound else plain
+            monkeypatch.setattr(
+                owner, name, staticmethod(self._counted(call)) if is_bound else self._counted(call)
+            )
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            fails = self.count == self.at
+            if fails and self._effect == "before":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            found = call(*args, **kwargs)
+            if fails:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return found
+
+        return counted
+
+    def arm(self, at: int) -> None:
+        self.count, self.at = 0, at
+
+
+LIBRARIES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "delta": (
+        DeltaTable,
+        ("create", "transaction_version", "create_write_transaction", "schema", "metadata"),
+    ),
+    "iceberg": (
+        SqlCatalog,
+        (
+            "load_table",
+            "create_namespace_if_not_exists",
+            "create_table_transaction",
+            "commit_table",
+            "_write_metadata",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("effect", ["before", "after"])
+@pytest.mark.parametrize("batch", [0, 1])
+def test_a_call_of_the_library_that_fails_is_taken_up(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, effect: str, batch: int
+) -> None:
+    """Also where it took effect before it failed: each batch is there once after the next attempt."""
+    failing = Failing(monkeypatch, *LIBRARIES[lake.kind], effect)
+    first, failures = 0, 0
+    while failing.count >= first:
+        first += 1
+        table = Lake(lake.kind, tmp_path / f"{first}")
+        table.table.root.mkdir(parents=True)
+        for before in range(batch):
+            table.commit(before)
+        failing.arm(first)
+        try:
+            table.commit(batch)
+        except (StorageError, ConfigError):
+            failures += 1
+            failing.at = -1
+            table.commit(batch)
+        reached = failing.count
+        failing.at = -1
+        table.commit(batch + 1)
+        expected = [10 * number + each for number in range(batch + 2) for each in (0, 1)]
+        assert table.numbers() == expected, first
+        failing.count = reached
+    assert failures >= 3
