@@ -1,6 +1,6 @@
 """Kafka Connect and MirrorMaker 2, unchanged, against our broker.
 
-In `make soak` the same runs against Apache Kafka.
+In `make soak` the same runs against three brokers, and against Apache Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pytest
 
 from compat import peers
 from compat.peers import PATIENCE_S, free_ports, java_command, maven_classpath, real_kafka
-from penstock import Admin, Broker, Consumer, Producer, TopicPartition
+from compat.places import ONE_AND_LATER_THREE, PLACES, made
+from penstock import Admin, Consumer, Producer, TopicPartition
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -55,12 +56,12 @@ def until(holds: Callable[[], bool], what: str) -> None:
     peers.until(can_be_asked_and_holds, what)
 
 
-@pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+@pytest.fixture(params=[*ONE_AND_LATER_THREE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
 def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    """Two brokers."""
+    """Two places, of which each is a cluster by itself."""
     with contextlib.ExitStack() as stack:
-        if request.param == "Penstock":
-            brokers = [stack.enter_context(Broker(config=SETTINGS)) for _ in range(2)]
+        if request.param in PLACES:
+            brokers = [stack.enter_context(made(request.param, config=SETTINGS)) for _ in range(2)]
             yield brokers[0].bootstrap_servers, brokers[1].bootstrap_servers
         else:
             yield (

@@ -10,10 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from compat.peers import java, maven_classpath
+from compat.places import ONE_AND_LATER_THREE, made_secure
 from penstock.broker.security.throwaway import Security
 from penstock.cli.commands import penstock
-from penstock.testing import KafkaBroker
+from penstock.testing import KafkaBroker, KafkaCluster
 
+Served = KafkaBroker | KafkaCluster
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -22,14 +24,14 @@ CONFIGS = "kafka.admin.ConfigCommand"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[KafkaBroker]:
+@pytest.fixture(scope="module", params=ONE_AND_LATER_THREE)
+def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
     security = Security("SASL_PLAINTEXT", users={"admin": "a-pw", "ann": "b-pw"}, super_users=["admin"])
-    with KafkaBroker(security=security, config={"delegation.token.secret.key": "for-tokens"}) as made:
+    with made_secure(request.param, security, {"delegation.token.secret.key": "for-tokens"}) as made:
         yield made
 
 
-def properties(broker: KafkaBroker, tmp_path: Path, user: str = "admin") -> str:
+def properties(broker: Served, tmp_path: Path, user: str = "admin") -> str:
     """A file for both kinds of tools."""
     password = broker.client_settings(user)["sasl.password"]
     path = tmp_path / f"{user}.properties"
@@ -40,13 +42,13 @@ def properties(broker: KafkaBroker, tmp_path: Path, user: str = "admin") -> str:
     return str(path)
 
 
-def theirs(broker: KafkaBroker, file: str, main: str, *words: str, check: bool = True) -> str:
+def theirs(broker: Served, file: str, main: str, *words: str, check: bool = True) -> str:
     server = "--bootstrap-server", broker.bootstrap_servers, "--command-config", file
     done = java(maven_classpath("kafka-4.3.0"), main, *server, *words, check=check)
     return done.stdout + done.stderr
 
 
-def ours(broker: KafkaBroker, file: str, *words: str, status: int = 0) -> str:
+def ours(broker: Served, file: str, *words: str, status: int = 0) -> str:
     done = CliRunner().invoke(penstock, [*words, "-b", broker.bootstrap_servers, "--config", file])
     assert done.exit_code == status, done.output
     return str(done.exception) if status else done.output
@@ -83,7 +85,7 @@ def entries_of_ours(text: str) -> set[tuple[str, ...]]:
     return found
 
 
-def test_kafka_acls_and_penstock_acl_see_the_same(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_kafka_acls_and_penstock_acl_see_the_same(broker: Served, tmp_path: Path) -> None:
     admin, ann = properties(broker, tmp_path), properties(broker, tmp_path, "ann")
     theirs(broker, admin, ACLS, "--add", "--allow-principal", "User:ann", "--producer", "--topic", "pay")
     theirs(
@@ -131,7 +133,7 @@ def test_kafka_acls_and_penstock_acl_see_the_same(broker: KafkaBroker, tmp_path:
 
 
 @pytest.mark.soak
-def test_kafka_configs_for_users(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_kafka_configs_for_users(broker: Served, tmp_path: Path) -> None:
     admin = properties(broker, tmp_path)
     user = "--entity-type", "users", "--entity-name", "zed"
     changes = (
@@ -153,7 +155,7 @@ def test_kafka_configs_for_users(broker: KafkaBroker, tmp_path: Path) -> None:
     assert "producer_byte_rate" not in told
 
 
-def test_kafka_delegation_tokens(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_kafka_delegation_tokens(broker: Served, tmp_path: Path) -> None:
     admin, ann = properties(broker, tmp_path), properties(broker, tmp_path, "ann")
     made = theirs(
         broker, admin, TOKENS, "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:ann"

@@ -1,6 +1,6 @@
 """Kafka Streams, unchanged, against our broker: its stores, its internal topics, its groups that rebalance.
 
-In `make soak` the same runs against Apache Kafka.
+In `make soak` the same runs against three brokers, and against Apache Kafka.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from threading import Thread
 import pytest
 
 from compat.peers import HERE, PATIENCE_S, java, java_command, maven_classpath, real_kafka, until
+from compat.places import ONE_AND_LATER_THREE, PLACES, made
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
@@ -98,11 +99,11 @@ def start() -> Iterator[Callable[..., Application]]:
         yield started
 
 
-@pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+@pytest.fixture(params=[*ONE_AND_LATER_THREE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "Penstock":
-        with Broker(tmp_path / "data", config=SETTINGS) as broker:
-            yield broker.bootstrap_servers
+    if request.param in PLACES:
+        with made(request.param, tmp_path / "data", SETTINGS) as brokers:
+            yield brokers.bootstrap_servers
     else:
         with real_kafka("4.3.0", settings=SETTINGS) as found:
             yield found

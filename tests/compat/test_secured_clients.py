@@ -11,25 +11,35 @@ from typing import Any
 import pytest
 
 from compat.peers import PATIENCE_S, java, maven_classpath, need_module
+from compat.places import ONE, THREE, made_secure
 from penstock import Admin
 from penstock.broker.security.throwaway import Security
-from penstock.testing import KafkaBroker
+from penstock.testing import KafkaBroker, KafkaCluster
 
+Served = KafkaBroker | KafkaCluster
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-@pytest.fixture(scope="module", params=PROTOCOLS)
-def broker(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
-    security = Security(request.param, users={"admin": "a,=pw", "ann": "b-pw"}, super_users=["admin"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        *((ONE, protocol) for protocol in PROTOCOLS),
+        *(pytest.param((THREE, protocol), marks=pytest.mark.soak) for protocol in PROTOCOLS),
+    ],
+    ids=" ".join,
+)
+def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
+    place, protocol = request.param
+    security = Security(protocol, users={"admin": "a,=pw", "ann": "b-pw"}, super_users=["admin"])
     config = {"delegation.token.secret.key": "for-tokens"}
-    with KafkaBroker(security=security, config=config) as made:
+    with made_secure(place, security, config) as made:
         yield made
 
 
-def python_settings(broker: KafkaBroker, mechanism: str, password: str = "a,=pw") -> dict[str, Any]:
+def python_settings(broker: Served, mechanism: str, password: str = "a,=pw") -> dict[str, Any]:
     settings = broker.client_settings("admin")
     return {
         "bootstrap_servers": broker.bootstrap_servers,
@@ -41,7 +51,7 @@ def python_settings(broker: KafkaBroker, mechanism: str, password: str = "a,=pw"
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_kafka_python(broker: KafkaBroker, mechanism: str) -> None:
+def test_kafka_python(broker: Served, mechanism: str) -> None:
     kafka = need_module("kafka")
     topic = f"kp-{mechanism}"
     settings = python_settings(broker, mechanism)
@@ -57,7 +67,7 @@ def test_kafka_python(broker: KafkaBroker, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_aiokafka(broker: KafkaBroker, mechanism: str) -> None:
+def test_aiokafka(broker: Served, mechanism: str) -> None:
     aiokafka = need_module("aiokafka")
 
     async def go() -> None:
@@ -71,7 +81,7 @@ def test_aiokafka(broker: KafkaBroker, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_librdkafka(broker: KafkaBroker, mechanism: str) -> None:
+def test_librdkafka(broker: Served, mechanism: str) -> None:
     confluent = need_module("confluent_kafka")
     settings = dict(broker.client_settings("admin", mechanism))
     topic = f"ck-{mechanism}"
@@ -87,7 +97,7 @@ def test_librdkafka(broker: KafkaBroker, mechanism: str) -> None:
     consumer.close()
 
 
-def test_tools_of_apache_kafka(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_tools_of_apache_kafka(broker: Served, tmp_path: Path) -> None:
     settings = broker.client_settings("admin")
     path = tmp_path / "client.properties"
     login = "org.apache.kafka.common.security.scram.ScramLoginModule required"

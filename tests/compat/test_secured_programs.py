@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.security.test_bearer_tokens import key_set, token
-from compat.peers import free_ports, go_program, need, node_program
+from compat.peers import go_program, need, node_program
+from compat.places import ONE_AND_LATER_THREE, listening, made
 from compat.test_programs import run
-from penstock import Admin, Broker
+from penstock import Admin
 from security_certificates import authority, issue
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
@@ -29,8 +30,10 @@ PASSWORD = "pw,=é"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
-@pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[dict[str, Any]]]]:
+@pytest.fixture(scope="module", params=ONE_AND_LATER_THREE)
+def cases(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, list[dict[str, Any]]]]:
     """A broker with every listener; what works there, and what is refused."""
     directory = tmp_path_factory.mktemp("secured")
     trusted = authority()
@@ -41,9 +44,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[d
     keystore.write_text(server.key_pem + server.certificate_pem)
     certificate, key = issue(trusted, "ann", client=True).write(directory, "ann")
     names = ("OPEN", "SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL")
-    address = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(5), strict=True)}
     settings = {
-        "listeners": ",".join(f"{name}://{at}" for name, at in address.items()),
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
         "listener.security.protocol.map": "OPEN:PLAINTEXT,SSL:SSL,MTLS:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,"
         "SASL_SSL:SASL_SSL",
         "ssl.keystore.location": str(keystore),
@@ -57,6 +59,17 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[d
     }
     for name in ("sasl_plaintext", "sasl_ssl"):
         settings[f"listener.name.{name}.plain.sasl.jaas.config"] = f'{PLAIN_MODULE} user_ann="{PASSWORD}";'
+    with made(request.param, config=settings) as served:
+        address = listening(served)
+        with Admin(address["OPEN"]) as admin:
+            admin.set_password("ann", PASSWORD)
+        yield cases_at(address, directory, {"Certificate": certificate, "Key": key})
+
+
+def cases_at(
+    address: Mapping[str, str], directory: Path, pair: Mapping[str, str]
+) -> dict[str, list[dict[str, Any]]]:
+    """What works at the listeners, and what is refused."""
     now = time.time()
     tls = {"Tls": True, "Ca": str(directory / "ca.pem")}
     ann = {
@@ -74,7 +87,6 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[d
     # The first is used for administration; SCRAM proves both ends.
     good.sort(key=lambda case: case["Name"] != "SASL_SSL.SCRAM-SHA-512")
     good.append({"Name": "SSL", "Address": address["SSL"], **tls})
-    pair = {"Certificate": certificate, "Key": key}
     good.append({"Name": "MTLS", "Address": address["MTLS"], **tls, **pair})
     wrong = {**ann, "Password": "wrong"}
     at = {"Address": address["SASL_PLAINTEXT"]}
@@ -84,11 +96,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[d
         {"Name": "unknown.SCRAM-SHA-256", "Mechanism": "SCRAM-SHA-256", **at, **ann, "User": "eve"},
         {"Name": "forged.OAUTHBEARER", "Mechanism": "OAUTHBEARER", **at, "Token": token(exp=now - 60)},
     ]
-    with Broker(config=settings) as broker:
-        assert broker.server is not None
-        with Admin(address["OPEN"]) as admin:
-            admin.set_password("ann", PASSWORD)
-        yield {"Good": good, "Bad": bad}
+    return {"Good": good, "Bad": bad}
 
 
 def played(cases: dict[str, list[dict[str, Any]]], path: Path, program: list[object]) -> str:
