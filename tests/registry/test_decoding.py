@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import DecodeError
 from penstock.registry import Reference, Schema, framing, from_schema
-from penstock.registry.decoding import UNKNOWN_IDS_MAX, Decoder
+from penstock.registry.decoding import UNKNOWN_IDS_MAX, Decoder, taken_with_nulls
 from registry import avro_schemas as drawn
 from registry.fake_registry import FakeRegistry
 
@@ -116,3 +119,17 @@ def test_slices_and_large_columns() -> None:
         from_schema(pa.array([], pa.binary()), "avro", two_versions(), subject="t-value").whole().to_pylist()
         == []
     )
+
+
+@pytest.mark.parametrize("values", [[], [{"id": 1, "inside": {"x": 2}, "list": [1]}]])
+def test_nulls_among_values_can_be_written_to_parquet(values: list[Any], tmp_path: Path) -> None:
+    """Fields of a struct that are declared to have no nulls have none, also where the struct is null."""
+    inside = pa.struct([pa.field("x", pa.int32(), nullable=False)])
+    numbers = pa.list_(pa.field("element", pa.int32(), nullable=False))
+    fields = [("id", pa.int64()), ("inside", inside), ("list", numbers)]
+    kind = pa.struct([pa.field(name, each, nullable=False) for name, each in fields])
+    places = np.array([-1, *range(len(values)), -1])
+    found = taken_with_nulls(pa.array(values, kind), places)
+    assert found.to_pylist() == [None, *values, None]
+    pq.write_table(pa.table({"value": found}), tmp_path / "x.parquet")
+    assert pq.read_table(tmp_path / "x.parquet")["value"].to_pylist() == [None, *values, None]

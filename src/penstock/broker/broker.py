@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Self, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
 from penstock.broker.metadata.stores import open_store
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
     from penstock.broker.security.throwaway import Security
 
 
+class Companion(Protocol):
+    """What runs beside a broker, as a client of it."""
+
+    @property
+    def url(self) -> str: ...
+
+    def stop(self) -> None: ...
+
+
 @with_hints("Broker")
 class Broker(Served):
     """One broker on one address.
@@ -47,7 +57,8 @@ class Broker(Served):
     `interceptors` stand around every handler, the first outermost (see `penstock.broker.interceptors`).
     `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates
     and users, for tests; `client_settings` has what clients need. Without it, `config` can say all that a
-    file can.
+    file can. `registry` is True, or a port, for a schema registry beside the broker, at `registry_url`: its
+    schemas are in the broker's topic ``_schemas``. It needs ``pip install "penstock[registry]"``.
 
     A keyword that is no setting is an error, as a misspelt argument of any function. A dotted name in
     `config` that is none is ignored with a warning, as Apache Kafka does it: such names come out of files.
@@ -69,6 +80,7 @@ class Broker(Served):
         listen_07: int | None = None,
         interceptors: Sequence[Interceptor] = (),
         security: Security | str | None = None,
+        registry: bool | int = False,
         **settings: Unpack[BrokerSettings],
     ) -> None:
         check_data_dir(data_dir)
@@ -82,6 +94,8 @@ class Broker(Served):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
         if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 1 << 16:
             raise ConfigError(f"port is {port!r}: a number from 0 to 65535 is needed")
+        if not isinstance(registry, int) or not 0 <= registry < 1 << 16:
+            raise ConfigError(f"registry is {registry!r}: True, or a port from 1 to 65535, is needed")
         if not isinstance(interceptors, Iterable):
             raise ConfigError(f"interceptors is {interceptors!r}: a list of functions is needed")
         texts = settings_texts(config or {}, settings)
@@ -112,6 +126,8 @@ class Broker(Served):
         self._memory: MemoryStore | None = None
         self._interceptors = tuple(interceptors)
         self._thread = ServingThread(self._serving)
+        self._registry_port = None if registry is False else 0 if registry is True else registry
+        self._registry: Companion | None = None
 
     # --- where it is -------------------------------------------------------------------------------------
 
@@ -144,6 +160,18 @@ class Broker(Served):
         return None if self._address07 is None else reachable(*self._address07)
 
     @property
+    def registry_url(self) -> str:
+        """The URL of the schema registry.
+
+        Raises:
+            ConfigError: there is none, or the broker does not run.
+        """
+        if self._registry is None:
+            reason = "it is not running" if self._registry_port is not None else "give registry=True"
+            raise ConfigError(f"the broker has no schema registry: {reason}")
+        return self._registry.url
+
+    @property
     def data_dir(self) -> str | None:
         return self.config.data_dir
 
@@ -159,11 +187,27 @@ class Broker(Served):
         Raises:
             NetworkError: the address cannot be listened on.
             StorageError: the data directory cannot be used, or another broker uses it.
+            MissingDependencyError: there is to be a registry, and its extra is not installed.
         """
         if not self.is_running:
             log_unheeded(self.config)
         self._thread.start(f"penstock-broker-{self._port}")
+        if self._registry_port is not None and self._registry is None:
+            try:
+                self._registry = self._start_registry(self._registry_port)
+            except BaseException:
+                self.close()
+                raise
         return self
+
+    def _start_registry(self, port: int) -> Companion:
+        # By its name, as an authorizer: a registry is a client of brokers, and no part of one.
+        kind = getattr(import_module("penstock.registry"), "Registry")  # noqa: B009
+        config = self.client_settings()
+        servers = config.pop("bootstrap.servers")
+        started: Companion = kind(servers, host=self.host, port=port, config=config).start()
+        self._registry_port = int(started.url.rpartition(":")[2])
+        return started
 
     def close(self) -> None:
         """Stop serving, force the data to disk, let go of port and directory. Harmless when stopped.
@@ -171,6 +215,9 @@ class Broker(Served):
         Raises:
             StorageError: the data could not be forced to disk.
         """
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.stop()
         self._thread.stop()
 
     stop = close

@@ -13,6 +13,7 @@ import click
 
 from penstock.cli import completion, waiting
 from penstock.cli.consume_table import consume_table
+from penstock.cli.decoded_values import FORMATS, URL, DecodedFields
 from penstock.cli.envelopes import json_printer
 from penstock.cli.formats import Printer, format_printer
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
@@ -85,6 +86,14 @@ MUCH_RECORDS = 1_000
     help="Write into FILE, which is there once it is whole. Its ending says the format.",
 )
 @click.option("--base64", "in_base64", is_flag=True, help="In CSV: keys, values and headers in base64.")
+@click.option("--value", "value_format", type=click.Choice(FORMATS), help="Decode values by their schemas.")
+@click.option("--key", "key_format", type=click.Choice(FORMATS), help="Decode keys by their schemas.")
+@click.option(
+    "--registry",
+    metavar="URL",
+    envvar="SCHEMA_REGISTRY_URL",
+    help=f"The schema registry; SCHEMA_REGISTRY_URL says it as well. Default: {URL}.",
+)
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print each message as one line of JSON.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Print the key and this text before the value.")
 @click.option(
@@ -112,6 +121,9 @@ def command(
     layout: str | None,
     output: str | None,
     in_base64: bool,
+    value_format: str | None,
+    key_format: str | None,
+    registry: str | None,
     as_json: bool,
     key_delimiter: str | None,
     between: str,
@@ -136,6 +148,7 @@ def command(
       penstock consume -t delays -G billing      as a member of a group
       penstock consume -t delays -f '%t/%p/%o %k: %s\\n'
       penstock consume -t delays -e --output delays.parquet
+      penstock consume orders -e --value avro --registry http://localhost:8081
 
     \b
     Tokens of -f:
@@ -146,6 +159,9 @@ def command(
     topics = tuple(dict.fromkeys((*topics, *names)))
     if not topics:
         raise click.UsageError("Missing argument: which topic?")
+    formats = {
+        name: each for name, each in (("key", key_format), ("value", value_format)) if each is not None
+    }
     kind = _file_kind(layout, output)
     if kind in TABLES:
         if group is not None or as_json or key_delimiter is not None or len(topics) > 1:
@@ -164,6 +180,8 @@ def command(
             exit_at_end=exit_at_end,
             in_base64=in_base64,
             quiet=quiet,
+            formats=formats,
+            registry=registry or URL,
         )
         return
     if output is not None:
@@ -182,6 +200,9 @@ def command(
         b"NULL" if show_null else b"",
         is_terminal() and not raw,
     )
+    if formats:
+        decoded = DecodedFields(formats, registry or URL)
+        printer = decoded.json_printer(printer) if as_json else decoded.printer(printer)
     span = parse_span(offsets)
     config = client_settings(properties)
     if isolation is not None:
@@ -189,7 +210,7 @@ def command(
     from penstock.client import Consumer
     from penstock.client.config import ConsumerConfig
 
-    is_plain = as_json and not unbuffered and (raw or not is_terminal())
+    is_plain = as_json and not formats and not unbuffered and (raw or not is_terminal())
     if group is not None:
         from penstock.cli import consume_group
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from penstock.cli.decoded_values import json_text
 from penstock.cli.interrupts import before_the_end
 from penstock.errors import ConfigError
 
@@ -102,6 +103,53 @@ def write_csv(batches: Iterable[pa.RecordBatch], file: IO[bytes], *, in_base64: 
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             rows += batch.num_rows
     return rows
+
+
+def write_flat_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: IO[bytes]) -> int:
+    """Write batches of decoded records as CSV; return how many they had.
+
+    The fields of a struct are columns, as ``value.id``; lists and what else is nested are JSON text.
+
+    Raises:
+        ConfigError: a key or value that is not decoded is not UTF-8.
+    """
+    rows = 0
+    flat = pa.schema([_flat_field(field) for field in schema.empty_table().flatten().schema])
+    with pa.csv.CSVWriter(file, flat) as writer:
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).flatten()
+            columns = [
+                _flat_column(column.combine_chunks(), batch, field)
+                for column, field in zip(table.columns, table.schema, strict=True)
+            ]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=flat))
+            rows += batch.num_rows
+    return rows
+
+
+def _flat_field(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if field.name == "timestamp":
+        return pa.field(field.name, MILLISECONDS)
+    is_plain = not pa.types.is_nested(kind) and not pa.types.is_binary(kind)
+    return pa.field(field.name, kind if is_plain else pa.string())
+
+
+def _flat_column(column: pa.Array, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    if field.name == "timestamp":
+        return pc.cast(column, MILLISECONDS, safe=False)
+    if pa.types.is_nested(field.type):
+        texts = [None if each is None else json_text(each) for each in column.to_pylist()]
+        return pa.array(texts, pa.string())
+    if not pa.types.is_binary(field.type):
+        return column
+    if field.name in BYTES_COLUMNS:
+        try:
+            return pc.cast(column, pa.string())
+        except pa.ArrowInvalid:
+            raise _not_text(batch, field.name) from None
+    encoded = [None if each is None else base64.b64encode(each).decode() for each in column.to_pylist()]
+    return pa.array(encoded, pa.string())
 
 
 def _csv_column(batch: pa.RecordBatch, name: str, *, in_base64: bool) -> pa.Array:

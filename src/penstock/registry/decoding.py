@@ -471,8 +471,17 @@ def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[
     is_null[present] = False
     every = np.sort(np.concatenate([rows, np.flatnonzero(is_null)]))
     places = np.searchsorted(rows, every)
-    indices = pa.array(np.minimum(places, max(len(rows) - 1, 0)), mask=is_null[every])
-    return (values.take(indices) if len(rows) else pa.nulls(len(every), values.type)), every
+    return taken_with_nulls(values, np.where(is_null[every], -1, places)), every
+
+
+def taken_with_nulls(values: pa.Array, places: Ints) -> pa.Array:
+    """Return the values at some places, and null for each place below 0.
+
+    Where values are structs, Arrow's own `take` puts nulls into their fields as well, also into those that
+    are declared to have none, and such an array cannot be written to Parquet.
+    """
+    with_null = pa.concat_arrays([values, pa.array([None], values.type)])
+    return with_null.take(pa.array(np.where(places < 0, len(values), places)))
 
 
 def _dead_table(column: pa.Array, dead: Mapping[int, str]) -> pa.Table:

@@ -74,6 +74,7 @@ class KafkaBroker(Broker):
         listen_07: int | None = None,
         interceptors: Sequence[Interceptor] = (),
         security: Security | str | None = None,
+        registry: bool | int = False,
         **settings: Unpack[BrokerSettings],
     ) -> None:
         merged = {**TEST_SETTINGS, **(config or {})}
@@ -88,6 +89,7 @@ class KafkaBroker(Broker):
             listen_07=listen_07,
             interceptors=interceptors,
             security=security,
+            registry=registry,
             **settings,
         )
         self.faults = Faults()

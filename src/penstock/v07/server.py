@@ -128,11 +128,12 @@ class Server:
             await asyncio.sleep(0)
         if self._acceptor is not None:
             await self._acceptor.stop()
-        deadline = loop.time() + DRAIN_S
-        while loop.time() < deadline and (self._judging or any(map(_has_unread, self._connections.values()))):
-            await asyncio.sleep(0.001)
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+        deadline, quiet_turns = loop.time() + DRAIN_S, 0
+        while loop.time() < deadline and quiet_turns < TURNS:
+            # What has been read last may go to the thread in a later turn.
+            is_at_work = self._judging or any(map(_has_unread, self._connections.values()))
+            quiet_turns = 0 if is_at_work else quiet_turns + 1
+            await asyncio.sleep(0.001 if is_at_work else 0)
         tasks = [*self._connections, *([self._flusher] if self._flusher else [])]
         for task in tasks:
             task.cancel()

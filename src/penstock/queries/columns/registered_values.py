@@ -12,7 +12,7 @@ from penstock.errors import ConfigError
 from penstock.model import COLUMN_NAMES
 from penstock.queries.columns.values import Records, batch_of, column_names_of
 from penstock.registry.client import RegistryError, client_of
-from penstock.registry.decoding import Decoder, reader_version
+from penstock.registry.decoding import Decoder, reader_version, taken_with_nulls
 from penstock.registry.schemas import AVRO, JSON, PROTOBUF
 from penstock.registry.subjects import topic_subject
 
@@ -93,9 +93,8 @@ class RegisteredFields:
         found = self._decoder.decode(batch.column("value"), headers)
         places = None
         if not found.is_whole:
-            numbers = np.full(batch.num_rows, -1, dtype=np.int64)
-            numbers[found.rows] = np.arange(len(found.rows))
-            places = pa.array(numbers, mask=numbers < 0)
+            places = np.full(batch.num_rows, -1, dtype=np.int64)
+            places[found.rows] = np.arange(len(found.rows))
         made: dict[str, pa.Array] = {}
         for name in columns:
             if name in self._names:
@@ -103,7 +102,7 @@ class RegisteredFields:
                 if self._is_record:
                     # Unlike `field`, `flatten` minds rows that are null as a whole.
                     array = array.flatten()[array.type.get_field_index(self._names[name])]
-                made[name] = array if places is None else array.take(places)
+                made[name] = array if places is None else taken_with_nulls(array, places)
         if ERROR_COLUMN in columns:
             made[ERROR_COLUMN] = _reasons(found.dead, batch.num_rows)
         return made

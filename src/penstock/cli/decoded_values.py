@@ -1,0 +1,131 @@
+"""``penstock consume --value avro``: keys and values of a schema registry as JSON text."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli import waiting
+from penstock.cli.outcome import note
+from penstock.common.extras import need_arrow
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.model import Record
+    from penstock.registry.client import RegistryClient
+    from penstock.registry.decoding import Decoder
+
+FORMATS = ("avro", "protobuf", "json")
+URL = "http://localhost:8081"
+ENVELOPE = {"key": "key", "value": "payload"}
+"""The names that fields have in lines of JSON."""
+
+
+class DecodedFields:
+    """Decodes keys and values one by one; what does not decode stays as it is, and is said on stderr."""
+
+    def __init__(self, formats: Mapping[str, str], registry: str) -> None:
+        """Take the format of ``key`` and ``value``, as far as they are decoded, and the registry's URL.
+
+        Raises:
+            ConfigError: the URL is none.
+            MissingDependencyError: pyarrow is not installed.
+        """
+        need_arrow("consume --value")
+        from penstock.registry.client import RegistryClient
+
+        self._formats = formats
+        self._registry: RegistryClient = RegistryClient(registry)
+        self._decoders: dict[tuple[str, str], Decoder] = {}
+
+    def text(self, record: Record) -> Record:
+        """Return a record whose fields are JSON text."""
+        found: dict[str, Any] = {
+            field: None if value is None else json_text(value).encode()
+            for field, value in self.values(record).items()
+        }
+        return record._replace(**found)
+
+    def printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
+        """Return what prints a record as `plain_printer` does, with decoded fields as text."""
+        return lambda record: plain_printer(self.text(record))
+
+    def json_printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
+        """Return what prints a record as a line of JSON, with decoded fields as objects in it."""
+
+        def line(record: Record) -> bytes:
+            found = self.values(record)
+            left_out: dict[str, Any] = dict.fromkeys(found)
+            shown = json.loads(plain_printer(record._replace(**left_out)))
+            shown |= {ENVELOPE[field]: value for field, value in found.items()}
+            return json_text(shown).encode() + b"\n"
+
+        return line
+
+    def values(self, record: Record) -> dict[str, Any]:
+        """Return the fields that decode, by their names.
+
+        Raises:
+            RegistryError, NetworkError: the registry cannot be asked.
+        """
+        import pyarrow as pa
+
+        from penstock.records.arrow import SCHEMA
+
+        found: dict[str, Any] = {}
+        for field in self._formats:
+            data = getattr(record, field)
+            if data is None:
+                found[field] = None
+                continue
+            headers = pa.array(
+                [[{"key": name, "value": value} for name, value in record.headers]],
+                SCHEMA.field("headers").type,
+            )
+            decoded = self._decoder(record.topic, field).decode(pa.array([data], pa.binary()), headers)
+            if decoded.is_whole:
+                found[field] = decoded.values.to_pylist()[0]
+                continue
+            reason = decoded.dead["reason"].to_pylist()[0]
+            waiting.step_aside()
+            place = f"{record.topic} [{record.partition}] at offset {record.offset}"
+            note(f"% {place}: the {field} does not decode: {reason}")
+        return found
+
+    def _decoder(self, topic: str, field: str) -> Decoder:
+        """The one of a topic's field: into the subject's newest schema, or else one that a value names."""
+        decoder = self._decoders.get((topic, field))
+        if decoder is None:
+            from penstock.registry.decoding import Decoder, reader_version
+            from penstock.registry.subjects import topic_subject
+
+            try:
+                schema = reader_version(self._registry, topic_subject(topic, field)).schema
+            except ConfigError:
+                schema = None
+            decoder = Decoder(self._formats[field], self._registry, schema=schema, is_key=field == "key")
+            self._decoders[topic, field] = decoder
+        return decoder
+
+
+def json_text(value: object) -> str:
+    """Return a decoded value as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=plain)
+
+
+def plain(value: object) -> object:
+    """Return what JSON has in the place of a value: text of times, numbers and ids, base64 of bytes."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, (decimal.Decimal, uuid.UUID)):
+        return str(value)
+    raise TypeError(f"JSON has nothing for {value!r}")
