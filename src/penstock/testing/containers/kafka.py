@@ -6,9 +6,12 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from os import environ
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from penstock.testing.containers.container import BrokerContainer, ContainerError
+from penstock.testing.containers.container import BrokerContainer
+
+if TYPE_CHECKING:
+    from penstock.registry import Registry
 
 
 @dataclass
@@ -100,7 +103,10 @@ class KafkaContainer(BrokerContainer):
 
 
 class RedpandaContainer(BrokerContainer):
-    """A broker with the defaults of `testcontainers.kafka.RedpandaContainer`; it has no schema registry."""
+    """A broker with the defaults of `testcontainers.kafka.RedpandaContainer`.
+
+    Its schema registry starts when its address is first asked for, and needs the extra ``registry``.
+    """
 
     TC_START_SCRIPT = "/var/lib/redpanda/tc-start.sh"
 
@@ -115,6 +121,7 @@ class RedpandaContainer(BrokerContainer):
             "redpanda::main - application.cc - Started Kafka API server listening at 0.0.0.0:9092",
         )
         self.with_exposed_ports(self.redpanda_port, self.schema_registry_port)
+        self._registry: Registry | None = None
 
     def _defaults(self) -> dict[str, str]:
         """What a command line for Redpanda sets: ``--set redpanda.auto_create_topics_enabled=false``."""
@@ -127,17 +134,31 @@ class RedpandaContainer(BrokerContainer):
                 found[_OF_REDPANDA[name]] = value
         return found
 
-    def get_schema_registry_address(self) -> NoReturn:
-        """Raise `ContainerError`: there is no schema registry."""
-        raise ContainerError(
-            "Penstock has no schema registry; give the client a mock:// address where it has them,"
-            " as those of confluent-kafka have, or run this test with Docker"
-        )
+    def get_schema_registry_address(self) -> str:
+        """Return the URL of the schema registry. Raises as `get_exposed_port`."""
+        return f"http://{self.get_container_host_ip()}:{self.get_exposed_port(self.schema_registry_port)}"
 
     def get_exposed_port(self, port: int | str) -> int:
-        if str(port) == str(self.schema_registry_port):
-            self.get_schema_registry_address()
-        return super().get_exposed_port(port)
+        """Return the port of this machine for a port of the container.
+
+        Raises:
+            ContainerError: the container does not run, or has no such port.
+            MissingDependencyError: the extra ``registry`` is not installed.
+        """
+        if str(port) != str(self.schema_registry_port):
+            return super().get_exposed_port(port)
+        if self._registry is None:
+            from penstock.registry import Registry
+
+            self._registry = Registry(self.get_bootstrap_server()).start()
+        return int(self._registry.url.rpartition(":")[2])
+
+    def stop(self, force: bool = True, delete_volume: bool = True) -> None:
+        """Stop the broker and its registry. Harmless when stopped."""
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.stop()
+        super().stop(force, delete_volume)
 
 
 _OF_REDPANDA = {

@@ -8,7 +8,7 @@ from penstock.testing.containers.container import ContainerError
 
 
 class SchemaRegistryContainer:
-    """A schema registry, which Penstock does not have.
+    """A schema registry in a container of its own, whose options Penstock does not know.
 
     Raises:
         ContainerError: always.
@@ -16,8 +16,8 @@ class SchemaRegistryContainer:
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         raise ContainerError(
-            "Penstock has no schema registry; give the client a mock:// address where it has them,"
-            " as those of confluent-kafka have, or run this test with Docker"
+            "a schema registry needs no container: penstock.registry.Registry(kafka.get_bootstrap_server())"
+            " has its address as url"
         )
 
 
