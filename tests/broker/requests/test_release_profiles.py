@@ -238,8 +238,8 @@ def test_acks_above_one() -> None:
     with client_of("0.8.2") as client:
         ask_for_topic(client)
         begin = time.monotonic()
-        assert produce(client, message, 0, acks=2, timeout_ms=100).error_code == 7
-        assert time.monotonic() - begin >= 0.1
+        assert produce(client, message, 0, acks=2, timeout_ms=60_000).base_offset == 0
+        assert time.monotonic() - begin < 30
         assert produce(client, message, 0, acks=-1).base_offset == 1
         assert produce(client, message, 0, acks=-2).base_offset == 2
     with client_of("0.9") as client:

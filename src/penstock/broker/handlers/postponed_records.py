@@ -74,7 +74,6 @@ class Postponed:
 def append_later(
     responses: list[TopicProduceResponse],
     acks: int,
-    timeout_ms: int,
     context: Context[Needs],
     postponed: list[Postponed],
     flushes: list[Flushing],
@@ -87,7 +86,7 @@ def append_later(
         busy = error_for(ErrorCode.REQUEST_TIMED_OUT, "too many records wait to be unpacked; send them again")
         for each in postponed:
             copy_outcome(each.response, refuse(each.response.index, busy))
-        return answer(responses, acks, timeout_ms, context, flushes)
+        return answer(responses, acks, context, flushes)
 
     def prepare() -> None:
         budget = full_budget(context)
@@ -99,7 +98,7 @@ def append_later(
         postponed = [each for each in postponed if not _append_prepared(each, acks, context, flushes)]
         if postponed:  # others have appended meanwhile: once more, for where the log ends now
             return begin()
-        return answer(responses, acks, timeout_ms, context, flushes)
+        return answer(responses, acks, context, flushes)
 
     def begin() -> ProduceResponse | Wait | None:
         for each in postponed:

@@ -77,7 +77,7 @@ def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse
         topics = merged(topics, _topic, "partition_data", _index)
         batches = (data.records for topic in topics for data in topic.partition_data)
         if error := refusal_of_all(batches, request.transactional_id):
-            return answer(refuse_all(topics, error), acks, request.timeout_ms, context, [])
+            return answer(refuse_all(topics, error), acks, context, [])
         if acks and _takes_turns(topics):
             return _append_in_turns(topics, request, context)
         return _append_all(topics, request, context, [], [])
@@ -105,8 +105,8 @@ def _append_all(
     if postponed:
         from penstock.broker.handlers.postponed_records import append_later  # rarely needed
 
-        return append_later(responses, request.acks, request.timeout_ms, context, postponed, flushes)
-    return answer(responses, request.acks, request.timeout_ms, context, flushes)
+        return append_later(responses, request.acks, context, postponed, flushes)
+    return answer(responses, request.acks, context, flushes)
 
 
 # --- records for many partitions ----------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> T
     except KafkaError as error:
         return error
     profile = context.node.profile
-    if not -1 <= acks <= 1 and not (profile is not None and profile.waits_for_acks):
+    if not -1 <= acks <= 1 and not (profile is not None and profile.counts_acks):
         return error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if topic.is_internal:
         return error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {topic.name}")

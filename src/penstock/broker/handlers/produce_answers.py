@@ -75,16 +75,16 @@ class Flushing(NamedTuple):
 def answer(
     responses: list[TopicProduceResponse],
     acks: int,
-    timeout_ms: int,
     context: Context[Needs],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
-    """The answer to a request all of whose records have been appended, or refused."""
+    """The answer to a request all of whose records have been appended, or refused.
+
+    The only replica there is has them: `acks` above 1, which 0.8 took, ask for no more than are in sync.
+    """
     if acks == 0:
         _hang_up_on_failure(responses)
         return None
-    if acks > 1:
-        return _wait_for_replicas(responses, timeout_ms, context)
     if flushes:
         return _wait_for_flushes(responses, flushes, context)
     return ProduceResponse(responses=responses)
@@ -108,24 +108,6 @@ def _wait_for_flushes(
 
     keys = list(dict.fromkeys(flush for flush, _ in flushes))
     return Wait(keys, context.now + FLUSH_PATIENCE_S, len(keys), report)
-
-
-def _wait_for_replicas(
-    responses: list[TopicProduceResponse], timeout_ms: int, context: Context[Needs]
-) -> ProduceResponse | Wait:
-    """What 0.8 does with acks above 1: there is one replica, so that time runs out (error 7)."""
-    answers = [partition for topic in responses for partition in topic.partition_responses]
-    written = [partition for partition in answers if not partition.error_code]
-    response = ProduceResponse(responses=responses)
-    if not written:
-        return response
-
-    def give_up() -> ProduceResponse:
-        for partition in written:
-            partition.error_code = ErrorCode.REQUEST_TIMED_OUT
-        return response
-
-    return Wait((), context.arrived + timeout_ms / 1000, answer=give_up)
 
 
 def accept(index: int, appended: Appended) -> PartitionProduceResponse:

@@ -72,7 +72,7 @@ class Gate:
 
         def handle(request: Any, context: Context[Any]) -> Any:
             acks, profile = request.acks, context.node.profile
-            if profile is not None and profile.waits_for_acks and not 0 <= acks <= 1:
+            if profile is not None and profile.counts_acks and not 0 <= acks <= 1:
                 # 0.8 takes every number below 0 for all; and what is counted above 1 is counted here.
                 acks = max(acks, ALL_REPLICAS)
                 request.acks = min(acks, 1)

@@ -95,7 +95,7 @@ class Profile:
             ErrorCode.LEADER_NOT_AVAILABLE if numbers < FIRST_KRAFT else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
         """The error in Metadata of a topic that the request has caused to be created."""
-        self.waits_for_acks = numbers < (0, 9)
+        self.counts_acks = numbers < (0, 9)
         """Whether acks above 1 ask for so many replicas, rather than being an error."""
         self.failures_end_waits = numbers >= (0, 9)
         """Whether a Fetch is answered at once where a partition fails."""
