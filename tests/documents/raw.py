@@ -140,13 +140,16 @@ class Raw:
     ) -> None:
         self.socket.sendall(request(api, body, correlation, version, client))
 
+    def frame(self) -> bytes | None:
+        """What comes next behind its length; None once the other end has closed the connection."""
+        head = self._receive(4)
+        return None if head is None else self._receive(int.from_bytes(head, "big"))
+
     def answer(self) -> tuple[int, Reader] | None:
         """The next correlation id and what follows it; None once the broker has closed the connection."""
-        head = self._receive(4)
-        if head is None:
+        body = self.frame()
+        if body is None:
             return None
-        body = self._receive(int.from_bytes(head, "big"))
-        assert body is not None
         reader = Reader(body)
         return reader.i32(), reader
 
