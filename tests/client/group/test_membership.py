@@ -8,8 +8,7 @@ import pytest
 
 from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.assignors.member_metadata import decode_subscription, encode_assignment
-from penstock.client.group.member_state import Phase
-from penstock.client.group.membership import Membership
+from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.requests import (
     Change,
     CountPartitions,

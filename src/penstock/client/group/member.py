@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.member_state import Phase
-from penstock.client.group.membership import Membership
+from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.requests import CountPartitions, FindCoordinator, Outgoing, is_first_join
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError

@@ -19,8 +19,7 @@ from penstock.client.cluster.client import ANY_NODE, MAIN
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member
-from penstock.client.group.member_state import Phase
-from penstock.client.group.membership import Membership
+from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.offsets import (
     Committable,
     GroupMetadata,
