@@ -232,6 +232,61 @@ PEOPLE = re.compile(
 )
 
 
+def bases_of(modules: dict[str, str]) -> dict[str, set[str]]:
+    """Every class of these modules' sources with its bases, all by their full names."""
+    found: dict[str, set[str]] = {}
+    for module, source in modules.items():
+        tree = ast.parse(source)
+        full: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                full[node.name] = f"{module}.{node.name}"
+            elif isinstance(node, ast.ImportFrom):
+                full |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+            elif isinstance(node, ast.Import):
+                full |= {each.asname or each.name: each.name for each in node.names}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                names = [ast.unparse(base).partition("[")[0].partition(".") for base in node.bases]
+                found[full[node.name]] = {full.get(name, name) + dot + rest for name, dot, rest in names}
+    return found
+
+
+def cut_by_inheritance(bases: dict[str, set[str]]) -> set[str]:
+    """The classes that have one subclass only, and have it in another module.
+
+    Protocols are contracts without code, and errors are bases so that callers catch them: both are meant.
+    """
+    subclasses: dict[str, list[str]] = {}
+    for name, above in bases.items():
+        for base in above & bases.keys():
+            subclasses.setdefault(base, []).append(name)
+    return {
+        base
+        for base, (first, *others) in subclasses.items()
+        if not others
+        and first.rpartition(".")[0] != base.rpartition(".")[0]
+        and "typing.Protocol" not in bases[base]
+        and not base.endswith("Error")
+    }
+
+
+def test_classes_cut_by_inheritance_are_found() -> None:
+    upper = "class Cut: ...\nclass Shared: ...\nclass Near: ...\nclass Far(Near): ...\nclass AnyError: ..."
+    lower = "import a\nfrom a import Cut as C\nclass Whole(C[int], a.Shared): ...\nclass Other(a.Shared): ..."
+    lower += "\nclass OneError(a.AnyError): ..."
+    assert cut_by_inheritance(bases_of({"a": upper, "b": lower})) == {"a.Cut"}
+
+
+def test_a_class_is_read_in_one_place() -> None:
+    """No class has its only subclass in another module: parts are objects that are given what they need."""
+    modules = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path.read_text("utf-8")
+        for path in WRITTEN
+    }
+    hold(cut_by_inheritance(bases_of(modules)), house_debts.CUT_BY_INHERITANCE)
+
+
 def words(text: str) -> str:
     """The comments and strings of a module, docstrings included."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
