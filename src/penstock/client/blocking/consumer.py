@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 from penstock.client.arguments import checked, column_names, flag, poll_ms, seconds
 from penstock.client.blocking.base import Blocking
 from penstock.client.closing import closing_patience_s
-from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
-from penstock.client.group.commits import WhenDone
+from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer, WhenDone
 from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import Callback
 from penstock.client.record import Record

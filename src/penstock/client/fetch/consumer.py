@@ -1,7 +1,7 @@
 """The consumer for asyncio: partitions, assigned by hand or by a group, read as records or Arrow batches.
 
-`fetched_records` hands out what has been fetched; this module assigns partitions, seeks, and waits for what
-is to come. Fetching begins with the first poll, so that `assign`, `subscribe` and `seek` cost nothing.
+`fetched_records` hands out what has been fetched; this module assigns partitions, seeks, commits, and waits for
+what is to come. Fetching begins with the first poll, so that `assign`, `subscribe` and `seek` cost nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.client.arguments import (
+    by_partition,
     checked,
     column_names,
     flag,
     function,
     optional,
     poll_ms,
+    time_ms,
+    topic_name,
+    topic_partition,
     topic_partitions,
     whole,
 )
@@ -28,19 +32,22 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch.assigned_partitions import AssignedPartitions
 from penstock.client.fetch.cursors import Cursor, FetchSettings
+from penstock.client.fetch.fetched_records import BY_AGE, COMMITTED, NO_POSITION, FetchedRecords
 from penstock.client.fetch.fetcher import Fetcher
-from penstock.client.fetch.position_lookup import BY_AGE, COMMITTED, NO_POSITION
+from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
+from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.record import Record
-from penstock.clock import SystemClock
+from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
 from penstock.common.hints import with_hints
-from penstock.errors import ConfigError, NetworkError
+from penstock.errors import ConfigError, NetworkError, PenstockError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, TopicPartition, V
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from penstock.client.options import ConsumerOptions
@@ -57,8 +64,12 @@ THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on; the first always."""
 
 
+WhenDone = Callable[[Committable, "PenstockError | None"], object]
+"""Called with the offsets of a commit in the background, and with its error if it failed."""
+
+
 @with_hints("AsyncConsumer", leave=INNER)
-class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
+class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
@@ -103,7 +114,9 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
         )
-        super().__init__(read, SystemClock())
+        super().__init__(read)
+        self._clock: Clock = SystemClock()
+        self._paused: set[TopicPartition] = set()
         self._client = AsyncClient(self.config)
         self._is_closed = False
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
@@ -503,3 +516,224 @@ class AsyncConsumer(AssignedPartitions[K, V], HasInstanceId):
                     await asyncio.sleep(0)
                     breathe_at = clock() + BREATH_S
             await self.wait(clock() + ITERATION_POLL_S)
+
+    # -- the partitions that are assigned
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that are read."""
+        return list(self._positions)
+
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        return set() if self._group is None else self._group.subscription()
+
+    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
+        """Go on at an offset, or at `EARLIEST` or `LATEST`.
+
+        Raises:
+            ConfigError: the partition is not assigned, or the offset is negative.
+        """
+        tp = self._assigned(partition)
+        offset = whole(offset, "the offset")
+        if offset < 0 and offset not in (EARLIEST, LATEST):
+            raise ConfigError(f"offset {offset}: offsets begin at 0")
+        with self._position_lock:
+            self._forget([tp])
+            self._positions[tp] = offset
+        self._topic_ids.pop(tp, None)
+        self._before.pop(tp, None)
+        if self._group is not None:
+            self._group.sought(tp)
+
+    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on at the first record of some partitions, of all by default."""
+        for tp in partitions or self.assignment():
+            self.seek(tp, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on behind the last record of some partitions, of all by default."""
+        for tp in partitions or self.assignment():
+            self.seek(tp, LATEST)
+
+    def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go back to what the group has committed, for some partitions, for all by default.
+
+        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
+        decides.
+
+        Raises:
+            ConfigError: a partition is not assigned, or there is no ``group.id``.
+        """
+        group = self._group_of("seek_to_committed()")
+        for tp in [self._assigned(partition) for partition in partitions] or self.assignment():
+            with self._position_lock:
+                self._forget([tp])
+                self._positions[tp] = COMMITTED
+            self._before.pop(tp, None)
+            group.sought(tp)
+
+    def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Hand out no records of some partitions until `resume`."""
+        self._set_paused(topic_partitions(partitions, "pause()"), True)
+
+    def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Go on with paused partitions, where they were."""
+        self._set_paused(topic_partitions(partitions, "resume()"), False)
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
+        return set(self._paused)
+
+    def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
+        for tp in partitions:
+            self._assigned(tp)
+            if not is_paused:
+                self._paused.discard(tp)
+                continue
+            with self._position_lock:
+                # What has been fetched is dropped and fetched again later: a paused partition must
+                # not fill the buffer.
+                self._forget([tp])
+                self._paused.add(tp)
+
+    def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
+        tp = topic_partition(partition)
+        if tp not in self._positions:
+            raise ConfigError(f"partition {tp} is not assigned")
+        return tp
+
+    # -- offsets that the cluster has
+
+    async def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions.
+
+        Raises:
+            KafkaError: the topic does not exist, or may not be seen.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        name = topic_name(topic)
+        known = await self._client.retrying(
+            f"getting to know topic {name!r}", lambda: self._client.topic(name)
+        )
+        return set(known.partitions)
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return await fetch_known_offsets(
+            self._client, topic_partitions(partitions, "beginning_offsets()"), EARLIEST
+        )
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset that the next record of each partition will get.
+
+        With ``isolation.level=read_committed``, where the first open transaction begins.
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        isolation = self.config.isolation_level
+        return await fetch_known_offsets(
+            self._client, topic_partitions(partitions, "end_offsets()"), LATEST, isolation=isolation
+        )
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int | datetime]
+    ) -> dict[TopicPartition, int | None]:
+        """The first offset whose record is not older than the given time, or None.
+
+        Times are milliseconds since 1970, or datetimes (without a zone: local time).
+
+        Raises:
+            KafkaError: a partition does not exist, or may not be read.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        questions = by_partition(times, "offsets_for_times()")
+        for tp, moment in questions.items():
+            questions[tp] = time_ms(moment, f"the time for {tp}")
+        found = await fetch_offsets(self._client, questions)
+        return {tp: None if at is None else at.offset for tp, at in found.items()}
+
+    async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """What stands behind a marker: offsets, or other markers. Notes of which topics they are."""
+        client = self._client
+        if marker != COMMITTED:
+            topics = {tp.topic for tp in unknown}
+            await client.bootstrap()
+            await client.retrying("looking up offsets", lambda: client.topics_of(topics))
+        # Before the answer: a topic that is created anew meanwhile is seen to be another one then.
+        self._topic_ids.update((tp, client.cluster.topic_id(tp.topic)) for tp in unknown)
+        if marker == LATEST:
+            return await self.end_offsets(unknown)
+        if marker == EARLIEST:
+            return await self.beginning_offsets(unknown)
+        if marker == BY_AGE:
+            begin_ms = self._clock.now_ms() - (self.config.reset_age_ms or 0)
+            young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
+            return {tp: LATEST if offset is None else offset for tp, offset in young.items()}
+        stored = await self.committed(unknown)
+        return {tp: self._reset_marker if at is None else at.offset for tp, at in stored.items()}
+
+    # -- offsets that the group has
+
+    async def commit(self, offsets: Committable | None = None) -> None:
+        """Commit `offsets`, the next to read of each partition; by default where every partition is.
+
+        Values are numbers, or `OffsetAndMetadata`. By default that is behind the last record returned.
+
+        Raises:
+            KafkaError: the group has gone on without this member (22, 25 or 82), or refuses.
+            ConfigError: no ``group.id``, or a negative offset.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        await self._group_of("commit()").commit(offsets)
+
+    @checked(when_done=optional(function))
+    def commit_async(
+        self,
+        offsets: Committable | None = None,
+        when_done: WhenDone | None = None,
+    ) -> None:
+        """Commit in the background, in the order of the calls; `when_done` gets the offsets and the error.
+
+        On the event loop. Raises ConfigError without ``group.id``.
+        """
+        self._group_of("commit_async()").begin_commit(offsets, when_done or (lambda offsets, error: None))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for each partition; None for nothing.
+
+        Raises:
+            KafkaError: the group may not be read.
+            ConfigError: no ``group.id``.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
+
+    def group_metadata(self) -> GroupMetadata:
+        """The member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+
+        Raises:
+            KafkaError: the group has gone on without this member (25), or it has not joined yet.
+            ConfigError: no ``group.id``.
+        """
+        return self._group_of("group_metadata()").metadata()
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset to read of each assigned partition: behind the last record returned.
+
+        A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
+        """
+        return dict(self._group_of("positions()").positions())
+
+    def _group_of(self, what: str) -> GroupSession:
+        if self._group is None:
+            raise ConfigError(f'{what} needs the option "group.id"')
+        return self._group

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic
 from penstock.client.arguments import size
 from penstock.client.cluster.metadata import NO_TOPIC_ID, is_recreated, recreated
 from penstock.client.counters import PartitionCounters
-from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.record import Record, Records
 from penstock.common.logs import logger_named
@@ -24,33 +23,45 @@ from penstock.errors import (
     PenstockError,
     TopicRecreatedError,
 )
-from penstock.model import K, TopicPartition, V
+from penstock.model import EARLIEST, LATEST, K, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.client.cluster.client import AsyncClient
     from penstock.client.config import ConsumerConfig
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.fetch.fetcher import Fetcher
     from penstock.client.serializers import Deserializers
-    from penstock.clock import Clock
 
 log = logger_named("penstock.client")
 
 
-class FetchedRecords(OffsetCalls, Generic[K, V]):
+NO_POSITION = -4
+"""No position: the application must set one, because of ``auto.offset.reset=none``."""
+
+COMMITTED = -5
+"""Stands for what the group has committed."""
+
+BY_AGE = -6
+"""Stands for the first record that is not older than the duration of ``auto.offset.reset``."""
+
+
+class FetchedRecords(Generic[K, V]):
     """The positions of a consumer, and what it hands out at them."""
 
-    def __init__(self, config: ConsumerConfig, clock: Clock) -> None:
+    _client: AsyncClient
+
+    def __init__(self, config: ConsumerConfig) -> None:
         self.config = config
-        self._clock = clock
         self.needs_attention = False
         """Whether the group needs something to be done before more records are handed out."""
         self._fetcher: Fetcher | None = None
         self._positions: dict[TopicPartition, int] = {}
-        """The next offset to hand out; a marker of `position_lookup` until that has been looked up."""
-        self._topic_ids = {}
+        """The next offset to hand out; a marker such as `COMMITTED` until that has been looked up."""
+        self._topic_ids: dict[TopicPartition, bytes] = {}
+        """The topic that a position is of. A seek has none: what it means is seen when fetching begins."""
         self._is_out_of_range = False
         """Whether a position was outside its log: then the topic may be another one than metadata say."""
         self._position_lock = threading.Lock()
@@ -68,6 +79,13 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
     def __repr__(self) -> str:
         group = "" if self.config.group_id is None else f", group {self.config.group_id}"
         return f"<{type(self).__name__} of {self.config.described}{group}, {len(self._positions)} partitions>"
+
+    @property
+    def _reset_marker(self) -> int:
+        reset = self.config.auto_offset_reset
+        if self.config.reset_age_ms is not None:
+            return BY_AGE
+        return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop what has been fetched of some partitions, and fetch them no more."""

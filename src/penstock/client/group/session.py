@@ -341,7 +341,7 @@ class GroupSession:
         return found
 
     def metadata(self) -> GroupMetadata:
-        """The member's present id and generation. Errors: see `CommitCalls.group_metadata`."""
+        """The member's present id and generation. Errors: see `AsyncConsumer.group_metadata`."""
         identity = self._identify(None, set())
         return GroupMetadata(
             self._coordinator.group_id, identity.generation, identity.member_id, identity.instance_id
