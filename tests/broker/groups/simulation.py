@@ -18,8 +18,6 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from penstock.client.group.member_state import Phase
-
 from penstock.broker.groups.classic.coordinator import Coordinator
 from penstock.broker.groups.classic.member import Caller
 from penstock.broker.groups.classic.settings import GroupSettings
@@ -27,7 +25,7 @@ from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.service import fail_response
 from penstock.client.assignors import assignor_named
 from penstock.client.assignors.member_metadata import decode_assignment
-from penstock.client.group.membership import Membership
+from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.requests import CountPartitions, FindCoordinator, MemberSettings, Outgoing
 from penstock.errors import RequestTimeoutError
 from penstock.model import TopicPartition

@@ -1,7 +1,7 @@
 """The consumer for asyncio: partitions, assigned by hand or by a group, read as records or Arrow batches.
 
-`fetched_records` hands out what has been fetched; this module assigns partitions, seeks, commits, and waits for
-what is to come. Fetching begins with the first poll, so that `assign`, `subscribe` and `seek` cost nothing.
+`fetched_records` hands out what has been fetched; this module assigns partitions, seeks, commits, and waits
+for what is to come. Fetching begins with the first poll: `assign`, `subscribe` and `seek` cost nothing.
 """
 
 from __future__ import annotations
