@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from penstock.explorer.conversation import Entry, read_capture
-from penstock.explorer.lines import message_class
+from penstock.explorer.conversation import read_capture
 from penstock.model import TopicPartition
-from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
-from penstock.protocol.codec import codec_for
+from penstock.protocol.messages.fetch_response import FetchResponse
+from penstock.protocol.messages.metadata_response import MetadataResponse
+from penstock.protocol.messages.produce_request import ProduceRequest
+from penstock.protocol.messages.produce_response import ProduceResponse
 
 NO_ID = bytes(16)
 
@@ -38,33 +39,25 @@ def captured_batches(data: bytes, port: int | None = None) -> Iterator[CapturedB
     names = {
         topic.topic_id: topic.name
         for entry in entries
-        if entry.name == "MetadataResponse"
-        for topic in _message(entry, ApiKey.METADATA).topics
+        if isinstance(entry.message, MetadataResponse)
+        for topic in entry.message.topics
         if topic.name is not None
     }
-    asked: dict[tuple[str | None, int], Any] = {}
+    asked: dict[tuple[str | None, int], ProduceRequest] = {}
     for entry in entries:
+        message = entry.message
         place = (entry.connection, (entry.header or {}).get("correlationId", -1))
-        if entry.name == "ProduceRequest":
-            asked[place] = _message(entry, ApiKey.PRODUCE)
-        elif entry.name == "ProduceResponse" and place in asked:
-            yield from _written(asked.pop(place), _message(entry, ApiKey.PRODUCE), names)
-        elif entry.name == "FetchResponse":
-            yield from _fetched(_message(entry, ApiKey.FETCH), names)
+        if isinstance(message, ProduceRequest):
+            asked[place] = message
+        elif isinstance(message, ProduceResponse) and place in asked:
+            yield from _written(asked.pop(place), message, names)
+        elif isinstance(message, FetchResponse):
+            yield from _fetched(message, names)
 
 
-def _message(entry: Entry, key: ApiKey) -> Any:
-    """The message of an entry that has been read before."""
-    row = API_TABLE[key]
-    found, header = (row.request, "RequestHeader") if entry.is_request else (row.response, "ResponseHeader")
-    header_version = (request_header_version if entry.is_request else response_header_version)(
-        key, entry.version
-    )
-    _, position = codec_for(message_class(header), header_version).decode(entry.frame, 0)
-    return codec_for(found, entry.version).decode(entry.frame, position)[0]
-
-
-def _written(request: Any, answer: Any, names: dict[bytes, str]) -> Iterator[CapturedBatches]:
+def _written(
+    request: ProduceRequest, answer: ProduceResponse, names: dict[bytes, str]
+) -> Iterator[CapturedBatches]:
     offsets = {
         TopicPartition(_name(topic.name, topic.topic_id, names), one.index): one.base_offset
         for topic in answer.responses
@@ -78,7 +71,7 @@ def _written(request: Any, answer: Any, names: dict[bytes, str]) -> Iterator[Cap
                 yield CapturedBatches(tp, offsets[tp], bytes(one.records))
 
 
-def _fetched(answer: Any, names: dict[bytes, str]) -> Iterable[CapturedBatches]:
+def _fetched(answer: FetchResponse, names: dict[bytes, str]) -> Iterable[CapturedBatches]:
     for topic in answer.responses:
         for one in topic.partitions:
             if one.records:

@@ -49,6 +49,7 @@ class Entry:
     trailing: bytes = b""
     """What follows the message in its frame. Brokers ignore it, and a client or two sends some."""
     frame: bytes = b""
+    message: Message | None = None
 
     def as_json(self) -> dict[str, Any]:
         """An object with `name`, `version`, `header` and `json`, and what else is known."""
@@ -86,7 +87,7 @@ class Entry:
 
 def describe(message: Message, version: int, entry: Entry) -> None:
     """Put a message into an entry: its JSON form, its records, its unknown tagged fields."""
-    entry.name, entry.version = message.NAME, version
+    entry.name, entry.version, entry.message = message.NAME, version, message
     entry.body = to_json(message, version)
     codec = codec_for(type(message), version)
     unpack_records(codec.layout, message, entry.records, entry.unknown_tags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,8 @@ import pyarrow as pa
 from penstock.errors import ConfigError, DecodeError
 from penstock.explorer.captured_records import CapturedBatches, captured_batches
 from penstock.explorer.pcap import is_capture
-from penstock.model import COLUMN_NAMES, OffsetRange
+from penstock.model import OffsetRange
+from penstock.queries.pushdown.wanted import on_topic
 from penstock.queries.sources import Ask
 from penstock.queries.watching import StoppedError, Watch
 
@@ -45,7 +46,7 @@ class CaptureSource:
         """Yield the records.
 
         Raises:
-            StorageError, OSError: the file cannot be read.
+            OSError: the file cannot be read.
             DecodeError: it is no capture.
             CorruptRecordError: a batch is damaged.
             StoppedError: the watch says so.
@@ -53,7 +54,7 @@ class CaptureSource:
         if ask.wanted.is_nothing or ask.limit == 0 or ask.newest == 0:
             return
         left = ask.limit
-        for table in self._partitions():
+        for table in self._partitions(ask):
             if watch.is_stopped:
                 raise StoppedError(f"reading {self.title} was ended")
             rows = table.select(list(ask.columns))
@@ -68,15 +69,17 @@ class CaptureSource:
             if left == 0:
                 return
 
-    def _partitions(self) -> Iterator[pa.Table]:
-        """The records of one partition after the other."""
-        data = _read(self.path)
+    def _partitions(self, ask: Ask) -> Iterator[pa.Table]:
+        """The records of one partition after the other, of those that are wanted, with offsets beside."""
+        columns = tuple(dict.fromkeys((*ask.columns, "offset")))
         found: dict[TopicPartition, list[CapturedBatches]] = {}
-        for one in captured_batches(data, self.port):
-            if self.topic in (None, one.tp.topic):
+        for one in captured_batches(_read(self.path), self.port):
+            if self.topic in (None, one.tp.topic) and on_topic(ask.wanted, one.tp.topic).partitions_among(
+                [one.tp.partition]
+            ):
                 found.setdefault(one.tp, []).append(one)
         for _, batches in sorted(found.items()):
-            rows = [_rows(one) for one in batches]
+            rows = [_rows(one, columns) for one in batches]
             table = pa.concat_tables([pa.Table.from_batches([each]) for group in rows for each in group])
             yield _each_once(table)
 
@@ -93,14 +96,14 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _rows(one: CapturedBatches) -> list[pa.RecordBatch]:
+def _rows(one: CapturedBatches, columns: Sequence[str]) -> list[pa.RecordBatch]:
     from penstock.records.arrow import to_arrow
     from penstock.records.decode import iter_columns
 
     made = []
     first = one.base_offset
-    for piece in iter_columns(one.records, columns=COLUMN_NAMES):
-        batch = to_arrow(piece, *one.tp, COLUMN_NAMES)
+    for piece in iter_columns(one.records, columns=columns):
+        batch = to_arrow(piece, *one.tp, columns)
         if first is not None:  # a producer counts from 0; the broker has said where its first record stands
             numbers = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
             place = batch.schema.get_field_index("offset")
