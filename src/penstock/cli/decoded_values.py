@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli import waiting
 from penstock.cli.outcome import note
 from penstock.common.extras import need_arrow
-from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.model import Record
@@ -101,13 +100,11 @@ class DecodedFields:
         """The one of a topic's field: into the subject's newest schema, or else one that a value names."""
         decoder = self._decoders.get((topic, field))
         if decoder is None:
-            from penstock.registry.decoding import Decoder, reader_version
+            from penstock.registry.decoding import Decoder, newest_version
             from penstock.registry.subjects import topic_subject
 
-            try:
-                schema = reader_version(self._registry, topic_subject(topic, field)).schema
-            except ConfigError:
-                schema = None
+            newest = newest_version(self._registry, topic_subject(topic, field))
+            schema = None if newest is None else newest.schema
             decoder = Decoder(self._formats[field], self._registry, schema=schema, is_key=field == "key")
             self._decoders[topic, field] = decoder
         return decoder

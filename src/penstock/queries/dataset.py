@@ -20,7 +20,7 @@ from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.errors import ConfigError, PenstockError
 from penstock.moments import duration_ms
 from penstock.queries.columns.json_values import SAMPLE_ROWS
-from penstock.queries.columns.values import REGISTERED, Shape, shape_of
+from penstock.queries.columns.values import SCHEMA_FORMATS, Shape, shape_of
 from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
 from penstock.queries.pushdown.wanted import EVERYTHING, Wanted
 from penstock.queries.sources import Ask, LogSource, Source, checked_source
@@ -462,7 +462,7 @@ def _shape(
     schema: str | Schema | None,
 ) -> Shape:
     if registry is not None or schema is not None:
-        if value_format not in (*REGISTERED, "json"):
+        if value_format not in SCHEMA_FORMATS:
             raise ConfigError(f"registry and schema are for avro, protobuf and json, not {value_format!r}")
         if value_schema is not None:
             raise ConfigError("value_schema and registry or schema both say what values are: leave out one")

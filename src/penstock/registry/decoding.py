@@ -502,11 +502,23 @@ def reader_version(finder: Finder, subject: str) -> RegisteredSchema:
         ConfigError: there is no such subject; the message says what to give.
         RegistryError, NetworkError: the registry cannot be asked.
     """
+    found = newest_version(finder, subject)
+    if found is None:
+        raise ConfigError(
+            f"the registry has no subject {subject!r}: give schema=, or subject= of another name"
+        )
+    return found
+
+
+def newest_version(finder: Finder, subject: str) -> RegisteredSchema | None:
+    """Return the newest version of a subject; None if there is no such subject.
+
+    Raises:
+        RegistryError, NetworkError: the registry cannot be asked.
+    """
     try:
         return finder.version(subject)
     except RegistryError as error:
         if error.code in (40401, 40402, 404):
-            raise ConfigError(
-                f"the registry has no subject {subject!r}: give schema=, or subject= of another name"
-            ) from None
+            return None
         raise

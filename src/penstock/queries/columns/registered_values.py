@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError
 from penstock.model import COLUMN_NAMES
-from penstock.queries.columns.values import Records, batch_of, column_names_of
-from penstock.registry.client import RegistryError, client_of
-from penstock.registry.decoding import Decoder, reader_version, taken_with_nulls
-from penstock.registry.schemas import AVRO, JSON, PROTOBUF
+from penstock.queries.columns.values import Records, batch_of, column_names_of, records_needed
+from penstock.records.kernels.compiled import Ints
+from penstock.registry.client import client_of
+from penstock.registry.decoding import FORMATS, Decoder, newest_version, reader_version, taken_with_nulls
 from penstock.registry.subjects import topic_subject
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ ERROR_COLUMN = "value_error"
 WHOLE_COLUMN = "value_decoded"
 """The column of values that are no records: a text, a number, a list."""
 
-_FORMAT_OF_TYPE = {AVRO: "avro", PROTOBUF: "protobuf", JSON: "json"}
-_NO_SUBJECT = (40401, 404)
+_FORMAT_OF_TYPE = {kind: name for name, kind in FORMATS.items()}
 
 
 class RegisteredFields:
@@ -70,11 +69,7 @@ class RegisteredFields:
 
     def needs(self, columns: Collection[str]) -> list[str]:
         """Return the columns of records of which some columns are made."""
-        wanted = [name for name in columns if name in COLUMN_NAMES]
-        if any(name not in COLUMN_NAMES for name in columns):
-            more = ("value", "headers") if self._has_registry else ("value",)
-            wanted += [name for name in more if name not in wanted]
-        return wanted or ["partition"]
+        return records_needed(columns, ("value", "headers") if self._has_registry else ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Return some columns of a batch of records.
@@ -86,15 +81,12 @@ class RegisteredFields:
         if any(name not in COLUMN_NAMES for name in columns):
             decoded = self._decoded(batch, columns)
         arrays = [decoded[name] if name in decoded else self._records.column(batch, name) for name in columns]
-        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, self.schema, columns, batch.num_rows)
 
     def _decoded(self, batch: pa.RecordBatch, columns: Collection[str]) -> dict[str, pa.Array]:
         headers = batch.column("headers") if self._has_registry else None
         found = self._decoder.decode(batch.column("value"), headers)
-        places = None
-        if not found.is_whole:
-            places = np.full(batch.num_rows, -1, dtype=np.int64)
-            places[found.rows] = np.arange(len(found.rows))
+        places = None if found.is_whole else _places(found.rows, batch.num_rows)
         made: dict[str, pa.Array] = {}
         for name in columns:
             if name in self._names:
@@ -104,7 +96,10 @@ class RegisteredFields:
                     array = array.flatten()[array.type.get_field_index(self._names[name])]
                 made[name] = array if places is None else taken_with_nulls(array, places)
         if ERROR_COLUMN in columns:
-            made[ERROR_COLUMN] = _reasons(found.dead, batch.num_rows)
+            reasons = found.dead["reason"].combine_chunks()
+            made[ERROR_COLUMN] = taken_with_nulls(
+                reasons, _places(found.dead["row"].to_numpy(), batch.num_rows)
+            )
         return made
 
     def __reduce__(self) -> Any:
@@ -116,12 +111,11 @@ def _again(value_format: str, registry: Any, schema: Any, is_text: bool) -> Regi
     return RegisteredFields(value_format, registry, schema, is_text=is_text)
 
 
-def _reasons(dead: pa.Table, rows: int) -> pa.Array:
-    if not dead.num_rows:
-        return pa.nulls(rows, pa.string())
-    numbers = np.full(rows, -1, dtype=np.int64)
-    numbers[dead["row"].to_numpy()] = np.arange(dead.num_rows)
-    return dead["reason"].combine_chunks().take(pa.array(numbers, mask=numbers < 0))
+def _places(rows: Ints, count: int) -> Ints:
+    """Where each of `count` rows stands among `rows`; -1 for those that do not."""
+    places = np.full(count, -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    return places
 
 
 def registered_format(topic: str, registry: str | Mapping[str, object] | Finder) -> str | None:
@@ -130,13 +124,8 @@ def registered_format(topic: str, registry: str | Mapping[str, object] | Finder)
     Raises:
         RegistryError, NetworkError: the registry cannot be asked.
     """
-    try:
-        found = client_of(registry).version(topic_subject(topic)).schema
-    except RegistryError as error:
-        if error.code in _NO_SUBJECT:
-            return None
-        raise
-    return _FORMAT_OF_TYPE.get(found.type)
+    found = newest_version(client_of(registry), topic_subject(topic))
+    return None if found is None else _FORMAT_OF_TYPE.get(found.schema.type)
 
 
 def registered_fields(

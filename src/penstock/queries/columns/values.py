@@ -6,7 +6,7 @@ Values of a schema registry have a shape of their own, in `penstock.queries.colu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,6 +22,9 @@ COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "
 
 REGISTERED = ("avro", "protobuf")
 """Formats whose values only a schema explains."""
+
+SCHEMA_FORMATS = (*REGISTERED, "json")
+"""Formats that a registry may have schemas of."""
 
 FORMATS = ("bytes", "text", "json", "cloudevents", *REGISTERED)
 
@@ -49,12 +52,12 @@ class Records:
 
     def needs(self, columns: Collection[str]) -> list[str]:
         """The columns of records of which some columns are made; at least one, for the number of rows."""
-        return list(columns) or ["partition"]
+        return records_needed(columns, ())
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Some columns of a batch of records."""
         arrays = [self.column(batch, name) for name in columns]
-        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, self.schema, columns, batch.num_rows)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         """One column of a batch of records."""
@@ -75,10 +78,7 @@ class JsonFields:
 
     def needs(self, columns: Collection[str]) -> list[str]:
         """The columns of records of which some columns are made."""
-        wanted = [name for name in columns if name in COLUMN_NAMES]
-        if "value" not in wanted and any(name in self._names for name in columns):
-            wanted.append("value")
-        return wanted or ["partition"]
+        return records_needed(columns, ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Some columns of a batch of records, of which only the wanted fields are decoded."""
@@ -90,7 +90,7 @@ class JsonFields:
         arrays = [
             decoded[wanted[name]] if name in wanted else self._records.column(batch, name) for name in columns
         ]
-        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, self.schema, columns, batch.num_rows)
 
 
 class EventFields:
@@ -105,10 +105,7 @@ class EventFields:
 
     def needs(self, columns: Collection[str]) -> list[str]:
         """The columns of records of which some columns are made."""
-        wanted = [name for name in columns if name in COLUMN_NAMES]
-        if any(name in self._columns for name in columns):
-            wanted += [name for name in ("value", "headers") if name not in wanted]
-        return wanted or ["partition"]
+        return records_needed(columns, ("value", "headers"))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Some columns of a batch of records."""
@@ -122,7 +119,7 @@ class EventFields:
             self._records.column(batch, name) if events is None or name not in wanted else events.column(name)
             for name in columns
         ]
-        return batch_of(arrays, pa.schema([self.schema.field(name) for name in columns]), batch.num_rows)
+        return batch_of(arrays, self.schema, columns, batch.num_rows)
 
 
 def shape_of(
@@ -179,10 +176,21 @@ def text_of(column: pa.Array) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def batch_of(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """Return a batch of some rows, also where it has no columns."""
+def records_needed(columns: Iterable[str], sources: Sequence[str]) -> list[str]:
+    """Return the columns of records of which some columns are made; at least one, for the number of rows.
+
+    `sources` are those of which a shape makes the columns that records do not have.
+    """
+    found = dict.fromkeys(name for name in columns if name in COLUMN_NAMES)
+    if any(name not in COLUMN_NAMES for name in columns):
+        found |= dict.fromkeys(sources)
+    return list(found) or ["partition"]
+
+
+def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], rows: int) -> pa.RecordBatch:
+    """Return a batch of some rows with some columns of a schema, or with none."""
     if arrays:
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
     # A batch without columns has no rows, unless it is cut from one that has.
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["rows"]).select([])
 
