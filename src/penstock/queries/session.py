@@ -19,7 +19,7 @@ from penstock.common.extras import missing
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import COLUMN_NAMES
-from penstock.queries.columns.values import REGISTERED, looks_like_json
+from penstock.queries.columns.values import SCHEMA_FORMATS, looks_like_json
 from penstock.queries.dataset import RecordDataset, newest_values, topic_dataset
 from penstock.queries.plans import ROWS_MAX, NotingDataset, Rows, fetch_table, partition_sizes, rows_taken
 from penstock.queries.sources import topic_names
@@ -230,8 +230,9 @@ class Session:
         return self._relation(statement)
 
     def _relation(self, statement: str) -> pa.RecordBatchReader:
-        datasets = self._register(statement)
-        rows = self._rows_taken(statement, datasets)
+        tree = self._tree(statement)
+        datasets = self._register(statement, tree)
+        rows = self._rows_taken(statement, tree, datasets)
         if rows != Rows():
             ((name, dataset),) = datasets.items()
             self.put(name, _Cut(dataset.watched(self._watch), rows))
@@ -241,10 +242,10 @@ class Session:
         reader: pa.RecordBatchReader = relation.to_arrow_reader(RESULT_ROWS)
         return reader
 
-    def _rows_taken(self, statement: str, names: Collection[str]) -> Rows:
+    def _rows_taken(self, statement: str, tree: Any, names: Collection[str]) -> Rows:
         if len(names) != 1 or "limit" not in statement.lower():
             return Rows()
-        newest = newest_rows(self._tree(statement))
+        newest = newest_rows(tree)
         if newest is not None:
             return Rows(newest=newest) if newest <= ROWS_MAX else Rows()
         try:
@@ -255,8 +256,11 @@ class Session:
 
     # -- tables
 
-    def _register(self, statement: str) -> dict[str, RecordDataset]:
-        """Make tables of the topics that a statement names; return their data sets by their names in it."""
+    def _register(self, statement: str, tree: Any) -> dict[str, RecordDataset]:
+        """Make tables of the topics that a statement names; return their data sets by their names in it.
+
+        `tree` is the statement as `_tree` has it.
+        """
         for name, dataset in self._tables.items():
             self.put(name, dataset.watched(self._watch))
         for name in self._registered:
@@ -270,7 +274,7 @@ class Session:
         if len(found) > TABLES_MAX:
             raise ConfigError(f"the statement names {len(found)} tables; {TABLES_MAX} are the most")
         names = [name for name in sorted(found) if not self._is_table(name) and self._topic_of(name)]
-        looks_inside = not (names and names_only(self._tree(statement), RECORD_COLUMNS))
+        looks_inside = not names_only(tree, RECORD_COLUMNS)
         datasets = {name: self._dataset(name, looks_inside=looks_inside) for name in names}
         for name, dataset in datasets.items():
             self._put_topic(name, dataset.watched(self._watch))
@@ -341,7 +345,7 @@ class Session:
     def followed(self, query: str) -> tuple[str, RecordDataset]:
         """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
         try:
-            datasets = self._register(query)
+            datasets = self._register(query, self._tree(query))
         except self._duckdb.Error as error:
             raise self._refused(error) from None
         if len(datasets) != 1:
@@ -383,7 +387,7 @@ class Session:
         assert self.servers is not None  # there would be no topics
         value_format = self._format_of(topic)
         if value_format != "auto":
-            is_registered = options.registry is not None and value_format in (*REGISTERED, "json")
+            is_registered = options.registry is not None and value_format in SCHEMA_FORMATS
             return topic_dataset(
                 topic,
                 self.servers,
@@ -439,8 +443,9 @@ class Session:
     # -- EXPLAIN and INSERT
 
     def _explain(self, statement: str) -> pa.RecordBatchReader:
-        datasets = self._register(statement)
-        rows = self._rows_taken(statement, datasets)
+        tree = self._tree(statement)
+        datasets = self._register(statement, tree)
+        rows = self._rows_taken(statement, tree, datasets)
         noted = {name: NotingDataset(dataset, rows) for name, dataset in datasets.items()}
         noted |= {name: NotingDataset(one) for name, one in self._tables.items() if name in statement}
         for name, dataset in noted.items():
@@ -459,7 +464,7 @@ class Session:
         from penstock.queries.inserting import records_in
         from penstock.tables import write_topic
 
-        self._register(rows)
+        self._register(rows, self._tree(rows))
         relation = self._retried(lambda: self._connection.sql(rows))
         if relation is None:
             raise ConfigError("what is inserted has to be a query: select, values or from")
