@@ -160,3 +160,18 @@ def test_what_could_not_be_written_is_there_before_a_snapshot_is(
     index.sync([0, 6])
     assert files(tmp_path) == {f"{0:020d}.txnindex": 68, f"{6:020d}.txnindex": 34}
     assert list(loaded(tmp_path)) == THREE
+
+
+def test_files_that_could_not_be_corrected_are_before_a_snapshot_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a start finds in the log is in the files before the log is done without."""
+    refusals = Refusals(monkeypatch)
+    index = AbortedIndex(str(tmp_path))
+    refusals.arm(1, 1, errno.ENOSPC)
+    with pytest.raises(StorageError):
+        index.replace_from(0, THREE, [0])
+    refusals.disarm()
+    assert list(index) == THREE
+    index.sync([0])
+    assert list(loaded(tmp_path)) == THREE

@@ -173,6 +173,7 @@ class AbortedIndex:
                 position += 1
             if bases:
                 by_segment.setdefault(bases[position], []).append(entry)
+        self._is_behind = True
         # First written, then removed: a crash in between leaves an entry twice, and never not at all.
         for base, entries in by_segment.items():
             write_whole(self._path(base), b"".join(_packed(entries)), sync=True)
