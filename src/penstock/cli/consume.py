@@ -13,10 +13,15 @@ import click
 
 from penstock.cli import completion, waiting
 from penstock.cli.consume_table import consume_table
-from penstock.cli.decoded_values import FORMATS, URL, DecodedFields
 from penstock.cli.envelopes import json_printer
 from penstock.cli.formats import Printer, format_printer
-from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
+from penstock.cli.options import (
+    bootstrap_option,
+    client_settings,
+    delimiter,
+    property_option,
+    registry_option,
+)
 from penstock.cli.outcome import is_terminal, note
 from penstock.cli.partitions import partitions_of
 from penstock.cli.positions import Span, parse_span, resolve
@@ -34,6 +39,9 @@ LINES_BYTES = 1 << 20
 """About how many bytes of records become lines at a time."""
 
 POLL_MS = 200
+
+SCHEMA_FORMATS = ("avro", "protobuf", "json")
+"""Formats of keys and values that a registry has schemas of."""
 
 MUCH_RECORDS = 1_000
 """From so many records on in one poll, more are taken to come, and columns are worth what they load."""
@@ -86,14 +94,11 @@ MUCH_RECORDS = 1_000
     help="Write into FILE, which is there once it is whole. Its ending says the format.",
 )
 @click.option("--base64", "in_base64", is_flag=True, help="In CSV: keys, values and headers in base64.")
-@click.option("--value", "value_format", type=click.Choice(FORMATS), help="Decode values by their schemas.")
-@click.option("--key", "key_format", type=click.Choice(FORMATS), help="Decode keys by their schemas.")
 @click.option(
-    "--registry",
-    metavar="URL",
-    envvar="SCHEMA_REGISTRY_URL",
-    help=f"The schema registry; SCHEMA_REGISTRY_URL says it as well. Default: {URL}.",
+    "--value", "value_format", type=click.Choice(SCHEMA_FORMATS), help="Decode values by their schemas."
 )
+@click.option("--key", "key_format", type=click.Choice(SCHEMA_FORMATS), help="Decode keys by their schemas.")
+@registry_option("--registry")
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print each message as one line of JSON.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Print the key and this text before the value.")
 @click.option(
@@ -123,7 +128,7 @@ def command(
     in_base64: bool,
     value_format: str | None,
     key_format: str | None,
-    registry: str | None,
+    registry: str,
     as_json: bool,
     key_delimiter: str | None,
     between: str,
@@ -181,7 +186,7 @@ def command(
             in_base64=in_base64,
             quiet=quiet,
             formats=formats,
-            registry=registry or URL,
+            registry=registry,
         )
         return
     if output is not None:
@@ -201,7 +206,9 @@ def command(
         is_terminal() and not raw,
     )
     if formats:
-        decoded = DecodedFields(formats, registry or URL)
+        from penstock.cli.decoded_values import DecodedFields
+
+        decoded = DecodedFields(formats, registry)
         printer = decoded.json_printer(printer) if as_json else decoded.printer(printer)
     span = parse_span(offsets)
     config = client_settings(properties)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from penstock.registry.client import RegistryClient
     from penstock.registry.decoding import Decoder
 
-FORMATS = ("avro", "protobuf", "json")
-URL = "http://localhost:8081"
 ENVELOPE = {"key": "key", "value": "payload"}
 """The names that fields have in lines of JSON."""
 

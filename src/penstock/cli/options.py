@@ -18,7 +18,21 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
+REGISTRY_URL = "http://localhost:8081"
+
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+
+def registry_option(*names: str) -> Decorator:
+    """The URL of a schema registry, under some names on the command line."""
+    return click.option(
+        *names,
+        metavar="URL",
+        envvar="SCHEMA_REGISTRY_URL",
+        default=REGISTRY_URL,
+        show_default=True,
+        help="The schema registry; SCHEMA_REGISTRY_URL says it as well.",
+    )
 
 
 def bootstrap_option() -> Decorator:

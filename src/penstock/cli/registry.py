@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from penstock.cli.listing import json_option, put_rows
-from penstock.cli.options import client_settings, property_option
+from penstock.cli.options import client_settings, property_option, registry_option
 from penstock.cli.outcome import FAILURE, put
 from penstock.errors import ConfigError, EncodeError
 
@@ -31,14 +31,7 @@ def command() -> None:
     """
 
 
-def _url_option(function: Any) -> Any:
-    return click.option(
-        "--url",
-        envvar="SCHEMA_REGISTRY_URL",
-        default="http://localhost:8081",
-        show_default=True,
-        help="The registry; SCHEMA_REGISTRY_URL says it as well.",
-    )(function)
+_url_option = registry_option("--url")
 
 
 @command.command("run", short_help="Run a schema registry until Ctrl-C or SIGTERM.")
