@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Companion(Protocol):
-    """What runs beside a broker, as a client of it."""
+    """A server that runs beside a broker as a client of it, such as a schema registry."""
 
     @property
     def url(self) -> str: ...

@@ -73,7 +73,7 @@ class _PrintableArguments(logging.Filter):
 
 
 def _is_for_taps(record: logging.LogRecord) -> bool:
-    """Whether a record passes for the level of taps alone: without it the root's level would count."""
+    """Return whether a record is logged for the taps alone: the root logger's level would refuse it."""
     logger: logging.Logger | None = logging.getLogger(record.name)
     while logger is not None and logger.level == logging.NOTSET:
         logger = logger.parent

@@ -108,7 +108,7 @@ def newest_rows(tree: Any) -> int | None:
 
 
 def _is_as_it_is(column: dict[str, Any]) -> bool:
-    """Whether a part of a select list is a column under its own name, or all of them."""
+    """Return whether a part of a select list is a column under its own name, or all columns."""
     if column["class"] == "STAR":
         return not any(column[part] for part in ("exclude_list", "replace_list", "rename_list", "expr"))
     return column["class"] == "COLUMN_REF" and not column["alias"] and len(column["column_names"]) == 1

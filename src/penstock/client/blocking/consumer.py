@@ -314,7 +314,7 @@ class Consumer(Blocking, Generic[K, V]):
     def committed(
         self, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for each partition; None for nothing.
+        """Return the offset that the group has committed for each partition; None for nothing.
 
         Raises:
             KafkaError: the group may not be read.

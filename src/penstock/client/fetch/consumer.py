@@ -660,7 +660,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """What stands behind a marker: offsets, or other markers. Notes of which topics they are."""
+        """Return the offset or other marker that a marker stands for, by partition, and note topic ids."""
         client = self._client
         if marker != COMMITTED:
             topics = {tp.topic for tp in unknown}
@@ -708,7 +708,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
     async def committed(
         self, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for each partition; None for nothing.
+        """Return the offset that the group has committed for each partition; None for nothing.
 
         Raises:
             KafkaError: the group may not be read.

@@ -132,7 +132,7 @@ class Membership:
 
     @property
     def is_member(self) -> bool:
-        """Whether the coordinator has the member under its generation, as of its last answer."""
+        """True where the coordinator has the member under its generation, as of its last answer."""
         return self.generation >= 0
 
     @property

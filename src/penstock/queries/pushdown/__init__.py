@@ -1,1 +1,1 @@
-"""What a filter of Arrow says of the place of records."""
+"""Conclusions from Arrow's filters about the places of records."""

@@ -40,7 +40,7 @@ class AbortedIndex:
         self._flat = array("q")
         """Four numbers for each entry: a tuple would take six times the memory."""
         self._is_behind = False
-        """Whether the files lack an entry, or hold half of one, since the system has refused to write it."""
+        """True while the files lack an entry, or hold half of one, because a write was refused."""
 
     def __len__(self) -> int:
         return len(self._flat) // _FIELDS
