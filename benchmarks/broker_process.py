@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LISTENING = re.compile(r"listening on (\S+:\d+)")
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
 
 
 @contextmanager

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import psutil
 
-from broker_process import running_broker
+from broker_process import free_port, running_broker
 from harness import arguments, print_table
 from penstock import sql
 from spark_read import EXPERT, jvm_connector
@@ -178,14 +178,6 @@ def in_spark(spark: Any, text: str) -> object:
 
 def cells(cost: Cost, whole: int) -> list[str]:
     return [f"{cost.size / whole:.2%}", f"{cost.seconds:.2f}"]
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        number: int = found.getsockname()[1]
-        return number
 
 
 if __name__ == "__main__":

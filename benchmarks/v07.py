@@ -6,12 +6,11 @@ to read a partition than one request after the other.
 
 from __future__ import annotations
 
-import socket
 from functools import partial
 
 import pyarrow as pa
 
-from broker_process import running_broker
+from broker_process import free_port, running_broker
 from client_arrow import table_of
 from harness import Contestant, arguments, measure, report
 from penstock import scan_topic, write_topic
@@ -20,11 +19,6 @@ from penstock.v07.driver import Driver07
 
 COLUMNS = ("value", "partition", "offset")
 SET_MESSAGES = 5_000
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
 
 
 def fill(host: str, port: int, topic: str, table: pa.Table, codec: Codec) -> None:

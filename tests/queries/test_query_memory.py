@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from peak_memory import PEAK_MB
 from penstock import Admin, Broker, Producer
 
 pytestmark = pytest.mark.slow
@@ -21,14 +22,11 @@ LIMIT_MB = 300
 MB_MAX = 650
 """What a process may use beyond its start: DuckDB's limit, a few fetches, columns. The topic has 800 MB."""
 
-PROGRAM = """
+PROGRAM = (
+    PEAK_MB
+    + """
 import json, sys
-from pathlib import Path
 from penstock import sql
-
-def peak_mb():  # of this process: getrusage counts from what its parent had
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 servers, query = sys.argv[1:3]
 sql("select count(*) from small where value like '%x%'", servers)
@@ -40,6 +38,7 @@ with sql(query, servers, stream=True, memory_limit="LIMITMB", value_format="text
         last = batch.column(0)[-1].as_py()
 print(json.dumps([rows, str(last)[:12], peak_mb() - before]))
 """.replace("LIMIT", str(LIMIT_MB))
+)
 
 
 def value(number: int) -> bytes:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from peak_memory import PEAK_MB
 from penstock import Admin, Broker
 
 ROWS = 10_000_000
@@ -24,21 +25,19 @@ STREAMED_MB_MAX = 400
 HELD_MB_MAX = 2_000
 """What one may use that keeps a column of numbers of every row, and converts it."""
 
-PROGRAM = """
+PROGRAM = (
+    PEAK_MB
+    + """
 import json, sys
-from pathlib import Path
 import pyarrow as pa
 from penstock import scan_topic, write_topic, scan_log, read_topic
-
-def peak_mb():  # of this process: getrusage counts from what its parent had
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 servers, directory = sys.argv[1:3]
 write_topic(pa.table({"value": ["warm"]}), "warm", servers)
 read_topic("warm", servers)
 %s
 """
+)
 
 BEGIN = "before = peak_mb()\n"
 END = """
