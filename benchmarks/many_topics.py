@@ -79,7 +79,7 @@ def read(address: str, names: list[str]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         seen: set[str] = set()
         while len(seen) < len(names) and time.monotonic() < deadline:
-            seen.update(record.topic for record in consumer.poll(1.0))
+            seen.update(record.topic for record in consumer.poll(1000))
         assert len(seen) == len(names), f"{len(seen)} of {len(names)}"
 
 
