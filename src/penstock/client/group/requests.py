@@ -9,10 +9,15 @@ from typing import NamedTuple
 
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, encode_assignment
 from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+
+COORDINATOR_CODES = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
+"""The coordinator has to be found again."""
 
 
 class Kind(Enum):
@@ -40,9 +45,17 @@ class CountPartitions(NamedTuple):
     topics: tuple[str, ...]
 
 
+class NameTopics(NamedTuple):
+    """Ask for the names of topics by their ids. The answer maps the ids that are known to them."""
+
+    topic_ids: tuple[bytes, ...]
+
+
 Call = (
     FindCoordinator
     | CountPartitions
+    | NameTopics
+    | ConsumerGroupHeartbeatRequest
     | JoinGroupRequest
     | SyncGroupRequest
     | HeartbeatRequest
@@ -70,6 +83,8 @@ class MemberSettings:
     max_poll_interval_ms: float = 300_000
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
+    remote_assignor: str | None = None
+    """The assignor that the member names to the broker (``group.remote.assignor``, KIP-848)."""
     may_lower_session_timeout: bool = False
     """Whether the session timeout is a default, not one that the application has set."""
 
@@ -140,3 +155,10 @@ def leave_request(settings: MemberSettings, member_id: str, reason: str) -> Leav
 def is_first_join(call: Call) -> bool:
     """Whether the answer will bring a member id, for which the coordinator then waits."""
     return isinstance(call, JoinGroupRequest) and not call.member_id
+
+
+def is_farewell(call: Call) -> bool:
+    """Whether the call leaves the group, or will bring a member id that has to be given back."""
+    if isinstance(call, ConsumerGroupHeartbeatRequest):
+        return call.member_epoch < 0
+    return isinstance(call, LeaveGroupRequest) or is_first_join(call)
