@@ -210,16 +210,8 @@ class GroupOffsets:
         answer, broker = await self._ask(request, FETCH_VERSION_MAX)
         told: Any = answer.groups[0] if answer.groups else answer
         if told.error_code:
-            self._note(told.error_code)
-            refusal = error_for(
-                told.error_code, f"committed offsets of group {group_id!r}, at broker {broker}"
-            )
-            if identity.member_id and told.error_code in MEMBER_CODES:
-                # Never taken for "nothing committed": that would begin to read elsewhere.
-                self.on_refused(told.error_code, identity.generation)
-                await self.join_answered()
-                refusal.retriable = True
-            raise refusal
+            what = f"committed offsets of group {group_id!r}, at broker {broker}"
+            raise await self._unread(told.error_code, what, identity)
         if answer.groups and told.group_id != group_id:
             raise left_out(broker, f"group {group_id!r}", "OffsetFetch")
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
@@ -228,9 +220,8 @@ class GroupOffsets:
                 tp = TopicPartition(topic.name, partition.partition_index)
                 # Version 0 reads from ZooKeeper and has an error for "nothing there".
                 if partition.error_code and partition.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    self._note(partition.error_code)
                     what = f"the committed offset of {tp}, at broker {broker}"
-                    raise error_for(partition.error_code, what)
+                    raise await self._unread(partition.error_code, what, identity)
                 found[tp] = (
                     None
                     if partition.committed_offset < 0
@@ -241,6 +232,19 @@ class GroupOffsets:
         # What is left out must not count as never committed: reading would begin elsewhere.
         check_complete(asked or (), found, broker, "OffsetFetch")
         return found
+
+    async def _unread(self, code: int, what: str, identity: Identity) -> KafkaError:
+        """Return the error for a refusal; one that concerns the member passes when it has its new epoch.
+
+        It is never taken for "nothing committed": reading would begin elsewhere.
+        """
+        self._note(code)
+        refusal = error_for(code, what)
+        if identity.member_id and code in MEMBER_CODES:
+            self.on_refused(code, identity.generation)
+            await self.join_answered()
+            refusal.retriable = True
+        return refusal
 
     # -- talking
 
