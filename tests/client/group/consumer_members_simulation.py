@@ -14,7 +14,7 @@ from broker.groups.consumer_simulation import GROUP, HEARTBEAT_S, REBALANCE_MS, 
 from penstock.broker.groups.consumer.group import Answer, Heartbeat
 from penstock.broker.groups.consumer.state import Partition
 from penstock.broker.groups.consumer.topics import by_topic
-from penstock.client.group.consumer.membership import ConsumerMembership
+from penstock.client.group.consumer_membership import ConsumerMembership
 from penstock.client.group.requests import (
     Change,
     FindCoordinator,

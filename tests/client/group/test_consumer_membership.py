@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.client.group.consumer.heartbeats import Subscription
-from penstock.client.group.consumer.membership import RELEASE_PATIENCE_MS, ConsumerMembership
-from penstock.client.group.requests import Change, FindCoordinator, Kind, MemberSettings, NameTopics
+from penstock.client.group.consumer_membership import RELEASE_PATIENCE_MS, ConsumerMembership
+from penstock.client.group.requests import Change, FindCoordinator, Kind, MemberSettings, NameTopics, Wanted
 from penstock.client.group.state_machine import Phase
 from penstock.errors import (
     DecodeError,
@@ -460,8 +459,8 @@ def test_another_subscription_while_joining_is_said_afterwards() -> None:
 
 
 def test_patterns_are_the_broker_s() -> None:
-    assert Subscription.of(["^t.*"]) == Subscription((), "^t.*")
-    assert Subscription.of(["b", "^t.*", "a", "^u"]) == Subscription(("a", "b"), "(^t.*)|(^u)")
+    assert Wanted.of(["^t.*"]) == Wanted((), "^t.*")
+    assert Wanted.of(["b", "^t.*", "a", "^u"]) == Wanted(("a", "b"), "(^t.*)|(^u)")
 
 
 def test_a_stale_commit_has_the_epoch_asked_for() -> None:

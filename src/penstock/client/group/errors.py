@@ -75,8 +75,8 @@ def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = 
     }
     text = advice.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
     plain = explain(code, settings)
-    told = f"; the broker says: {detail}" if detail else ""
-    return type(plain)(plain.code, plain.name, f"{text or plain}{told}", retriable=plain.retriable)
+    reason = f"; the broker says: {detail}" if detail else ""
+    return type(plain)(plain.code, plain.name, f"{text or plain}{reason}", retriable=plain.retriable)
 
 
 def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:

@@ -20,7 +20,6 @@ from penstock.client.assignors.member_metadata import (
     decode_subscription,
     encode_subscription,
 )
-from penstock.client.group.attempts import Attempts
 from penstock.client.group.errors import explain
 from penstock.client.group.in_flight import InFlight
 from penstock.client.group.leadership import Leadership
@@ -40,7 +39,7 @@ from penstock.client.group.requests import (
     sync_request,
 )
 from penstock.client.group.state_machine import Phase
-from penstock.client.group.timeouts import NEVER, PollInterval, Timeouts
+from penstock.client.group.timeouts import NEVER, Attempts, PollInterval, Timeouts
 from penstock.errors import (
     DecodeError,
     KafkaError,

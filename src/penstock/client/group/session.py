@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.arguments import by_partition, topics_or_pattern
 from penstock.client.assignors import Assignor, assignor_named
-from penstock.client.group.consumer.membership import ConsumerMembership
+from penstock.client.group.consumer_membership import ConsumerMembership
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member

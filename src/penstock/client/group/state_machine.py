@@ -1,6 +1,6 @@
-"""What the driver and the session of a member need of its state machine, whichever protocol it speaks.
+"""What the driver and the session of a member need of its state machine, for either group protocol.
 
-`membership.Membership` is that of the classic protocol, `consumer.membership.ConsumerMembership` that of
+`membership.Membership` is that of the classic protocol, `consumer_membership.ConsumerMembership` that of
 KIP-848. Both are sans-I/O: requests come out by `take_requests`, outcomes go in by `answered`.
 """
 

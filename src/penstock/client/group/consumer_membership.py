@@ -12,24 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from penstock.client.group.attempts import Attempts
-from penstock.client.group.consumer.heartbeats import JOIN_EPOCH, LEAVE_EPOCH, Heartbeats, Subscription
-from penstock.client.group.consumer.target import Target
 from penstock.client.group.errors import explain_heartbeat
 from penstock.client.group.in_flight import InFlight
-from penstock.client.group.ownership import NOTHING, Ownership
+from penstock.client.group.ownership import NOTHING, Ownership, Target
 from penstock.client.group.requests import (
     COORDINATOR_CODES,
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
     Call,
     Change,
     FindCoordinator,
+    Heartbeats,
     Kind,
     MemberSettings,
     NameTopics,
     Outgoing,
+    Wanted,
 )
 from penstock.client.group.state_machine import Phase
-from penstock.client.group.timeouts import NEVER, PollInterval, Timeouts
+from penstock.client.group.timeouts import NEVER, Attempts, PollInterval, Timeouts
 from penstock.errors import (
     DecodeError,
     KafkaError,
@@ -80,7 +81,7 @@ class ConsumerMembership:
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
         """How messages name a node."""
         self._make_id = make_id
-        self._subscription = Subscription()
+        self._subscription = Wanted()
         self._heartbeats = Heartbeats(settings)
         self._target = Target()
         self._in_flight = InFlight()
@@ -94,7 +95,7 @@ class ConsumerMembership:
         """Whether the coordinator may have the member: a request to join was sent."""
         self._is_first_assignment = True
         """Whether the application has not been notified of any assignment since the member joined."""
-        self._tells_owned = False
+        self._lists_owned = False
         """Whether the next heartbeat says what the application has, because that has changed."""
         self._awaits_receipt = False
         """Whether a list of what the application has was sent, and no heartbeat been answered since then."""
@@ -157,8 +158,8 @@ class ConsumerMembership:
             self.error = None
             self._is_leaving = False
             self._poll.awaits_poll = True
-        self._subscription = Subscription.of(topics)
-        if self.phase in (Phase.JOINING, Phase.STABLE) and not self._heartbeats.knows(self._subscription):
+        self._subscription = Wanted.of(topics)
+        if self.phase in (Phase.JOINING, Phase.STABLE) and not self._heartbeats.has_sent(self._subscription):
             self._heartbeat_at = now
         self.advance(now)
 
@@ -203,7 +204,7 @@ class ConsumerMembership:
             # As in Java, something revoked is followed by something assigned, be it nothing.
             self._grant(always=change.kind is Kind.REVOKED)
             if self._ownership.granted is None:
-                self._tells_owned = True
+                self._lists_owned = True
                 self._heartbeat_at = now
         self.advance(now)
 
@@ -238,7 +239,7 @@ class ConsumerMembership:
         if generation == self.generation and self.phase is Phase.STABLE:
             if code == ErrorCode.STALE_MEMBER_EPOCH:
                 # An answer was lost, or is on its way: the next heartbeat has the present epoch.
-                self._heartbeats.tell_all()
+                self._heartbeats.reset()
                 self._heartbeat_at = now
             elif code in GONE_CODES or code == ErrorCode.FENCED_INSTANCE_ID:
                 self._judge(code, None, now)
@@ -261,7 +262,7 @@ class ConsumerMembership:
             if outcome.error_code:
                 self._refused(call, outcome, now)
             else:
-                self._heard(call, outcome, now)
+                self._accepted(call, outcome, now)
         else:
             self._failed(call, DecodeError(f"{outcome!r} does not answer {call!r}"), now)
         self.advance(now)
@@ -346,7 +347,7 @@ class ConsumerMembership:
 
     # -- answers
 
-    def _heard(
+    def _accepted(
         self, call: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse, now: float
     ) -> None:
         """The coordinator has the member."""
@@ -399,7 +400,7 @@ class ConsumerMembership:
     ) -> None:
         """The coordinator has answered with an error."""
         code, node = answer.error_code, self.coordinator
-        self._heartbeats.tell_all()
+        self._heartbeats.reset()
         is_join = call.member_epoch == JOIN_EPOCH
         if self.phase is Phase.JOINING:
             self.phase = Phase.UNJOINED
@@ -461,7 +462,7 @@ class ConsumerMembership:
             if call.member_epoch <= LEAVE_EPOCH:
                 return
             self.coordinator = None
-            self._heartbeats.tell_all()
+            self._heartbeats.reset()
             self._heartbeat_at = now
             if self.phase is Phase.JOINING:
                 self.phase = Phase.UNJOINED
@@ -480,8 +481,8 @@ class ConsumerMembership:
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
         self._ownership.lose()
         self._target.clear()
-        self._heartbeats.tell_all()
-        self._tells_owned = False
+        self._heartbeats.reset()
+        self._lists_owned = False
         self._is_first_assignment = True
         self._in_flight.forget(ConsumerGroupHeartbeatRequest, NameTopics)
         self.phase = Phase.UNJOINED
@@ -501,9 +502,9 @@ class ConsumerMembership:
             self.generation,
             self._subscription,
             self._target.owned_by_id(self.owned),
-            tells_owned=self._tells_owned,
+            lists_owned=self._lists_owned,
         )
-        self._tells_owned = False
+        self._lists_owned = False
         self._is_sent = True
         self._awaits_receipt = self._awaits_receipt or request.topic_partitions is not None
         self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
@@ -516,4 +517,4 @@ class ConsumerMembership:
             self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
         self._is_sent = False
         self.generation = JOIN_EPOCH
-        self._heartbeats.tell_all()
+        self._heartbeats.reset()
