@@ -16,6 +16,7 @@ from typing import Any
 
 COOPERATIVE = "cooperative-sticky"
 KIP_848 = "kip-848"
+AUTO = "auto"
 stopping = False
 
 
@@ -36,6 +37,8 @@ def protocol(strategy: str) -> dict[str, Any]:
     """The settings of a group protocol, as Penstock and librdkafka have them."""
     if strategy == KIP_848:
         return {"group.protocol": "consumer"}
+    if strategy == AUTO:
+        return {"group.protocol": "auto"}
     times = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
     return {**times, "partition.assignment.strategy": strategy}
 
@@ -157,8 +160,14 @@ def aiokafka_member(servers: str, group: str, topic: str, strategy: str, release
     asyncio.run(consume())
 
 
+def penstock_auto_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
+    """A member by the protocol that the broker has."""
+    penstock_member(servers, group, topic, AUTO, release)
+
+
 MEMBERS = {
     "penstock": penstock_member,
+    "penstock-auto": penstock_auto_member,
     "penstock-async": penstock_async_member,
     "confluent": confluent_member,
     "kafka-python": kafka_python_member,

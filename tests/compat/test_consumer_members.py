@@ -88,6 +88,29 @@ def test_a_storm(servers: str, seconds: float) -> None:
         storm(group, seconds, 848, KINDS)
 
 
+def test_a_live_group_of_apache_kafka_changes_its_protocol_and_back() -> None:
+    """Members of both protocols read on while one kind takes the place of the other."""
+    with real_kafka(KAFKA, SETTINGS) as servers, scene(servers, KIP_848) as group:
+        group.produce(100)
+        classic = [group.join(kind, "range") for kind in ("penstock", "confluent")]
+        group.wait(
+            lambda: not group.missing() and all(each.held for each in classic), "classic members share"
+        )
+        new = [group.join(kind) for kind in ("penstock", "confluent", "penstock-auto")]
+        group.produce(100)
+        group.wait(lambda: not group.missing() and all(each.held for each in new), "members of both share")
+        for member in classic:
+            group.end(member)
+        group.produce(100)
+        group.wait(lambda: not group.missing() and group.is_settled(), "new members share")
+        back = [group.join(kind, "range") for kind in ("penstock", "confluent")]
+        group.wait(lambda: all(each.held for each in back), "classic members are back")
+        for member in new:
+            group.end(member)
+        group.produce(100)
+        group.wait(lambda: not group.missing() and group.is_settled(), "classic members share again")
+
+
 def test_what_a_member_sees_is_the_same_everywhere(servers: str) -> None:
     """Callbacks, epochs, offsets and errors of one group after the other: Kafka 4.3 is the judge."""
     topic = "seen"

@@ -175,8 +175,9 @@ class Scene:
                 producer.send(self.topic, b"%d" % number, key=b"v", partition=number % PARTITIONS)
         self.count += count
 
-    def join(self, kind: str) -> Member:
-        member = Member(kind, self.servers, self.group, self.topic, self.strategy, self.release)
+    def join(self, kind: str, strategy: str = "") -> Member:
+        strategy = strategy or self.strategy
+        member = Member(kind, self.servers, self.group, self.topic, strategy, self.release)
         self.members.append(member)
         return member
 

@@ -71,8 +71,6 @@ class ConsumerMembership:
         """The member epoch."""
         self.coordinator: int | None = None
         self.timeouts = Timeouts(settings)
-        self.has_joined = False
-        """Whether a coordinator has ever let the member in."""
         self.error: PenstockError | None = None
         """Why the member cannot go on by itself. The application's next poll takes it."""
         self.rejoin_reason = ""
@@ -363,7 +361,6 @@ class ConsumerMembership:
             self._attempts.tries = 0
         self.member_id = answer.member_id or self.member_id
         self.generation = answer.member_epoch
-        self.has_joined = True
         self.rejoin_reason = ""
         if answer.heartbeat_interval_ms > 0:
             self._interval_ms = answer.heartbeat_interval_ms
