@@ -295,6 +295,44 @@ def test_a_fenced_member_joins_again() -> None:
                 assert consumer.member_id == member_id
 
 
+@pytest.mark.parametrize("applied", [True, False])
+def test_lost_heartbeats_cost_no_record(applied: bool) -> None:
+    """Requests are lost, or their answers, with the connection and without, while members come and go."""
+    dice = random.Random(848)
+    seen: Counter[bytes | None] = Counter()
+    members: list[Consumer] = []
+    # A farewell may be lost as well: then the partitions are free when the session ends.
+    with KafkaBroker(config={**SETTINGS, "group.consumer.session.timeout.ms": "3000"}) as broker:
+        servers = broker.bootstrap_servers
+        topic = broker.create_topic("t", partitions=4)
+        count = 0
+        try:
+            for _ in range(12):
+                fault = dice.choice([broker.faults.drop, broker.faults.close])
+                fault("ConsumerGroupHeartbeat", applied=applied, times=1, skip=dice.randrange(4))
+                if len(members) < 2 or dice.random() < 0.5:
+                    consumer = member(servers, topic, request_timeout_ms=300, max_poll_records=5)
+                    consumer.subscribe(topic)
+                    members.append(consumer)
+                else:
+                    members.pop(dice.randrange(len(members))).close()
+                fill(servers, topic, 20, count)
+                count += 20
+                for _ in range(20):
+                    for consumer in members:
+                        seen.update(record.value for record in consumer.poll(10))
+            broker.faults.clear()
+            deadline = time.monotonic() + PATIENCE_S
+            while len(seen) < count or sum(assigned(*members)) != 4:
+                assert time.monotonic() < deadline, (len(seen), count, assigned(*members))
+                for consumer in members:
+                    seen.update(record.value for record in consumer.poll(20))
+        finally:
+            for consumer in members:
+                consumer.close()
+    assert len(seen) == count
+
+
 def test_a_static_member_has_its_partitions_back_under_another_id(servers: str, topic: str) -> None:
     with member(servers, topic, group_instance_id="one") as first:
         first.subscribe(topic)

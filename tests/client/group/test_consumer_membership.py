@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client.group.consumer_membership import RELEASE_PATIENCE_MS, ConsumerMembership
+from penstock.client.group.consumer_membership import INTERVAL_MIN_MS, RELEASE_PATIENCE_MS, ConsumerMembership
 from penstock.client.group.requests import Change, FindCoordinator, Kind, MemberSettings, NameTopics, Wanted
 from penstock.client.group.state_machine import Phase
 from penstock.errors import (
@@ -159,6 +159,14 @@ def test_heartbeats_come_as_often_as_the_broker_says() -> None:
     assert bench.member.wake_at == bench.now + 1
     bench.after(1)
     bench.reply(2)
+
+
+def test_a_broker_cannot_have_a_member_send_without_a_pause() -> None:
+    bench = Bench()
+    bench.stable(0)
+    bench.after(INTERVAL_MS)
+    bench.answer(ConsumerGroupHeartbeatResponse(member_id="m1", member_epoch=2, heartbeat_interval_ms=1))
+    assert bench.member.wake_at == bench.now + INTERVAL_MIN_MS
 
 
 def test_nothing_is_acknowledged_before_it_is_revoked() -> None:

@@ -47,6 +47,9 @@ from penstock.protocol.messages.consumer_group_heartbeat_response import Consume
 FIRST_INTERVAL_MS = 5_000.0
 """The distance between heartbeats where the broker does not say any: the default of Apache Kafka."""
 
+INTERVAL_MIN_MS = 10.0
+"""Heartbeats do not come more often than this, even where a broker asks for it."""
+
 RELEASE_PATIENCE_MS = 60_000.0
 """For how long a static member waits for the session of another one with its instance id to end: as long as
 sessions are at most by default (``group.consumer.max.session.timeout.ms``)."""
@@ -363,7 +366,7 @@ class ConsumerMembership:
         self.generation = answer.member_epoch
         self.rejoin_reason = ""
         if answer.heartbeat_interval_ms > 0:
-            self._interval_ms = answer.heartbeat_interval_ms
+            self._interval_ms = max(INTERVAL_MIN_MS, answer.heartbeat_interval_ms)
         self.phase = Phase.STABLE
         self._heartbeat_at = min(self._heartbeat_at, now + self._interval_ms)
         if self._is_leaving or (answer.assignment is None and self._target.is_known):

@@ -165,9 +165,8 @@ class GroupOffsets:
             (topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions
         }
         codes = [code for code in told.values() if code]
-        for code in codes:
-            if code in MEMBER_CODES:
-                self.on_refused(code, identity.generation)
+        for code in MEMBER_CODES.intersection(codes):
+            self.on_refused(code, identity.generation)
         if codes:
             self._note(codes[0])
             raise explain_commit(codes[0], group_id, broker)
