@@ -307,7 +307,7 @@ def test_lost_heartbeats_cost_no_record(applied: bool) -> None:
         topic = broker.create_topic("t", partitions=4)
         count = 0
         try:
-            for _ in range(12):
+            for _ in range(8):
                 fault = dice.choice([broker.faults.drop, broker.faults.close])
                 fault("ConsumerGroupHeartbeat", applied=applied, times=1, skip=dice.randrange(4))
                 if len(members) < 2 or dice.random() < 0.5:
