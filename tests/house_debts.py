@@ -32,8 +32,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.client.admin.alterations.ChangeAdministration",
         "penstock.client.admin.groups.GroupAdministration",
         "penstock.client.admin.security.SecurityAdministration",
-        "penstock.client.blocking.transaction_admin.BlockingTransactionAdministration",
-        "penstock.client.blocking.transactions.BlockingTransactionCalls",
         "penstock.client.cluster.connection.Connection",
         "penstock.client.fetch.fetched_records.FetchedRecords",
         "penstock.client.produce.accumulator.Accumulator",
