@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from penstock.client.admin.admin import (
-    BROKER_DEFAULT,
-    AsyncAdmin,
-    ClusterDescription,
-    ConfigValue,
-    NewTopic,
-    TopicDescription,
-)
-from penstock.client.admin.alterations import LogDirectory
+from penstock.client.admin.admin import AsyncAdmin, ClusterDescription
+from penstock.client.admin.configs import ConfigValue
 from penstock.client.admin.groups import GroupDescription, GroupListing
+from penstock.client.admin.logs import LogDirectory
+from penstock.client.admin.topics import BROKER_DEFAULT, NewTopic, TopicDescription
 from penstock.client.admin.transactions import (
     HANGING_AGE_MS,
     HangingTransaction,
