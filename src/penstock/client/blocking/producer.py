@@ -20,8 +20,8 @@ from penstock.client.blocking.base import Blocking
 from penstock.client.closing import closing_patience_s
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
+from penstock.client.produce.group_members import group_metadata_of
 from penstock.client.produce.producer import AsyncProducer
-from penstock.client.produce.transaction_calls import group_metadata_of
 from penstock.common.extras import need_arrow
 from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.errors import PenstockError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.client.group.offsets import Committable, GroupMetadata
     from penstock.client.options import ProducerOptions
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
-    from penstock.client.produce.transaction_calls import GroupMember
+    from penstock.client.produce.group_members import GroupMember
     from penstock.client.statistics import Statistics
     from penstock.client.transactions.steps import TransactionCoordinates
     from penstock.cloudevents import Event
