@@ -36,10 +36,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.model.Record",
         "penstock.protocol.connection.frames.FrameReader",
         "penstock.protocol.schema.json_source.JsonSource",
-        "penstock.spark.runtime.releases.SupportsTriggerAvailableNow",
-        "penstock.spark.source.reader.BatchReader",
-        "penstock.spark.source.stream_reader.StreamReader",
-        "penstock.spark.source.stream_reader.UnlimitedStreamReader",
         "penstock.testing.broker.KafkaBroker",
     }
 )
