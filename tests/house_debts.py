@@ -34,8 +34,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.log.segments.indexed_segment.IndexedSegment",
         "penstock.log.segments.segment.FileSegment",
         "penstock.model.Record",
-        "penstock.protocol.connection.frames.FrameReader",
-        "penstock.protocol.schema.json_source.JsonSource",
         "penstock.testing.broker.KafkaBroker",
     }
 )
