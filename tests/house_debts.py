@@ -34,6 +34,5 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.log.segments.indexed_segment.IndexedSegment",
         "penstock.log.segments.segment.FileSegment",
         "penstock.model.Record",
-        "penstock.testing.broker.KafkaBroker",
     }
 )
