@@ -31,8 +31,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.transactions.service.TransactionService",
         "penstock.client.cluster.connection.Connection",
         "penstock.client.fetch.fetched_records.FetchedRecords",
-        "penstock.log.segments.indexed_segment.IndexedSegment",
-        "penstock.log.segments.segment.FileSegment",
         "penstock.model.Record",
     }
 )
