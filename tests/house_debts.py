@@ -30,7 +30,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.transactions.service.Joining",
         "penstock.broker.transactions.service.TransactionService",
         "penstock.client.cluster.connection.Connection",
-        "penstock.client.fetch.fetched_records.FetchedRecords",
         "penstock.model.Record",
     }
 )
