@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.client.cluster.metadata import Cluster
+from penstock.client.cluster.metadata import ClusterMetadata
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.fetched_records import BY_AGE, COMMITTED, NO_POSITION, FetchedRecords
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -12,7 +12,7 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
 def fetched(**options: object) -> FetchedRecords[bytes, bytes]:
     config = ConsumerConfig.parse(None, {"bootstrap_servers": "nowhere", **options})
-    return FetchedRecords(config, Cluster())
+    return FetchedRecords(config, ClusterMetadata())
 
 
 def test_partitions_that_stay_keep_their_positions() -> None:

@@ -29,7 +29,7 @@ from penstock.protocol.error_codes import ErrorCode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.client.cluster.metadata import Cluster
+    from penstock.client.cluster.metadata import ClusterMetadata
     from penstock.client.config import ConsumerConfig
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.fetch.fetcher import Fetcher
@@ -54,7 +54,7 @@ class FetchedRecords(Generic[K, V]):
     The consumer assigns partitions in `positions`, and sets `fetcher` once it has begun to fetch.
     """
 
-    def __init__(self, config: ConsumerConfig, cluster: Cluster) -> None:
+    def __init__(self, config: ConsumerConfig, cluster: ClusterMetadata) -> None:
         self._config = config
         self._cluster = cluster
         self.needs_attention = False
