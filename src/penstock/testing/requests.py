@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
-from penstock.testing.entities import Entity, Guide, definition_of
+from penstock.protocol.error_response import definition_of
+from penstock.testing.entities import Entity, Guide
 
 if TYPE_CHECKING:
     from penstock.broker.node import Node
