@@ -16,8 +16,10 @@ from penstock.broker.context import CloseConnection, Context
 from penstock.broker.requests.routes import Answer, Handler, Interceptor, VersionedRoute, when_answered
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.header import RequestHeader
 from penstock.protocol.message import Struct
 from penstock.protocol.schema.definition import FieldSpec, StructSpec
+from penstock.protocol.uuid import uuid_to_text
 from penstock.testing.entities import NO_ENTITY, PARTITION_FIELDS, Entity, definition_of, fields_at
 from penstock.testing.faults import Fault, Faults
 from penstock.testing.requests import Request
@@ -72,21 +74,44 @@ def _answerer(request: Request, handle: Handler, failures: list[Fault]) -> Answe
     return Answerer(request, handle, code_of, applied=any(fault.applied for fault in failures))
 
 
+def failed_response(key: int, version: int, message: Any, code: int, text: str) -> Any:
+    """Return the response to a request that no broker sees: everything that it names fails with `code`.
+
+    `text` is the error message, where the API has a place for one. APIs whose
+    responses list more than was asked for (Metadata, DescribeLogDirs) are none of its business.
+    """
+    request = Request(RequestHeader(key, version, 0), message, 0, uuid_to_text)
+
+    def no_handler(message: Any, context: Context[Any]) -> Any:
+        raise CloseConnection(text)
+
+    return Answerer(request, no_handler, lambda entity: code, applied=False, text=text).failing(message)
+
+
 class Answerer:
     """Answers one request with error codes. Called as a handler."""
 
-    def __init__(self, request: Request, handle: Handler, code_of: CodeOf, *, applied: bool) -> None:
+    def __init__(
+        self,
+        request: Request,
+        handle: Handler,
+        code_of: CodeOf,
+        *,
+        applied: bool,
+        text: str = "a fault on demand",
+    ) -> None:
         self._request = request
+        self._guide = request.guide
         self._handle = handle
         self._code_of = code_of
         self._applied = applied
+        self._text = text
         self._version = request.version
         self._definition = definition_of(request.api + "Response")
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def __call__(self, message: Any, context: Context[Any]) -> Any:
         """What a handler returns. `message` is the request as the broker has read it."""
-        self._guide = self._request.guide(context.node)
         if self._request.key == ApiKey.METADATA:
             return self._metadata(message, context)
         if self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
@@ -101,9 +126,12 @@ class Answerer:
         return when_answered(real, lambda response: self._answer(message, response))
 
     def _answer(self, message: Any, real: Any) -> Any:
-        """The answer that fails; `real` is the broker's answer to the rest, or to all of it."""
         if self._request.key == ApiKey.PRODUCE and message.acks == 0:
             raise CloseConnection("a Produce without acknowledgement fails on demand")
+        return self.failing(message, real)
+
+    def failing(self, message: Any, real: Any = None) -> Any:
+        """Return the answer that fails; `real` is the broker's answer to the rest, or to all of it."""
         root = self._definition.root
         whole = self._code_for_all()
         if whole:
@@ -204,7 +232,7 @@ class Answerer:
             if attribute in _CODES:
                 setattr(made, attribute, code)
             elif attribute == "error_message" and code:
-                made.error_message = "a fault on demand"  # type: ignore[attr-defined]
+                made.error_message = self._text  # type: ignore[attr-defined]
             elif code and attribute in _ON_FAILURE and field.entity_type in (None, "brokerId"):
                 setattr(made, attribute, _ON_FAILURE[attribute])
             elif attribute == "entity" and item is not None:  # whose quota it is, in several parts
