@@ -114,6 +114,9 @@ class World:
         self.last_routes = self.broker.routes
         self.relay.attached(self.broker)
 
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        return Routes(ranges, self.translation)
+
     def is_back(self, node_id: int) -> bool:
         return node_id in self.back
 

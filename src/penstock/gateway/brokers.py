@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.connection import open_socket
+from penstock.client.cluster.connection_pool import Peer
 from penstock.client.cluster.secured import SESSION_PARTS, SecuredConnection
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, NetworkError, PenstockError
@@ -25,7 +26,7 @@ from penstock.gateway.sockets import UpstreamSocket
 from penstock.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.connection_pool import Peer
+    from penstock.client.cluster.negotiation import NodeVersions
     from penstock.client.config import ClientConfig
     from penstock.client.security.authenticator import Authenticator
     from penstock.gateway.contracts import Attachable
@@ -46,6 +47,9 @@ STAND_INS_MAX = 3
 
 FAILED_AGAIN_S = 0.1
 """Where no broker could be reached, the next attempt comes after so long."""
+
+VERSIONS_KEPT_S = 60.0
+"""How long a broker's versions are taken for known, unless it has ended a connection."""
 
 ROUTES_MAX = 100
 """Sets of versions whose routes are kept: as many as there are releases in a cluster, and one more each time
@@ -71,6 +75,8 @@ class Brokers:
         self._translation = translation
         self._sockets = sockets
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
+        self._versions: dict[Address, tuple[NodeVersions, float]] = {}
+        """What brokers have answered to ApiVersions, and when, where clients log in themselves."""
         self._failed_at = float("-inf")
         self._looking: dict[int, asyncio.Task[None]] = {}
 
@@ -148,7 +154,7 @@ class Brokers:
             patience_s = None if number == len(targets) else HOME_PATIENCE_S
             try:
                 async with asyncio.timeout(patience_s):
-                    peer = await self.client.greet(address)
+                    peer = await self._connect(address)
                 return self._handed_over(relay, node_id, peer)
             except TimeoutError:
                 failure = NetworkError(f"broker {address} did not answer within {HOME_PATIENCE_S:g} s")
@@ -171,17 +177,43 @@ class Brokers:
         bootstrap = [address for address in self._config.bootstrap_servers if address not in known]
         return found + [(None, address) for address in bootstrap]
 
-    def _handed_over(self, relay: Attachable, node_id: int | None, peer: Peer) -> UpstreamSocket:
-        connection = peer.connection
-        ranges = tuple(sorted(peer.versions.ranges.items()))
-        routes = self._routes.get(ranges)
+    async def _connect(self, address: Address) -> Peer:
+        """Open a connection whose broker's versions are known.
+
+        Before a login a broker answers ApiVersions once, which is then the client's question. So a gateway
+        without an account asks on a connection of its own, now and then.
+        """
+        if self._config.security is not None and self._config.security.uses_sasl:
+            return await self.client.greet(address)
+        known = self._versions.get(address)
+        now = asyncio.get_running_loop().time()
+        if known is None or now - known[1] > VERSIONS_KEPT_S:
+            peer = await self.client.greet(address)
+            peer.connection.close()
+            known = self._versions[address] = peer.versions, now
+        return Peer(await self.client.connect(address), known[0])
+
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        """Return the routes to brokers that have these versions."""
+        key = tuple(sorted(ranges.items()))
+        routes = self._routes.get(key)
         if routes is None:
             if len(self._routes) >= ROUTES_MAX:
                 self._routes.clear()
-            routes = self._routes[ranges] = Routes(peer.versions.ranges, self._translation)
+            routes = self._routes[key] = Routes(ranges, self._translation)
         self.last_routes = routes
+        return routes
+
+    def _handed_over(self, relay: Attachable, node_id: int | None, peer: Peer) -> UpstreamSocket:
+        connection = peer.connection
+        routes = self.routes_of(peer.versions.ranges)
+        address = connection.address
         transport, tls = connection.hand_over()
-        upstream = UpstreamSocket(self._sockets, relay, routes, node_id, tls)
+
+        def drop_versions() -> None:
+            self._versions.pop(address, None)  # a broker that comes back may be of another release
+
+        upstream = UpstreamSocket(self._sockets, relay, routes, node_id, tls, drop_versions)
         upstream.take_over(transport)
         if isinstance(connection, SecuredConnection) and connection.session_s:
             self._renew(upstream, peer, connection.session_s)

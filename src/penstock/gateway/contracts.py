@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from enum import IntEnum, IntFlag, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -98,6 +98,9 @@ class Host(Protocol):
     @property
     def has_account(self) -> bool:
         """Whether the gateway itself logs in at brokers."""
+
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        """Return the routes to brokers that have these versions."""
 
     def attach(self, relay: Attachable) -> None:
         """Connect a relay to a broker: `attached` or `unreachable` is called later."""

@@ -59,6 +59,8 @@ class Gateway(Served):
         ConfigError: an argument does not fit.
     """
 
+    holds_records = False
+
     def __init__(
         self,
         to: str | Sequence[str],

@@ -652,6 +652,9 @@ class Relay:
             self._takes_tokens = not message.error_code  # type: ignore[attr-defined]
         elif isinstance(message, ApiVersionsResponse):
             if self.upstream is not None:
+                if not message.error_code:
+                    has = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
+                    self.upstream.routes = self._host.routes_of(has)
                 self.upstream.routes.put_versions(message)
                 has_changed = True
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -193,6 +193,9 @@ class GatewayServer:
     @property
     def last_routes(self) -> Routes | None:
         return self._brokers.last_routes
+
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        return self._brokers.routes_of(ranges)
 
     def is_back(self, node_id: int) -> bool:
         return self._brokers.is_back(node_id)

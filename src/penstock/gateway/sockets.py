@@ -223,7 +223,10 @@ class ClientSocket(asyncio.BufferedProtocol):
 
 
 class UpstreamSocket(asyncio.BufferedProtocol):
-    """The connection to a broker of one relay, through TLS where `tls` is given."""
+    """The connection to a broker of one relay, through TLS where `tls` is given.
+
+    `lost` is called when the broker has ended it.
+    """
 
     def __init__(
         self,
@@ -232,12 +235,14 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         routes: Routes,
         node_id: int | None,
         tls: TlsConnection | None,
+        lost: Callable[[], None],
     ) -> None:
         self.routes = routes
         self.node_id = node_id
         self._host = host
         self._relay = relay
         self._tls = tls
+        self._lost = lost
         self._socket: Socket | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -306,6 +311,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         if self._is_closed:
             return
         self.close()
+        self._lost()
         self._relay.upstream_lost(reason)
 
     # --- what the relay calls
