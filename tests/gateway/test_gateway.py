@@ -319,7 +319,10 @@ def test_sessions_are_renewed_between_requests() -> None:
 
 
 def test_a_reader_that_does_not_read_holds_little_and_only_itself(tmp_path: Path) -> None:
-    with KafkaBroker(tmp_path / "data", num_partitions=3) as broker, Gateway(to=broker.bootstrap_servers) as gateway:
+    with (
+        KafkaBroker(tmp_path / "data", num_partitions=3) as broker,
+        Gateway(to=broker.bootstrap_servers) as gateway,
+    ):
         with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
             for _ in range(40):
                 producer.send("t", bytes(900_000), partition=0)

@@ -364,9 +364,9 @@ def test_clients_are_offered_what_the_translation_adds(version: int) -> None:
     answer = answers_of(world.client.taken(), 18, version)[0][1]
     offered = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
     assert offered == {**KAFKA_4, 2: (0, 11), 0: (0, 13)}
-    [row] = world.counters.rows()
+    [row] = world.counters.rows(KAFKA_4)
     software = ("old-device", "2", "") if version >= 3 else ("", "", "device")
-    assert row == (*software, "ApiVersions", version, 1)
+    assert row == (*software, "ApiVersions", version, 1, True)
 
 
 def test_an_unknown_version_of_api_versions_is_answered_with_error_35() -> None:
@@ -732,5 +732,5 @@ def test_an_exception_in_a_translation_ends_one_connection() -> None:
 def test_counts_are_by_software_or_client_id() -> None:
     world = World()
     world.client_sends(LIST, LIST)
-    assert world.counters.rows() == [("", "", "device", "ListOffsets", 5, 2)]
+    assert world.counters.rows(KAFKA_4) == [("", "", "device", "ListOffsets", 5, 2, True)]
     assert int(ApiKey.LIST_OFFSETS) == 2

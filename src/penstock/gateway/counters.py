@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.gateway.limits import CLIENTS_MAX
@@ -26,6 +27,8 @@ class ClientCount(NamedTuple):
     api: str
     version: int
     requests: int
+    is_spoken: bool
+    """Whether the broker that was connected last has this version: it needs no translation."""
 
 
 class Counters:
@@ -48,12 +51,17 @@ class Counters:
             found = self._kinds.setdefault(kind, {})
         return found
 
-    def rows(self) -> list[ClientCount]:
-        """One row for each kind of client, API and version. May be called from any thread."""
+    def rows(self, spoken: Mapping[int, tuple[int, int]]) -> list[ClientCount]:
+        """One row for each kind of client, API and version. May be called from any thread.
+
+        `spoken` is what the cluster has, by API key.
+        """
         found = []
         for (software, version, client_id), counts in list(self._kinds.items()):
             for code, requests in list(counts.items()):
                 api = API_TABLE.get(code >> 16)
                 name = api.name if api is not None else str(code >> 16)
-                found.append(ClientCount(software, version, client_id, name, code & 0xFFFF, requests))
+                low, high = spoken.get(code >> 16, (0, -1))
+                at = code & 0xFFFF
+                found.append(ClientCount(software, version, client_id, name, at, requests, low <= at <= high))
         return sorted(found)

@@ -111,7 +111,11 @@ class Gateway(Served):
 
     def clients(self) -> list[ClientCount]:
         """Which clients have sent what since the start: by software, API and version."""
-        return [] if self._server is None else self._server.counters.rows()
+        server = self._server
+        if server is None:
+            return []
+        routes = server.last_routes
+        return server.counters.rows({} if routes is None else routes.upstream)
 
     @property
     def held_bytes(self) -> int:
