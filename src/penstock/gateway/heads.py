@@ -12,6 +12,8 @@ from penstock.protocol.compiler.runtime import Data, read_uvarint
 REQUEST_HEAD = struct.Struct(">ihhi")
 """Size, API key, version, correlation id."""
 
+_SHORT = struct.Struct(">h")
+
 RESPONSE_HEAD = struct.Struct(">ii")
 """Size, correlation id."""
 
@@ -40,48 +42,43 @@ def client_id_of(head: Data) -> str:
     return str(head[14 : 14 + max(length, 0)], "utf-8", "replace")
 
 
-def produce_acks(head: Data, version: int) -> int:
-    """Return the acks of a Produce. `head` is the request from its size on, as far as it has arrived.
+def produce_acks(head: Data, start: int, version: int) -> int:
+    """Return the acks of a Produce, which begins in `head` with its size at `start`, as far as it has come.
 
     Raises:
         Incomplete: the acks have not arrived.
         DecodeError: they are not where they should be.
     """
+    position = start + 12
     try:
-        position = 14
-        length = int.from_bytes(_bytes(head, 12, 14), "big", signed=True)
+        length = _SHORT.unpack_from(head, position)[0]
+        position += 2 + (length if length > 0 else 0)
+        if version >= PRODUCE_FLEXIBLE:
+            position = _behind_tags(head, position)
+            length, position = read_uvarint(head, position)
+            length -= 1
+        elif version >= TRANSACTIONAL:
+            length = _SHORT.unpack_from(head, position)[0]
+            position += 2
+        else:
+            length = 0
         if length > 0:
             position += length
-        if version >= PRODUCE_FLEXIBLE:
-            count, position = read_uvarint(head, position)
-            for _ in range(count):
-                _, position = read_uvarint(head, position)
-                size, position = read_uvarint(head, position)
-                position += size
-                if position > HEAD_BYTES_MAX:
-                    break
-        if version >= TRANSACTIONAL:
-            if version >= PRODUCE_FLEXIBLE:
-                length, position = read_uvarint(head, position)
-                length -= 1
-            else:
-                length = int.from_bytes(_bytes(head, position, position + 2), "big", signed=True)
-                position += 2
-            if length > 0:
-                position += length
-        return int.from_bytes(_bytes(head, position, position + 2), "big", signed=True)
-    except IndexError:
-        raise Incomplete from None
-    except Incomplete:
-        if len(head) > HEAD_BYTES_MAX:
+        acks: int = _SHORT.unpack_from(head, position)[0]
+    except (IndexError, struct.error):
+        if len(head) - start > HEAD_BYTES_MAX:
             raise DecodeError(f"no acks in the first {HEAD_BYTES_MAX} bytes of a Produce") from None
-        raise
+        raise Incomplete from None
+    return acks
 
 
-def _bytes(head: Data, start: int, stop: int) -> Data:
-    if stop > len(head):
-        raise Incomplete
-    return head[start:stop]
+def _behind_tags(head: Data, position: int) -> int:
+    count, position = read_uvarint(head, position)
+    for _ in range(count):
+        _, position = read_uvarint(head, position)
+        size, position = read_uvarint(head, position)
+        position += size
+    return position
 
 
 def is_kafka_request(start: Data) -> bool:

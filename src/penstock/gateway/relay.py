@@ -21,7 +21,6 @@ from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.contracts import Due, Job, Kind, Pause
 from penstock.gateway.endpoints import EndpointsHider
 from penstock.gateway.heads import (
-    HEAD_BYTES_MAX,
     KERBEROS_TOKEN,
     REQUEST_HEAD,
     RESPONSE_HEAD,
@@ -211,7 +210,7 @@ class Relay:
             self._due.append(Due(Kind.PASS, correlation_id, code))
         elif route is Route.PRODUCE:
             try:
-                acks = produce_acks(data[position : min(end, position + HEAD_BYTES_MAX + 1)], version)
+                acks = produce_acks(data, position, version)
             except Incomplete:
                 if end - position >= size + 4:
                     raise DecodeError("a Produce that is too short") from None
