@@ -19,7 +19,7 @@ from penstock.errors import AuthenticationError, DecodeError, PenstockError
 from penstock.gateway.absent import absent_response
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.contracts import Due, Job, Kind, Pause
-from penstock.gateway.endpoints import EndpointsHider
+from penstock.gateway.endpoints import EndpointsHider, is_plain
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
     REQUEST_HEAD,
@@ -639,6 +639,9 @@ class Relay:
         due = self._responding
         assert due is not None
         key, version = due.code >> 16, due.code & 0xFFFF
+        if due.kind in (Kind.FETCH, Kind.REWRITE) and key <= ApiKey.FETCH and is_plain(frame, key, version):
+            self._client.send(frame)
+            return
         body = memoryview(frame)[4:]
         if key == ApiKey.API_VERSIONS and body[4:6] == _UNSUPPORTED_VERSION:
             version = 0  # KIP-511
