@@ -133,7 +133,7 @@ def is_plain(whole: bytearray, key: int, version: int) -> bool:
     walk = _behind_produced if key == ApiKey.PRODUCE else _behind_fetched
     try:
         return frame[8] == 0 and walk(frame, 9, version) == len(frame) - 1 and frame[-1] == 0
-    except (IndexError, struct.error):
+    except (IndexError, struct.error, DecodeError):
         return False
 
 
