@@ -221,16 +221,20 @@ def test_compiled_rows_leave_nothing_behind() -> None:
         for _ in range(3):
             outcome(lambda: row_format.decode_some(broken[61:], 0, 5, 0, 0, None, "t", 0))
 
-    work()
-    tracemalloc.start()
-    try:
-        work()
+    def growth() -> int:
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(100):
             work()
         gc.collect()
-        assert tracemalloc.get_traced_memory()[0] - before < 20_000
+        return tracemalloc.get_traced_memory()[0] - before
+
+    work()
+    tracemalloc.start()
+    try:
+        # tracemalloc counts every thread of the process, such as a broker of another test: what is left
+        # behind is left behind in each window, what another thread took is not.
+        assert min(growth() for _ in range(5)) < 20_000
         assert gc.isenabled()
     finally:
         tracemalloc.stop()

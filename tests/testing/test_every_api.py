@@ -18,7 +18,7 @@ from penstock.protocol.framing import decode_response
 from penstock.protocol.header import RequestHeader
 from penstock.protocol.message import Struct
 from penstock.testing.answers import Answerer
-from penstock.testing.requests import Request, topic_names
+from penstock.testing.requests import Request
 
 CODE = 41
 
@@ -43,7 +43,7 @@ def test_fails_in_every_version(key: int, applied: bool) -> None:
         make_topic(node, partitions=1)
         message = REQUESTS[route.key](node, version)
         context = context_of(node, version)
-        request = Request(RequestHeader(key, version, 3, "test"), message, 1, topic_names(node))
+        request = Request(RequestHeader(key, version, 3, "test"), message, 1, node)
         inner = intercepted(node.router.find(key, version), [lambda route: route._replace()])
         answerer = Answerer(request, inner.handle, lambda place: CODE, applied=applied)
         try:

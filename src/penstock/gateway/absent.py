@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_entries, error_response
+from penstock.protocol.messages.fetch_response import FetchResponse
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from penstock.testing.answers import failed_response
 
 if TYPE_CHECKING:
     from penstock.gateway.nodes import Nodes
@@ -73,11 +74,14 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
         ApiKey.SASL_AUTHENTICATE,
     ):
         return None
-    if key == ApiKey.FETCH and version >= SESSIONS_SINCE and message.session_id:
-        code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    else:
-        code = code_for(key)
-    return failed_response(key, version, message, code, NO_ANSWER)
+    if key == ApiKey.FETCH and version >= SESSIONS_SINCE:
+        if message.session_id:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        # An error of the whole response would keep clients from looking for leaders.
+        return FetchResponse(
+            responses=error_entries(key, version, "responses", message.topics, code_for(key), NO_ANSWER)
+        )
+    return error_response(key, version, message, code_for(key), NO_ANSWER)
 
 
 def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:

@@ -35,12 +35,12 @@ from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_response
 from penstock.protocol.framing import decode_response, encode_request, encode_response
 from penstock.protocol.header import RequestHeader, decode_request_header
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
-from penstock.testing.answers import failed_response
 
 if TYPE_CHECKING:
     from penstock.gateway.calls import Call
@@ -399,7 +399,7 @@ class Relay:
         self._host.note_end(logging.WARNING, self._described, f"{name} {version} is refused: {reason}")
         try:
             code = ErrorCode.UNSUPPORTED_VERSION
-            response = failed_response(message.API_KEY, version, message, code, reason)
+            response = error_response(message.API_KEY, version, message, code, reason)
             chunks = encode_response(response, version, correlation_id)
         except (PenstockError, AttributeError):
             self.close(f"{name} {version} has no place for an error")

@@ -16,11 +16,9 @@ from penstock.broker.context import CloseConnection, Context
 from penstock.broker.requests.routes import Answer, Handler, Interceptor, VersionedRoute, when_answered
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.header import RequestHeader
-from penstock.protocol.message import Struct
+from penstock.protocol.error_response import ResponseParts, error_arrays, fields_at
 from penstock.protocol.schema.definition import FieldSpec, StructSpec
-from penstock.protocol.uuid import uuid_to_text
-from penstock.testing.entities import NO_ENTITY, PARTITION_FIELDS, Entity, definition_of, fields_at
+from penstock.testing.entities import NO_ENTITY, Entity
 from penstock.testing.faults import Fault, Faults
 from penstock.testing.requests import Request
 
@@ -40,12 +38,6 @@ WHOLE_ANSWER_CODES = frozenset(
     )
 )
 """The fields for one error of a whole response, where it has them."""
-
-_CODES = ("error_code", "partition_error_code")
-"""The names that the error code of an entry has; the second one is that of AddPartitionsToTxn."""
-
-_ON_FAILURE = {"base_offset": -1, "high_watermark": -1, "records": b"", "committed_offset": -1, "node_id": -1}
-"""Values that brokers give, instead of the defaults, to fields of an entry with an error."""
 
 
 def answering_faults(faults: Faults) -> Interceptor:
@@ -74,44 +66,22 @@ def _answerer(request: Request, handle: Handler, failures: list[Fault]) -> Answe
     return Answerer(request, handle, code_of, applied=any(fault.applied for fault in failures))
 
 
-def failed_response(key: int, version: int, message: Any, code: int, text: str) -> Any:
-    """Return the response to a request that no broker sees: everything that it names fails with `code`.
-
-    `text` is the error message, where the API has a place for one. APIs whose
-    responses list more than was asked for (Metadata, DescribeLogDirs) are none of its business.
-    """
-    request = Request(RequestHeader(key, version, 0), message, 0, uuid_to_text)
-
-    def no_handler(message: Any, context: Context[Any]) -> Any:
-        raise CloseConnection(text)
-
-    return Answerer(request, no_handler, lambda entity: code, applied=False, text=text).failing(message)
-
-
 class Answerer:
     """Answers one request with error codes. Called as a handler."""
 
-    def __init__(
-        self,
-        request: Request,
-        handle: Handler,
-        code_of: CodeOf,
-        *,
-        applied: bool,
-        text: str = "a fault on demand",
-    ) -> None:
+    def __init__(self, request: Request, handle: Handler, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
-        self._guide = request.guide
         self._handle = handle
         self._code_of = code_of
         self._applied = applied
-        self._text = text
         self._version = request.version
-        self._definition = definition_of(request.api + "Response")
+        self._parts = ResponseParts(request.key, request.version)
+        self._definition = self._parts.response
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def __call__(self, message: Any, context: Context[Any]) -> Any:
         """What a handler returns. `message` is the request as the broker has read it."""
+        self._guide = self._request.guide(context.node)
         if self._request.key == ApiKey.METADATA:
             return self._metadata(message, context)
         if self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
@@ -126,16 +96,13 @@ class Answerer:
         return when_answered(real, lambda response: self._answer(message, response))
 
     def _answer(self, message: Any, real: Any) -> Any:
+        """The answer that fails; `real` is the broker's answer to the rest, or to all of it."""
         if self._request.key == ApiKey.PRODUCE and message.acks == 0:
             raise CloseConnection("a Produce without acknowledgement fails on demand")
-        return self.failing(message, real)
-
-    def failing(self, message: Any, real: Any = None) -> Any:
-        """Return the answer that fails; `real` is the broker's answer to the rest, or to all of it."""
         root = self._definition.root
         whole = self._code_for_all()
         if whole:
-            return self._fresh(root, message, None, NO_ENTITY, whole)
+            return self._fresh(root, message, whole)
         return self._mirror(root, message, self._guide.definition.root, NO_ENTITY, real)
 
     def _code_for_all(self) -> int:
@@ -193,7 +160,7 @@ class Answerer:
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
         """The part of the answer for `item`: what fails, and from `real` what does not."""
         entity = self._guide.entity_of_struct(item, asked, outer)
-        answer = real if real is not None else self._fresh(spec, item, None, entity, 0)
+        answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
         for field in self._error_arrays(spec):
             source = next((each for each in arrays if getattr(item, each.attribute)), None)
@@ -221,44 +188,19 @@ class Answerer:
                 getattr(item, each.attribute) for each in self._guide.array_fields(asked)
             ):
                 return self._mirror(spec, item, asked, outer, real)
-        entity = self._guide.entity_of(item, source, outer)
-        return self._fresh(spec, item, source, entity, self._code_of(below[0]))
+        return self._fresh(spec, item, self._code_of(below[0]))
 
-    def _fresh(self, spec: StructSpec, item: Any, source: FieldSpec | None, entity: Entity, code: int) -> Any:
+    def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
         """An entry (or a whole answer) with an error code and the names from the request."""
-        made: Struct = getattr(self._classes, spec.name)()
-        for field in fields_at(spec, self._version):
-            kind, attribute = field.type_at(self._version), field.attribute
-            if attribute in _CODES:
-                setattr(made, attribute, code)
-            elif attribute == "error_message" and code:
-                made.error_message = self._text  # type: ignore[attr-defined]
-            elif code and attribute in _ON_FAILURE and field.entity_type in (None, "brokerId"):
-                setattr(made, attribute, _ON_FAILURE[attribute])
-            elif attribute == "entity" and item is not None:  # whose quota it is, in several parts
-                part = getattr(self._classes, kind.base)
-                made.entity = [  # type: ignore[attr-defined]
-                    part(entity_type=each.entity_type, entity_name=each.entity_name) for each in item.entity
-                ]
-            elif not (kind.is_array or kind.is_struct):
-                value = _counterpart(item, field, source, entity)
-                if value is not None:
-                    setattr(made, attribute, value)
-            if getattr(made, attribute) is None and self._version not in field.nullable:
-                setattr(made, attribute, "" if kind.base == "string" else b"")
-        return made
+        if spec is self._parts.response.root:
+            make = self._parts.top(repeats=True)
+        else:
+            make = self._parts.entry(spec, type(item))
+        return make(item, code, "a fault on demand" if code else None)
 
     def _error_arrays(self, spec: StructSpec) -> list[FieldSpec]:
         """The arrays whose entries, or entries of entries, have an error code."""
-        found = []
-        for field in fields_at(spec, self._version):
-            kind = field.type_at(self._version)
-            if kind.is_array and kind.is_struct:
-                inner = self._definition.structs[kind.base]
-                own = any(each.attribute in _CODES for each in fields_at(inner, self._version))
-                if own or self._error_arrays(inner):
-                    found.append(field)
-        return found
+        return error_arrays(self._parts.response, spec, self._version)
 
     # --- Metadata ------------------------------------------------------------------------------------------
 
@@ -299,17 +241,3 @@ class Answerer:
         for directory in answer.results:
             directory.error_code, directory.topics = code, []
         return answer
-
-
-def _counterpart(item: Any, field: FieldSpec, source: FieldSpec | None, entity: Entity) -> Any:
-    """The value of the request that an entry of the answer repeats; None where it repeats none."""
-    if isinstance(item, str):
-        plain = field.attribute == "key" or (source is not None and field.entity_type == source.entity_type)
-        return item if plain and field.types[0][1].base == "string" else None
-    if field.entity_type == "topicName":
-        return entity.topic or getattr(item, field.attribute, None)
-    if field.attribute in PARTITION_FIELDS:
-        return entity.partition
-    if field.attribute in ("throttle_time_ms", "generation_id"):
-        return None
-    return getattr(item, field.attribute, None)

@@ -22,7 +22,7 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response
 from penstock.protocol.header import decode_request_header
 from penstock.testing.faults import Fault, Faults
-from penstock.testing.requests import Request, topic_names
+from penstock.testing.requests import Request
 
 if TYPE_CHECKING:
     from penstock.broker.network.server import Server
@@ -93,7 +93,7 @@ class FaultyConnection(Connection):
             message = codec_for(API_TABLE[route.key].request, route.version).decode(copied, position)[0]
         except (DecodeError, UnsupportedVersionError):
             return None
-        return Request(header, message, self.number, topic_names(self._context.node))
+        return Request(header, message, self.number, self._context.node)
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
         """Have what goes wrong with the request itself happen; then have it answered."""

@@ -8,16 +8,12 @@ partition, a topic, a group, or a plain key. Definitions say which fields hold t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
+from penstock.protocol.error_response import PARTITION_FIELDS, fields_at
 from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpec
-from penstock.protocol.schema.loader import load_definition
 from penstock.protocol.uuid import ZERO_UUID
 
-PARTITION_FIELDS = frozenset(
-    ("index", "partition", "partition_id", "partition_index", "partition_indexes", "partitions")
-)
 NAMED = ("topicName", "groupId", "transactionalId")
 """Entities whose names, in an array, each have an entry of the answer."""
 
@@ -39,16 +35,6 @@ NO_ENTITY = Entity()
 
 TopicNames = Callable[[bytes], "str | None"]
 """The name of the topic with an id, None where there is none."""
-
-
-@cache
-def definition_of(name: str) -> Definition:
-    """The definition of a message, such as ``ProduceRequest``."""
-    return load_definition(name)
-
-
-def fields_at(spec: StructSpec, version: int) -> Iterator[FieldSpec]:
-    return (field for field in spec.fields if version in field.versions)
 
 
 class Guide:

@@ -32,6 +32,35 @@ def test_a_share_of_each_second_and_the_rest_is_told_to_come_again() -> None:
     assert open_one(openings, clock, 150)
 
 
+def test_a_client_that_waits_between_two_openings_is_never_refused() -> None:
+    clock = ManualClock()
+    openings = Openings(clock, 500)
+    for _ in range(3000):
+        assert open_one(openings, clock, 10)
+        clock.advance(10)
+
+
+@pytest.mark.parametrize("share_ms", [1, 100, 400, 900])
+def test_openings_keep_to_their_share(share_ms: int) -> None:
+    """Whatever time one takes, and however often they are asked for."""
+    for each_ms, pause_ms in ((1, 0), (3, 1), (50, 20), (700, 100)):
+        clock = ManualClock()
+        openings = Openings(clock, share_ms)
+        spent_ms, began = 0, clock.monotonic()
+        while clock.monotonic() - began < 100:
+            spent_ms += each_ms * open_one(openings, clock, each_ms)
+            clock.advance(max(pause_ms, 1))
+        # A debt beyond twice the share is remitted, so that no log waits more than a second.
+        assert spent_ms <= share_ms * 101 + 100 * each_ms * (each_ms > share_ms)
+
+
+@pytest.mark.parametrize("share_ms", [1000, 5000])
+def test_all_of_a_second_is_no_limit(share_ms: int) -> None:
+    clock = ManualClock()
+    openings = Openings(clock, share_ms)
+    assert all(open_one(openings, clock, 100) for _ in range(5000 // 100))
+
+
 def test_one_log_is_opened_however_long_it_takes() -> None:
     clock = ManualClock()
     openings = Openings(clock, 400)
@@ -50,5 +79,5 @@ def test_the_log_says_once_a_minute_that_partitions_wait(caplog: pytest.LogCaptu
             assert not open_one(openings, clock, 1)
             clock.advance(int(SAID_EVERY_S * 1000) // 8)
     assert len(caplog.records) == 2
-    assert "has taken 450 ms of this second" in caplog.records[0].getMessage()
+    assert "its share of 400 ms in a second" in caplog.records[0].getMessage()
     assert "penstock.log.open.ms.max" in caplog.records[0].getMessage()

@@ -98,7 +98,7 @@ PENSTOCK_KEYS = (
     broker_key(
         "penstock.log.open.ms.max",
         INT,
-        "400",
+        "500",
         "Milliseconds of each second in which requests may open logs; further ones get a retriable error.",
         at_least=1,
     ),

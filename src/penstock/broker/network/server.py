@@ -226,7 +226,8 @@ class Server:
 
     def _bind(self, host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # With 0 in place of TCP, asyncio would not set TCP_NODELAY, and an answer could wait 40 ms.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             if REUSE_ADDRESS is not None:
                 listener.setsockopt(socket.SOL_SOCKET, REUSE_ADDRESS, 1)

@@ -1,9 +1,13 @@
 """How much of the broker's time goes into opening logs.
 
 A log is opened, or begun, by the first request that uses it: about a millisecond, and more after a crash.
-One request may name thousands. So opening has a share of every second; when it is used up, partitions that
-are not open yet are answered with NOT_LEADER_OR_FOLLOWER (6), after which clients come again. One log is
-opened in any second, however long it takes. The broker's log says so, once a minute while it lasts.
+One request may name thousands. So opening has a share of the time: what it takes is a debt, which the time
+between two openings pays back. While the debt is the share of a whole second, partitions that are not open
+yet are answered with NOT_LEADER_OR_FOLLOWER (6), after which clients come again. One log is opened in any
+second, however long it takes. The broker's log says so, once a minute while it lasts.
+
+A debt that is paid back bit by bit lets a client through that uses one new topic after another: it waits
+for answers between them, and so leaves others their turn by itself.
 """
 
 from __future__ import annotations
@@ -16,8 +20,6 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 logger = logger_named("penstock.broker")
 
-PERIOD_S = 1.0
-
 SAID_EVERY_S = 60.0
 """The least time between two lines in the broker's log about partitions that wait."""
 
@@ -28,16 +30,16 @@ class Openings:
     def __init__(self, clock: Clock, at_most_ms: int) -> None:
         self._clock = clock
         self._at_most_s = at_most_ms / 1000
-        self._period_began = self._began = 0.0
-        self._spent_s = 0.0
+        self._unpaid_s = 0.0
+        """The time that openings have taken and that has not been paid back."""
+        self._ended = self._began = clock.monotonic()
         self._said_at: float | None = None
 
     def __enter__(self) -> None:
         """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6), the share of this second is used up."""
         now = self._clock.monotonic()
-        if not 0 <= now - self._period_began < PERIOD_S:
-            self._period_began, self._spent_s = now, 0.0
-        if self._spent_s >= self._at_most_s:
+        self._pay_back(now)
+        if self._unpaid_s >= self._at_most_s:
             self._say(now)
             raise error_for(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -48,11 +50,19 @@ class Openings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        now = self._clock.monotonic()
-        self._spent_s += now - self._began
-        if self._spent_s >= self._at_most_s:
-            # From here on others have their turn for the rest of a second.
-            self._period_began = now - self._at_most_s
+        self._ended = self._clock.monotonic()
+        # Twice the share is paid back to the share in a second less the share: no log waits longer.
+        self._unpaid_s = min(self._unpaid_s + self._ended - self._began, 2 * self._at_most_s)
+
+    def _pay_back(self, now: float) -> None:
+        """Take off what the time since the last opening, or the last refusal, is worth."""
+        others_s = 1 - self._at_most_s
+        passed_s = now - self._ended
+        self._ended = now
+        if others_s <= 0 or passed_s < 0:
+            self._unpaid_s = 0.0
+        else:
+            self._unpaid_s = max(0.0, self._unpaid_s - passed_s * self._at_most_s / others_s)
 
     def _say(self, now: float) -> None:
         """Log that partitions wait: a client only sees that its requests take long."""
@@ -60,8 +70,8 @@ class Openings:
             return
         self._said_at = now
         logger.info(
-            "many partitions are used for the first time: opening their logs has taken %.0f ms of this "
-            "second, all its share (penstock.log.open.ms.max); the others are answered with error 6, after "
-            "which clients ask again",
-            self._spent_s * 1000,
+            "many partitions are used for the first time: opening their logs takes all its share of %.0f ms "
+            "in a second (penstock.log.open.ms.max); the others are answered with error 6, after which "
+            "clients ask again",
+            self._at_most_s * 1000,
         )

@@ -16,17 +16,13 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.service import OFFSETS_IMPLICIT_SINCE, PRODUCE_IMPLICIT_SINCE
 from penstock.common.java_hash import partition_of
 from penstock.errors import StorageError
+from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.messages.produce_response import (
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
+from penstock.protocol.error_response import error_response
 from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
-    from penstock.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
 Entrant: TypeAlias = tuple[tuple[str, int], int, int]
 """A partition that is to take part in a transaction, the producer's id and its epoch."""
@@ -108,43 +104,11 @@ def enter(
     return check()
 
 
-def refused_records(request: Any) -> ProduceResponse:
+def refused_records(request: Any, version: int) -> Any:
     """Return the answer to a Produce whose partitions were not added in time: NOT_ENOUGH_REPLICAS (19)."""
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    PartitionProduceResponse(
-                        index=each.index, error_code=ErrorCode.NOT_ENOUGH_REPLICAS, base_offset=-1
-                    )
-                    for each in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ]
-    )
+    return error_response(ApiKey.PRODUCE, version, request, ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
-def refused_offsets(request: Any) -> TxnOffsetCommitResponse:
+def refused_offsets(request: Any, version: int) -> Any:
     """Return the answer to a TxnOffsetCommit whose partition was not added in time: error 15."""
-    from penstock.protocol.messages.txn_offset_commit_response import (  # rarely needed
-        TxnOffsetCommitResponse,
-        TxnOffsetCommitResponsePartition,
-        TxnOffsetCommitResponseTopic,
-    )
-
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return error_response(ApiKey.TXN_OFFSET_COMMIT, version, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -6,6 +6,7 @@ read as ever; the gate holds the answer back until the in-sync replicas have wha
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,7 @@ class Gate:
             if profile is not None and profile.counts_acks and not 0 <= acks <= 1:
                 # 0.8 takes every number below 0 for all; and what is counted above 1 is counted here.
                 acks = max(acks, ALL_REPLICAS)
+                request = copy.copy(request)
                 request.acks = min(acks, 1)
                 return append(request, context, acks)
             if request.transactional_id is not None and acks:
@@ -85,7 +87,7 @@ class Gate:
                         request,
                         context,
                         lambda: append(request, context, acks),
-                        lambda: refused_records(request),
+                        lambda: refused_records(request, context.version),
                     )
             return append(request, context, acks)
 
@@ -267,7 +269,11 @@ class Gate:
             if not entrants:
                 return stored(request, context)
             return enter(
-                entrants, request, context, lambda: stored(request, context), lambda: refused_offsets(request)
+                entrants,
+                request,
+                context,
+                lambda: stored(request, context),
+                lambda: refused_offsets(request, context.version),
             )
 
         return handle

@@ -156,7 +156,8 @@ class Registry:
 
 def _listening(address: tuple[str, int]) -> socket.socket:
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # Without the name of TCP, asyncio would not set TCP_NODELAY.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)

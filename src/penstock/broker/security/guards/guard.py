@@ -6,7 +6,9 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_entries, error_response
 from penstock.security.acls import FITTING_OPERATIONS, ResourceType
 
 if TYPE_CHECKING:
@@ -24,16 +26,40 @@ MESSAGES = {
 }
 """The message of a response beside the code of a refusal, where it has one."""
 
+WITHOUT_MESSAGE = (ApiKey.PRODUCE, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS)
+"""APIs that have a place for a message, which Apache Kafka leaves empty in refusals."""
+
+REFUSALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""The code of a refusal, by the type of the resource."""
+
 T = TypeVar("T")
 
 
 class Asking(NamedTuple):
     """One request on its way to the handler: who asks, and how to go on."""
 
+    key: int
+    """The API."""
     context: Context[Any]
     rights: Rights
     proceed: Callable[[Any], Any]
     """Calls the handler with a request, and returns the response, a `Wait` or None."""
+
+    def refuse(self, request: Any, code: ErrorCode) -> Any:
+        """Make the response of a request that is refused as a whole."""
+        return error_response(self.key, self.context.version, request, code, self._message(code))
+
+    def refused(self, field: str, items: Iterable[object], code: ErrorCode) -> list[Any]:
+        """Make entries of the list `field` of the response for what is refused of the request."""
+        return error_entries(self.key, self.context.version, field, items, code, self._message(code))
+
+    def _message(self, code: ErrorCode) -> str | None:
+        return None if self.key in WITHOUT_MESSAGE else MESSAGES.get(code)
 
     def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
         """Have the handler answer, now or later, and return what `complete` makes of the response."""

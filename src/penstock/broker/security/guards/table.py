@@ -9,26 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
-from penstock.broker.security.guards import (
-    cluster,
-    consumer_groups,
-    groups,
-    topic_admin,
-    topics,
-    transactions,
+from penstock.broker.security.guards import cluster, groups, topic_admin, topics, transactions
+from penstock.broker.security.guards.cluster import on_configs
+from penstock.broker.security.guards.guard import Asking, Guard
+from penstock.broker.security.guards.rules import (
+    Each,
+    Rule,
+    each_group,
+    each_topic,
+    on_cluster,
+    on_group,
+    on_transactional_id,
 )
-from penstock.broker.security.guards.cluster import on_cluster, on_configs, top_level
-from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard
 from penstock.protocol.api import ApiKey
-from penstock.protocol.error_codes import ErrorCode
 from penstock.security.acls import CLUSTER_NAME, EVERY_OPERATION, Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.routes import VersionedRoute
     from penstock.broker.security.authorizer import Authorizer
-
-_MESSAGE = MESSAGES[ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
 
 OPEN = frozenset(
     (
@@ -50,83 +49,74 @@ their handlers judge by these.
 GUARDS: dict[int, Guard] = {
     ApiKey.PRODUCE: topics.guard_produce,
     ApiKey.FETCH: topics.guard_fetch,
-    ApiKey.LIST_OFFSETS: topics.guard_list_offsets,
+    ApiKey.LIST_OFFSETS: Rule(each=each_topic(Operation.DESCRIBE)),
     ApiKey.METADATA: topic_admin.guard_metadata,
-    ApiKey.OFFSET_COMMIT: groups.guard_offset_commit,
+    ApiKey.OFFSET_COMMIT: Rule(
+        on_group(Operation.READ), each=each_topic(Operation.READ, ids_since=groups.TOPIC_IDS_SINCE)
+    ),
     ApiKey.OFFSET_FETCH: groups.guard_offset_fetch,
     ApiKey.FIND_COORDINATOR: groups.guard_find_coordinator,
-    ApiKey.JOIN_GROUP: groups.guard_join_group,
-    ApiKey.HEARTBEAT: groups.guard_heartbeat,
-    ApiKey.LEAVE_GROUP: groups.guard_leave_group,
+    ApiKey.JOIN_GROUP: Rule(on_group(Operation.READ)),
+    ApiKey.HEARTBEAT: Rule(on_group(Operation.READ)),
+    ApiKey.LEAVE_GROUP: Rule(on_group(Operation.READ)),
     ApiKey.SYNC_GROUP: groups.guard_sync_group,
-    ApiKey.DESCRIBE_GROUPS: groups.guard_describe_groups,
-    ApiKey.LIST_GROUPS: groups.guard_list_groups,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_groups.guard_consumer_group_heartbeat,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.guard_consumer_group_describe,
+    ApiKey.DESCRIBE_GROUPS: Rule(
+        each=each_group(Operation.DESCRIBE, "groups", "groups"), complete=groups.mask_groups
+    ),
+    ApiKey.LIST_GROUPS: Rule(complete=groups.hide_groups),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.guard_consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Rule(
+        each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_consumer_groups
+    ),
     ApiKey.CREATE_TOPICS: topic_admin.guard_create_topics,
     ApiKey.DELETE_TOPICS: topic_admin.guard_delete_topics,
-    ApiKey.DELETE_RECORDS: topics.guard_delete_records,
-    ApiKey.INIT_PRODUCER_ID: topics.guard_init_producer_id,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: topics.guard_offset_for_leader_epoch,
+    ApiKey.DELETE_RECORDS: Rule(each=each_topic(Operation.DELETE)),
+    ApiKey.INIT_PRODUCER_ID: transactions.guard_init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Rule(
+        each=each_topic(Operation.DESCRIBE, name="topic"), unless=on_cluster(Operation.CLUSTER_ACTION)
+    ),
     ApiKey.ADD_PARTITIONS_TO_TXN: transactions.guard_add_partitions_to_txn,
-    ApiKey.ADD_OFFSETS_TO_TXN: transactions.guard_add_offsets_to_txn,
-    ApiKey.END_TXN: transactions.guard_end_txn,
-    ApiKey.WRITE_TXN_MARKERS: transactions.guard_write_txn_markers,
-    ApiKey.TXN_OFFSET_COMMIT: transactions.guard_txn_offset_commit,
-    ApiKey.DESCRIBE_ACLS: on_cluster(
-        Operation.DESCRIBE, top_level("describe_acls", "DescribeAclsResponse", error_message=_MESSAGE)
+    ApiKey.ADD_OFFSETS_TO_TXN: Rule(on_transactional_id(Operation.WRITE), on_group(Operation.READ)),
+    ApiKey.END_TXN: Rule(on_transactional_id(Operation.WRITE)),
+    ApiKey.WRITE_TXN_MARKERS: Rule(on_cluster(Operation.CLUSTER_ACTION, Operation.ALTER)),
+    ApiKey.TXN_OFFSET_COMMIT: Rule(
+        on_transactional_id(Operation.WRITE), on_group(Operation.READ), each=each_topic(Operation.READ)
     ),
-    ApiKey.CREATE_ACLS: on_cluster(Operation.ALTER, cluster.refuse_acl_creations),
-    ApiKey.DELETE_ACLS: on_cluster(Operation.ALTER, cluster.refuse_acl_deletions),
-    ApiKey.DESCRIBE_CONFIGS: on_configs(
-        Operation.DESCRIBE_CONFIGS, "describe_configs", "DescribeConfigsResult", "results"
-    ),
-    ApiKey.ALTER_CONFIGS: on_configs(
-        Operation.ALTER_CONFIGS, "alter_configs", "AlterConfigsResourceResponse", "responses"
-    ),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: on_configs(
-        Operation.ALTER_CONFIGS, "incremental_alter_configs", "AlterConfigsResourceResponse", "responses"
-    ),
-    ApiKey.ALTER_REPLICA_LOG_DIRS: on_cluster(Operation.ALTER, cluster.refuse_log_dirs),
-    ApiKey.DESCRIBE_LOG_DIRS: on_cluster(
-        Operation.DESCRIBE, top_level("describe_log_dirs", "DescribeLogDirsResponse")
-    ),
-    ApiKey.CREATE_PARTITIONS: topic_admin.guard_create_partitions,
-    ApiKey.DELETE_GROUPS: groups.guard_delete_groups,
-    ApiKey.ELECT_LEADERS: on_cluster(Operation.ALTER, cluster.refuse_elections),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: on_cluster(Operation.ALTER, cluster.refuse_reassignments),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: on_cluster(Operation.DESCRIBE, cluster.refuse_list_of_reassignments),
-    ApiKey.OFFSET_DELETE: groups.guard_offset_delete,
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: on_cluster(
-        Operation.DESCRIBE_CONFIGS,
-        top_level(
-            "describe_client_quotas", "DescribeClientQuotasResponse", error_message=_MESSAGE, entries=None
-        ),
-    ),
-    ApiKey.ALTER_CLIENT_QUOTAS: on_cluster(Operation.ALTER_CONFIGS, cluster.refuse_client_quotas),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(
-        Operation.DESCRIBE,
-        top_level(
-            "describe_user_scram_credentials", "DescribeUserScramCredentialsResponse", error_message=_MESSAGE
-        ),
-    ),
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: on_cluster(Operation.ALTER, cluster.refuse_scram_changes),
-    ApiKey.DESCRIBE_QUORUM: on_cluster(
-        Operation.DESCRIBE, top_level("describe_quorum", "DescribeQuorumResponse", error_message=_MESSAGE)
-    ),
-    ApiKey.UPDATE_FEATURES: on_cluster(
-        Operation.ALTER, top_level("update_features", "UpdateFeaturesResponse", error_message=_MESSAGE)
-    ),
-    ApiKey.UNREGISTER_BROKER: on_cluster(
-        Operation.ALTER, top_level("unregister_broker", "UnregisterBrokerResponse", error_message=_MESSAGE)
-    ),
+    ApiKey.DESCRIBE_ACLS: Rule(on_cluster(Operation.DESCRIBE)),
+    ApiKey.CREATE_ACLS: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.DELETE_ACLS: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.DESCRIBE_CONFIGS: on_configs(Operation.DESCRIBE_CONFIGS, "results"),
+    ApiKey.ALTER_CONFIGS: on_configs(Operation.ALTER_CONFIGS, "responses"),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: on_configs(Operation.ALTER_CONFIGS, "responses"),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.DESCRIBE_LOG_DIRS: Rule(on_cluster(Operation.DESCRIBE)),
+    ApiKey.CREATE_PARTITIONS: Rule(each=each_topic(Operation.ALTER, "results")),
+    ApiKey.DELETE_GROUPS: Rule(each=each_group(Operation.DELETE, "groups_names", "results")),
+    ApiKey.ELECT_LEADERS: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: cluster.guard_list_partition_reassignments,
+    ApiKey.OFFSET_DELETE: Rule(on_group(Operation.DELETE), each=each_topic(Operation.READ)),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: cluster.guard_describe_client_quotas,
+    ApiKey.ALTER_CLIENT_QUOTAS: Rule(on_cluster(Operation.ALTER_CONFIGS)),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Rule(on_cluster(Operation.DESCRIBE)),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: cluster.guard_scram_changes,
+    ApiKey.DESCRIBE_QUORUM: Rule(on_cluster(Operation.DESCRIBE)),
+    ApiKey.UPDATE_FEATURES: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.UNREGISTER_BROKER: Rule(on_cluster(Operation.ALTER)),
     ApiKey.DESCRIBE_CLUSTER: topic_admin.guard_describe_cluster,
-    ApiKey.DESCRIBE_PRODUCERS: topics.guard_describe_producers,
-    ApiKey.DESCRIBE_TRANSACTIONS: groups.guard_describe_transactions,
-    ApiKey.LIST_TRANSACTIONS: groups.guard_list_transactions,
-    ApiKey.LIST_CONFIG_RESOURCES: on_cluster(
-        Operation.DESCRIBE_CONFIGS, top_level("list_config_resources", "ListConfigResourcesResponse")
+    ApiKey.DESCRIBE_PRODUCERS: Rule(each=each_topic(Operation.READ)),
+    ApiKey.DESCRIBE_TRANSACTIONS: Rule(
+        each=Each(
+            ResourceType.TRANSACTIONAL_ID,
+            Operation.DESCRIBE,
+            "transactional_ids",
+            "transaction_states",
+            None,
+        ),
+        complete=transactions.hide_topics_of_transactions,
     ),
+    ApiKey.LIST_TRANSACTIONS: Rule(complete=transactions.hide_transactions),
+    ApiKey.LIST_CONFIG_RESOURCES: Rule(on_cluster(Operation.DESCRIBE_CONFIGS)),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: topic_admin.guard_describe_topic_partitions,
 }
 
@@ -157,6 +147,8 @@ class Authorization:
                 return handle(request, context)
             session = context.session
             rights = rights_of(str(session.principal), session.client_address)
-            return guard(request, Asking(context, rights, lambda changed: handle(changed, context)))
+            return guard(
+                request, Asking(route.key, context, rights, lambda changed: handle(changed, context))
+            )
 
         return route._replace(handle=guarded)

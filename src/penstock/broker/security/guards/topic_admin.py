@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.security.guards.guard import (
-    MESSAGES,
-    NOT_ASKED,
-    Asking,
-    extended,
-    masked,
-    split,
-    with_fields,
-)
+from penstock.broker.security.guards.guard import NOT_ASKED, Asking, extended, masked, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.uuid import ZERO_UUID
 from penstock.security.acls import FITTING_OPERATIONS, Operation, ResourceType
 
 _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-_MESSAGE = MESSAGES[_REFUSED]
 
 
 def cluster_operations(operations: int, asking: Asking) -> int:
@@ -98,10 +89,7 @@ def _may_see_or_make(name: str, request: Any, asking: Asking) -> bool:
 def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
     """DESCRIBE on each topic: others are left out of "all", and refused by name."""
     from penstock.protocol.messages.describe_topic_partitions_request import TopicRequest
-    from penstock.protocol.messages.describe_topic_partitions_response import (
-        DescribeTopicPartitionsResponse,
-        DescribeTopicPartitionsResponseTopic,
-    )
+    from penstock.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 
     rights = asking.rights
     more: list[Any] = []
@@ -110,13 +98,7 @@ def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
             request.topics, lambda topic: rights.on_topic(Operation.DESCRIBE, topic.name)
         )
         cursor = request.cursor.topic_name if request.cursor is not None else ""
-        more = [
-            DescribeTopicPartitionsResponseTopic(
-                error_code=_REFUSED, name=topic.name, topic_authorized_operations=NOT_ASKED
-            )
-            for topic in refused
-            if topic.name >= cursor
-        ]
+        more = asking.refused("topics", [topic for topic in refused if topic.name >= cursor], _REFUSED)
     else:
         names = asking.context.node.cluster.topics
         allowed = [TopicRequest(name=name) for name in names if rights.on_topic(Operation.DESCRIBE, name)]
@@ -138,24 +120,14 @@ def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
 
 def guard_create_topics(request: Any, asking: Asking) -> Any:
     """CREATE on the cluster or on each topic. Without DESCRIBE_CONFIGS the response has no settings."""
-    from penstock.protocol.messages.create_topics_response import CreatableTopicResult
-
     rights = asking.rights
     may_make_all = rights.on_cluster(Operation.CREATE)
     allowed, refused = split(
         request.topics, lambda topic: may_make_all or rights.on_topic(Operation.CREATE, topic.name)
     )
-    more = [
-        CreatableTopicResult(
-            name=name,
-            error_code=_REFUSED,
-            error_message="Authorization failed.",
-            num_partitions=-1,
-            replication_factor=-1,
-            configs=[],
-        )
-        for name in dict.fromkeys(topic.name for topic in refused)
-    ]
+    more = asking.refused("topics", {topic.name: topic for topic in refused}.values(), _REFUSED)
+    for each in more:
+        each.error_message, each.configs = "Authorization failed.", []
 
     def complete(response: Any) -> Any:
         for topic in response.topics:
@@ -171,16 +143,11 @@ def guard_create_topics(request: Any, asking: Asking) -> Any:
 
 def guard_delete_topics(request: Any, asking: Asking) -> Any:
     """DELETE on the cluster or on each topic; what may not be described is hidden."""
-    from penstock.protocol.messages.delete_topics_response import DeletableTopicResult
+    from penstock.protocol.messages.delete_topics_request import DeleteTopicState
 
     rights = asking.rights
     may_delete_all = rights.on_cluster(Operation.DELETE)
     more: list[Any] = []
-
-    def refuse(name: str | None, topic_id: bytes) -> None:
-        more.append(
-            DeletableTopicResult(name=name, topic_id=topic_id, error_code=_REFUSED, error_message=_MESSAGE)
-        )
 
     def judge(name: str | None, topic_id: bytes) -> bool:
         known = name if name is not None else asking.topic_name(topic_id)
@@ -191,7 +158,9 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
             return True  # answered with error 3
         if rights.on_topic(Operation.DELETE, known) and (is_seen or name is None):
             return True
-        refuse(known if name is not None or is_seen else None, topic_id)
+        shown = known if name is not None or is_seen else None
+        item = DeleteTopicState(name=shown, topic_id=topic_id) if asking.context.version >= 6 else shown
+        more.extend(asking.refused("responses", (item,), _REFUSED))
         return False
 
     if asking.context.version >= 6:
@@ -201,20 +170,6 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
         names = [name for name in request.topic_names if judge(name, ZERO_UUID)]
         request = with_fields(request, topic_names=names)
     return asking.then(request, extended("responses", more))
-
-
-def guard_create_partitions(request: Any, asking: Asking) -> Any:
-    """ALTER on each topic."""
-    from penstock.protocol.messages.create_partitions_response import CreatePartitionsTopicResult
-
-    allowed, refused = split(
-        request.topics, lambda topic: asking.rights.on_topic(Operation.ALTER, topic.name)
-    )
-    more = [
-        CreatePartitionsTopicResult(name=topic.name, error_code=_REFUSED, error_message=_MESSAGE)
-        for topic in refused
-    ]
-    return asking.partly(request, "topics", allowed, "results", more)
 
 
 def guard_describe_cluster(request: Any, asking: Asking) -> Any:

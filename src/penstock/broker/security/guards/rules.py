@@ -1,0 +1,131 @@
+"""What most APIs need, as data: rights for a whole request, and rights for each thing that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.broker.security.guards.guard import REFUSALS, split, with_fields
+from penstock.security.acls import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.broker.security.guards.guard import Asking
+
+NEVER = 1 << 15
+"""A version that no API has."""
+
+
+class Need(NamedTuple):
+    """One of some operations on one resource, for the request as a whole."""
+
+    resource_type: ResourceType
+    operations: tuple[Operation, ...]
+    field: str | None = None
+    """The field of the request with the resource's name; None for the cluster."""
+
+    def is_met(self, request: Any, asking: Asking) -> bool:
+        """Return whether the principal may do one of the operations."""
+        name = CLUSTER_NAME if self.field is None else getattr(request, self.field)
+        return any(asking.rights.allows(each, self.resource_type, name) for each in self.operations)
+
+
+class Each(NamedTuple):
+    """An operation on each resource that a list of the request names; the others get an error each."""
+
+    resource_type: ResourceType
+    operation: Operation
+    field: str
+    """The list of the request."""
+    answer: str
+    """The list of the response."""
+    name: str | None = "name"
+    """The field with the name in an item of the list; None where items are names."""
+    ids_since: int = NEVER
+    """The version from which on topics are named by id. The handler refuses topics that do not exist."""
+
+    def may(self, item: Any, asking: Asking) -> bool:
+        """Return whether the principal may do the operation on what an item names."""
+        if asking.context.version >= self.ids_since:
+            found = asking.topic_name(item.topic_id)
+            return found is None or asking.rights.allows(self.operation, self.resource_type, found)
+        name = item if self.name is None else getattr(item, self.name)
+        return asking.rights.allows(self.operation, self.resource_type, name)
+
+
+class Rule:
+    """The guard of an API, as data: called with a request, it answers like every guard.
+
+    Args:
+        needs: what is needed for the whole; the first need that is not met refuses the request.
+        each: what is needed for each thing that the request names.
+        unless: a right with which the things that the request names need none.
+        complete: changes the handler's response, to hide what may not be described.
+    """
+
+    __slots__ = ("_complete", "_each", "_needs", "_unless")
+
+    def __init__(
+        self,
+        *needs: Need,
+        each: Each | None = None,
+        unless: Need | None = None,
+        complete: Callable[[Any, Asking], None] | None = None,
+    ) -> None:
+        self._needs = needs
+        self._each = each
+        self._unless = unless
+        self._complete = complete
+
+    def __call__(self, request: Any, asking: Asking) -> Any:
+        """Refuse the request, or have the handler answer for what is allowed and add the rest."""
+        for need in self._needs:
+            if not need.is_met(request, asking):
+                return asking.refuse(request, REFUSALS[need.resource_type])
+        more: list[Any] = []
+        each = self._each
+        if each is not None and not (self._unless and self._unless.is_met(request, asking)):
+            allowed, refused = split(getattr(request, each.field), lambda item: each.may(item, asking))
+            if refused:
+                more = asking.refused(each.answer, refused, REFUSALS[each.resource_type])
+                request = with_fields(request, **{each.field: allowed})
+        if self._complete is None and not more:
+            return asking.proceed(request)
+        return asking.then(request, lambda response: self._completed(response, asking, more))
+
+    def _completed(self, response: Any, asking: Asking, more: list[Any]) -> Any:
+        if response is None:
+            return None
+        if self._complete is not None:
+            self._complete(response, asking)
+        if more:
+            assert self._each is not None
+            # The list may be shared: handlers use one empty list for many responses.
+            setattr(response, self._each.answer, [*getattr(response, self._each.answer), *more])
+        return response
+
+
+def on_cluster(*operations: Operation) -> Need:
+    """One of the operations on the cluster."""
+    return Need(ResourceType.CLUSTER, operations)
+
+
+def on_group(operation: Operation) -> Need:
+    """The operation on the group that `group_id` names."""
+    return Need(ResourceType.GROUP, (operation,), "group_id")
+
+
+def on_transactional_id(operation: Operation) -> Need:
+    """The operation on the transactional id of the request."""
+    return Need(ResourceType.TRANSACTIONAL_ID, (operation,), "transactional_id")
+
+
+def each_topic(
+    operation: Operation, answer: str = "topics", *, name: str = "name", ids_since: int = NEVER
+) -> Each:
+    """The operation on each of `topics`."""
+    return Each(ResourceType.TOPIC, operation, "topics", answer, name, ids_since)
+
+
+def each_group(operation: Operation, field: str, answer: str) -> Each:
+    """The operation on each group that a list names."""
+    return Each(ResourceType.GROUP, operation, field, answer, None)
