@@ -39,6 +39,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metrics_push import MetricsPush
+    from penstock.client.cluster.secured import SecuredOpener
     from penstock.client.counters import ClientCounters
     from penstock.client.statistics import Statistics
     from penstock.client.statistics_reports import StatisticsReports
@@ -243,6 +244,20 @@ class AsyncClient:
             NetworkError: it cannot be opened.
         """
         return await self._pool.connect(address)
+
+    async def greet(self, address: Address) -> Peer:
+        """Open one more connection, negotiate versions and log in. It is the caller's.
+
+        Raises:
+            NetworkError: it cannot be opened.
+            PenstockError: the broker refuses the login, or its answer makes no sense.
+        """
+        return await self._pool.greet(address)
+
+    @property
+    def secured(self) -> SecuredOpener | None:
+        """What opens connections with TLS or SASL; None where they have neither."""
+        return self._pool.secured
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
         """The open connection to a node, if there is one."""

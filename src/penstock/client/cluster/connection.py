@@ -27,7 +27,14 @@ from penstock.client.cluster.other_protocols import TLS, known_beginning
 from penstock.client.config import ClientConfig
 from penstock.client.counters import BrokerCounters, Durations
 from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import AuthenticationError, DecodeError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    AuthenticationError,
+    ConfigError,
+    DecodeError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+)
 from penstock.printable import printable
 from penstock.protocol.connection.client import ClientConnection
 from penstock.protocol.connection.errors import CorrelationError, FrameSizeError, UnexpectedFrameError
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from penstock.protocol.message import Message
+    from penstock.security.tls import TlsConnection
 
 UNSENT_BYTES_MAX = 1 << 20
 """Bytes that asyncio may hold for the kernel before `is_clogged` is set."""
@@ -89,6 +97,7 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._tls: TlsConnection | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.is_clogged = False
         """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent yet."""
@@ -176,15 +185,38 @@ class Connection(asyncio.BufferedProtocol):
         if self.cause is not None:
             return
         self.cause = cause or NetworkError(f"the connection to {self.address} was closed by this client")
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._end_timers()
         if self._transport is not None:
             self._transport.abort()
         for waiting in self._wire.abandon():
             if not waiting.future.done():
                 waiting.future.set_exception(_copy_of(self.cause))
         self.resume_writing()
+
+    def hand_over(self) -> tuple[asyncio.Transport, TlsConnection | None]:
+        """Give the open connection away: its transport, and its TLS if any. This object is dead then.
+
+        The caller sets another protocol object at once.
+
+        Raises:
+            NetworkError: it is dead already.
+            ConfigError: a request is in flight.
+        """
+        if self.cause is not None or self._transport is None:
+            raise self._not_alive()
+        if not self.is_idle or self.is_receiving:
+            raise ConfigError(
+                f"the connection to {self.address} cannot be given away: a request is in flight"
+            )
+        transport, self._transport = self._transport, None
+        self.cause = NetworkError(f"the connection to {self.address} has another owner")
+        self._end_timers()
+        return transport, self._tls
+
+    def _end_timers(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     # -- sending
 

@@ -157,14 +157,17 @@ class SecuredConnection(Connection):
         if chunks:
             super()._write(chunks)
 
+    def _end_timers(self) -> None:
+        super()._end_timers()
+        if self._session_timer is not None:
+            self._session_timer.cancel()
+
     def _fail(self, cause: PenstockError) -> None:
         self.close(cause)
 
     def close(self, cause: PenstockError | None = None) -> None:
         if self.cause is not None:
             return
-        if self._session_timer is not None:
-            self._session_timer.cancel()
         if self._tls is not None and cause is None:
             self._tls.close()
             try:
@@ -401,6 +404,23 @@ class SecuredOpener:
             raise
         LOGINS.accept(self._login)
 
+    async def authenticator(
+        self, address: Address, session_s: float, *, is_raw: bool
+    ) -> Authenticator | None:
+        """Return what shows the credentials to a broker once more; None where the settings have none.
+
+        `session_s` is for how long the broker has accepted those shown last; `is_raw`: it has no
+        SaslAuthenticate.
+
+        Raises:
+            AuthenticationError: there is no token at the moment.
+        """
+        if self._credentials is None:
+            return None
+        await self._renew()
+        mechanism = await self._credentials.mechanism(address.host, session_s)
+        return Authenticator(mechanism, address, is_raw=is_raw)
+
     async def until_another_try(self) -> None:
         """Return when a login that is waited out is worth another try."""
         loop = asyncio.get_running_loop()
@@ -429,8 +449,8 @@ class SecuredOpener:
         self, connection: SecuredConnection, versions: NodeVersions, credentials: Credentials
     ) -> None:
         address = connection.address
-        mechanism = await credentials.mechanism(address.host, connection.session_s)
         is_raw = int(ApiKey.SASL_AUTHENTICATE) not in versions.ranges
+        mechanism = await credentials.mechanism(address.host, connection.session_s)
         authenticator = Authenticator(mechanism, address, is_raw=is_raw)
         timeout_s = self._config.request_timeout_ms / 1000
         message: Outgoing | None = authenticator.begin()
