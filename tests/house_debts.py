@@ -29,7 +29,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.transactions.registry.Registry",
         "penstock.broker.transactions.service.Joining",
         "penstock.broker.transactions.service.TransactionService",
-        "penstock.client.cluster.connection.Connection",
         "penstock.model.Record",
     }
 )
