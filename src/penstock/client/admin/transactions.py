@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from penstock.client.assignors.member_metadata import group_by_topic, ungroup
 from penstock.client.cluster.answers import check_complete, left_out, only
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.client.cluster.connection_pool import Peer
     from penstock.protocol.messages.describe_producers_response import ProducerState
     from penstock.protocol.messages.describe_transactions_response import TransactionState
+
+T = TypeVar("T")
 
 DURATION_VERSION, PATTERN_VERSION = 1, 2
 """From here on ListTransactions filters by duration (KIP-994) and by a pattern (KIP-1152)."""
@@ -173,10 +175,7 @@ class TransactionAdministration:
                 raise left_out(peer.connection.address, repr(transactional_id), "DescribeTransactions")
             return _description(told, node)
 
-        described: TransactionDescription = await self._at_coordinator(
-            transactional_id, "describing a transaction", ask
-        )
-        return described
+        return await self._at_coordinator(transactional_id, "describing a transaction", ask)
 
     async def end(self, where: TransactionCoordinates, *, commit: bool) -> None:
         """Commit or abort a prepared transaction by its coordinates.
@@ -226,10 +225,7 @@ class TransactionAdministration:
                 raise error_for(answer.code, f"fencing the producer of {transactional_id!r}")
             return TransactionCoordinates(transactional_id, *answer.owner)
 
-        fenced: TransactionCoordinates = await self._at_coordinator(
-            transactional_id, "fencing a producer", ask
-        )
-        return fenced
+        return await self._at_coordinator(transactional_id, "fencing a producer", ask)
 
     async def producers(
         self, wanted: Sequence[TopicPartition], broker: int | None = None
@@ -353,12 +349,12 @@ class TransactionAdministration:
         await self._client.retrying("aborting a transaction", attempt)
 
     async def _at_coordinator(
-        self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[Any]]
-    ) -> Any:
+        self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[T]]
+    ) -> T:
         """Ask the coordinator of a transactional id until it answers."""
         client = self._client
 
-        async def attempt() -> Any:
+        async def attempt() -> T:
             found = await find_coordinator(client, FindCoordinator(TRANSACTION_COORDINATOR, transactional_id))
             if found.code:
                 raise error_for(found.code, f"looking for the coordinator of {transactional_id!r}")
