@@ -235,23 +235,16 @@ class TransactionAdministration:
 
         async def attempt() -> None:
             by_node: dict[int, list[TopicPartition]] = {}
+            await self._client.topics_with(wanted)
             for tp in wanted:
-                by_node.setdefault(await self._node_for(tp, broker), []).append(tp)
+                node = await self._client.leader(tp) if broker is None else broker
+                by_node.setdefault(node, []).append(tp)
             await asyncio.gather(
                 *(self._describe_producers_at(node, part, found) for node, part in by_node.items())
             )
 
         await self._client.retrying("describing producers", attempt)
         return {tp: found[tp] for tp in wanted}
-
-    async def _node_for(self, tp: TopicPartition, broker: int | None) -> int:
-        await self._client.topics_with([tp])
-        if broker is not None:
-            return broker
-        leader = self._client.cluster.leader(tp)
-        if leader is None:
-            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp}")
-        return leader
 
     async def _describe_producers_at(
         self, node: int, part: list[TopicPartition], found: dict[TopicPartition, list[PartitionProducer]]
@@ -332,7 +325,7 @@ class TransactionAdministration:
         )
 
         async def attempt() -> None:
-            peer = await self._client.peer(await self._node_for(tp, None))
+            peer = await self._client.peer(await self._client.leader(tp))
             request = WriteTxnMarkersRequest(markers=[marker])
             answer = await peer.request(request, self._client.request_timeout_s)
             broker = peer.connection.address
