@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out, only
@@ -23,14 +23,11 @@ from penstock.errors import (
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from penstock.protocol.messages.consumer_group_describe_response import (
-    DescribedGroup as DescribedConsumerGroup,
-)
 from penstock.protocol.messages.consumer_group_describe_response import Member as DescribedConsumer
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from penstock.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
+from penstock.protocol.messages.describe_groups_response import DescribedGroupMember
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListGroupsResponse
 from penstock.protocol.messages.offset_delete_request import (
@@ -43,6 +40,8 @@ from penstock.protocol.messages.offset_delete_response import OffsetDeleteRespon
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.protocol.message import Message
+
+T = TypeVar("T")
 
 STATES_VERSION = 4
 """From this version on ListGroups has states, and a filter for them."""
@@ -126,57 +125,40 @@ class GroupAdministration:
                 raise error from None
 
     async def _describe_of_consumers(self, group_id: str) -> GroupDescription:
-        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-
         def read(answer: Any, node: int) -> GroupDescription:
-            broker = self._client.address_of(node)
-            group: DescribedConsumerGroup = only(answer.groups, broker, "ConsumerGroupDescribe")
-            coordinator = self._client.cluster.nodes.get(node)
-            if coordinator is None or group.group_id != group_id:
-                raise left_out(broker, f"group {group_id!r}", "ConsumerGroupDescribe")
-            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-                raise no_such_group(group_id)
-            if group.error_code:
-                raise error_for(group.error_code, f"group {group_id!r}")
+            group, coordinator = self._described(answer.groups, group_id, node, "ConsumerGroupDescribe")
             members = tuple(sorted(map(_consumer, group.members)))
             return GroupDescription(
                 group_id, group.group_state, PROTOCOL_TYPE, group.assignor_name, coordinator, members
             )
 
-        described: GroupDescription = await self._ask_coordinator(
-            group_id, "describing a group", request, read
-        )
-        return described
+        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+        return await self._ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_classic(self, group_id: str) -> GroupDescription:
-        request = DescribeGroupsRequest(groups=[group_id])
-
         def read(answer: Any, node: int) -> GroupDescription:
-            broker = self._client.address_of(node)
-            group: DescribedGroup = only(answer.groups, broker, "DescribeGroups")
-            coordinator = self._client.cluster.nodes.get(node)
-            if coordinator is None or group.group_id != group_id:
-                raise left_out(broker, f"group {group_id!r}", "DescribeGroups")
-            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
-                raise no_such_group(group_id)
-            if group.error_code:
-                raise error_for(group.error_code, f"group {group_id!r}")
+            group, coordinator = self._described(answer.groups, group_id, node, "DescribeGroups")
             members = sorted(map(_member, group.members))
             if group.protocol_type not in ("", PROTOCOL_TYPE):
                 members = [member._replace(partitions=()) for member in members]
-            return GroupDescription(
-                group.group_id,
-                group.group_state,
-                group.protocol_type,
-                group.protocol_data,
-                coordinator,
-                tuple(members),
-            )
+            kind, assignor = group.protocol_type, group.protocol_data
+            return GroupDescription(group_id, group.group_state, kind, assignor, coordinator, tuple(members))
 
-        described: GroupDescription = await self._ask_coordinator(
-            group_id, "describing a group", request, read
-        )
-        return described
+        request = DescribeGroupsRequest(groups=[group_id])
+        return await self._ask_coordinator(group_id, "describing a group", request, read)
+
+    def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
+        """The one group of a response, and the node that coordinates it."""
+        broker = self._client.address_of(node)
+        group = only(groups, broker, api)
+        coordinator = self._client.cluster.nodes.get(node)
+        if coordinator is None or group.group_id != group_id:
+            raise left_out(broker, f"group {group_id!r}", api)
+        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
+            raise no_such_group(group_id)
+        if group.error_code:
+            raise error_for(group.error_code, f"group {group_id!r}")
+        return group, coordinator
 
     async def delete(self, group_id: str) -> None:
         """Delete a group that has no members, with its offsets."""
@@ -245,11 +227,13 @@ class GroupAdministration:
     def _offsets(self, group_id: str) -> GroupOffsets:
         return GroupOffsets(self._client, Coordinator(self._client, group_id))
 
-    async def _ask_coordinator(self, group_id: str, what: str, request: Message, read: Any) -> Any:
+    async def _ask_coordinator(
+        self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
+    ) -> T:
         """Ask the coordinator of a group until it answers; `read` gets the answer and the node."""
         coordinator = Coordinator(self._client, group_id)
 
-        async def attempt() -> Any:
+        async def attempt() -> T:
             node = await coordinator.known()
             try:
                 peer = await peer_for_groups(self._client, node, MAIN)

@@ -91,67 +91,22 @@ class SecurityAdministration:
 
     async def acls(self, wanted: AclFilter) -> list[Acl]:
         """The access control entries that a filter selects."""
-        request = DescribeAclsRequest(
-            resource_type_filter=wanted.resource_type,
-            resource_name_filter=wanted.resource_name,
-            pattern_type_filter=wanted.pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission,
-        )
 
         def read(answer: Any) -> list[Acl]:
             _check([answer])
-            return [
-                Acl(
-                    each.resource_type,
-                    each.resource_name,
-                    each.pattern_type,
-                    acl.principal,
-                    acl.host,
-                    acl.operation,
-                    acl.permission_type,
-                )
-                for each in answer.resources
-                for acl in each.acls
-            ]
+            return sorted(_acl(each, acl) for each in answer.resources for acl in each.acls)
 
-        return sorted(await self._asked("listing entries", request, read))
+        return await self._asked("listing entries", DescribeAclsRequest(**_filter_fields(wanted)), read)
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
         """Remove the access control entries that the filters select; return them."""
-        request = DeleteAclsRequest(
-            filters=[
-                DeleteAclsFilter(
-                    resource_type_filter=each.resource_type,
-                    resource_name_filter=each.resource_name,
-                    pattern_type_filter=each.pattern_type,
-                    principal_filter=each.principal,
-                    host_filter=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission,
-                )
-                for each in filters
-            ]
-        )
+        request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_filter_fields(each)) for each in filters])
 
         def read(answer: Any) -> list[Acl]:
             _check(answer.filter_results)
-            found = {
-                Acl(
-                    acl.resource_type,
-                    acl.resource_name,
-                    acl.pattern_type,
-                    acl.principal,
-                    acl.host,
-                    acl.operation,
-                    acl.permission_type,
-                )
-                for result in answer.filter_results
-                for acl in result.matching_acls
-            }
-            return sorted(found)
+            return sorted(
+                {_acl(acl, acl) for result in answer.filter_results for acl in result.matching_acls}
+            )
 
         return await self._asked("deleting entries", request, read)
 
@@ -236,6 +191,32 @@ class SecurityAdministration:
         request = DescribeClientQuotasRequest(components=[], strict=False)
         found = await self._asked("listing quotas", request, read)
         return dict(sorted(found.items(), key=lambda item: [(kind, name or "") for kind, name in item[0]]))
+
+
+def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
+    """The fields of a filter, which DescribeAcls and DeleteAcls call alike."""
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.resource_name,
+        "pattern_type_filter": wanted.pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission,
+    }
+
+
+def _acl(resource: Any, entry: Any) -> Acl:
+    """An entry of a response, for the resource that is named there or around it."""
+    return Acl(
+        resource.resource_type,
+        resource.resource_name,
+        resource.pattern_type,
+        entry.principal,
+        entry.host,
+        entry.operation,
+        entry.permission_type,
+    )
 
 
 def _check(results: Iterable[Any]) -> None:

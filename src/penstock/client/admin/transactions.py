@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from penstock.client.assignors.member_metadata import group_by_topic, ungroup
 from penstock.client.cluster.answers import check_complete, left_out, only
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.client.cluster.connection_pool import Peer
     from penstock.protocol.messages.describe_producers_response import ProducerState
     from penstock.protocol.messages.describe_transactions_response import TransactionState
+
+T = TypeVar("T")
 
 DURATION_VERSION, PATTERN_VERSION = 1, 2
 """From here on ListTransactions filters by duration (KIP-994) and by a pattern (KIP-1152)."""
@@ -173,10 +175,7 @@ class TransactionAdministration:
                 raise left_out(peer.connection.address, repr(transactional_id), "DescribeTransactions")
             return _description(told, node)
 
-        described: TransactionDescription = await self._at_coordinator(
-            transactional_id, "describing a transaction", ask
-        )
-        return described
+        return await self._at_coordinator(transactional_id, "describing a transaction", ask)
 
     async def end(self, where: TransactionCoordinates, *, commit: bool) -> None:
         """Commit or abort a prepared transaction by its coordinates.
@@ -226,10 +225,7 @@ class TransactionAdministration:
                 raise error_for(answer.code, f"fencing the producer of {transactional_id!r}")
             return TransactionCoordinates(transactional_id, *answer.owner)
 
-        fenced: TransactionCoordinates = await self._at_coordinator(
-            transactional_id, "fencing a producer", ask
-        )
-        return fenced
+        return await self._at_coordinator(transactional_id, "fencing a producer", ask)
 
     async def producers(
         self, wanted: Sequence[TopicPartition], broker: int | None = None
@@ -239,23 +235,16 @@ class TransactionAdministration:
 
         async def attempt() -> None:
             by_node: dict[int, list[TopicPartition]] = {}
+            await self._client.topics_with(wanted)
             for tp in wanted:
-                by_node.setdefault(await self._node_for(tp, broker), []).append(tp)
+                node = await self._client.leader(tp) if broker is None else broker
+                by_node.setdefault(node, []).append(tp)
             await asyncio.gather(
                 *(self._describe_producers_at(node, part, found) for node, part in by_node.items())
             )
 
         await self._client.retrying("describing producers", attempt)
         return {tp: found[tp] for tp in wanted}
-
-    async def _node_for(self, tp: TopicPartition, broker: int | None) -> int:
-        await self._client.topics_with([tp])
-        if broker is not None:
-            return broker
-        leader = self._client.cluster.leader(tp)
-        if leader is None:
-            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp}")
-        return leader
 
     async def _describe_producers_at(
         self, node: int, part: list[TopicPartition], found: dict[TopicPartition, list[PartitionProducer]]
@@ -336,7 +325,7 @@ class TransactionAdministration:
         )
 
         async def attempt() -> None:
-            peer = await self._client.peer(await self._node_for(tp, None))
+            peer = await self._client.peer(await self._client.leader(tp))
             request = WriteTxnMarkersRequest(markers=[marker])
             answer = await peer.request(request, self._client.request_timeout_s)
             broker = peer.connection.address
@@ -353,12 +342,12 @@ class TransactionAdministration:
         await self._client.retrying("aborting a transaction", attempt)
 
     async def _at_coordinator(
-        self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[Any]]
-    ) -> Any:
+        self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[T]]
+    ) -> T:
         """Ask the coordinator of a transactional id until it answers."""
         client = self._client
 
-        async def attempt() -> Any:
+        async def attempt() -> T:
             found = await find_coordinator(client, FindCoordinator(TRANSACTION_COORDINATOR, transactional_id))
             if found.code:
                 raise error_for(found.code, f"looking for the coordinator of {transactional_id!r}")
