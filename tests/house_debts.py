@@ -23,8 +23,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.partitions.partition.Partition",
         "penstock.broker.replication.commitment.Commitment",
         "penstock.broker.requests.dispatch.Unanswered",
-        "penstock.broker.transactions.marking.Marking",
-        "penstock.broker.transactions.registry.Registry",
         "penstock.broker.transactions.service.Joining",
         "penstock.broker.transactions.service.TransactionService",
         "penstock.model.Record",
