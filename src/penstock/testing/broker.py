@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
     from penstock.broker.node import Node
+    from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
     from penstock.clock import Clock
@@ -95,6 +96,14 @@ class KafkaBroker(Broker):
         self.faults = Faults()
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None
+        self.chosen_cluster_id: str | None = None
+        """The id that the cluster gets when the broker starts, in the place of one made up."""
+
+    def _open_store(self) -> LogStore:
+        store = super()._open_store()
+        if self.chosen_cluster_id is not None:
+            store.cluster_id = self.chosen_cluster_id
+        return store
 
     def _connect(self) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)
