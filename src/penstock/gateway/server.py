@@ -16,7 +16,7 @@ from penstock.errors import NetworkError, PenstockError
 from penstock.gateway.brokers import Brokers
 from penstock.gateway.counters import Counters
 from penstock.gateway.nodes import Nodes
-from penstock.gateway.sockets import ClientSocket, new_scratch
+from penstock.gateway.sockets import ClientSocket, new_buffer
 
 if TYPE_CHECKING:
     from penstock.client.config import ClientConfig
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from penstock.gateway.limits import Limits
     from penstock.gateway.routes import Routes
     from penstock.gateway.translations import Translation
+
+CIPHERTEXT_BYTES = 64 << 10
 
 BACKLOG = 512
 """Connections that may wait to be taken in, at each port."""
@@ -51,7 +53,8 @@ class GatewayServer:
         advertised_host: str | None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.scratch = new_scratch()
+        self.scratch = new_buffer()
+        self.ciphertext = new_buffer(CIPHERTEXT_BYTES)
         self.limits = limits
         self.translation = translation
         self.counters = Counters()
