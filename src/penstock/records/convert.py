@@ -17,12 +17,12 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
-from penstock.records.batch import iter_records
+from penstock.records.aborted import AbortedTransactions
+from penstock.records.batch import ABORT_MARKER, iter_records, read_marker
 from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
 from penstock.records.compression.codecs import Codec, compress
 from penstock.records.format.batch_header import (
     CODEC_MASK,
-    CONTROL_BIT,
     HEADER_BYTES,
     LOG_APPEND_BIT,
     MAGIC_POSITION,
@@ -59,6 +59,8 @@ def convert_down(
     verify: bool = False,
     budget: UnpackBudget | None = None,
     enough_bytes: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    unpacks_zstd: bool = False,
 ) -> bytes:
     """Return the batches and messages in `buffer` as messages of `magic` 0 or 1.
 
@@ -66,7 +68,9 @@ def convert_down(
     below `first_offset` are left out; a compressed batch becomes one wrapper with all its records.
     The result is longer than the input at times, and empty where only control batches were. It ends behind
     the batch with which it has `enough_bytes`, and before one that is damaged, needs more than is left of
-    `budget`, or is compressed with zstd, unless that is the first.
+    `budget`, or is compressed with zstd, unless that is the first. `aborted` lists the (producer id, first
+    offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
+    `unpacks_zstd`, batches in zstd become uncompressed messages.
 
     Raises:
         UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not have.
@@ -77,12 +81,14 @@ def convert_down(
     if budget is None:
         budget = UnpackBudget()
     out = bytearray()
+    aborted = list(aborted)
+    transactions = AbortedTransactions(aborted) if aborted else None
     try:
         for start, end, found in split_batches(view):
             if found <= magic:
                 out += view[start:end]
-            else:
-                _convert_one(view, start, end, magic, first_offset, verify, budget, out)
+            elif found < 2 or not _is_left_out(view, start, end, transactions):
+                _convert_one(view, start, end, magic, first_offset, verify, budget, out, unpacks_zstd)
             if enough_bytes is not None and len(out) >= enough_bytes:
                 break
     except (DecodeError, UnsupportedVersionError):
@@ -119,20 +125,21 @@ def _convert_one(
     verify: bool,
     budget: UnpackBudget,
     out: bytearray,
+    unpacks_zstd: bool,
 ) -> None:
     """Append what the batch in `view[start:end]` becomes; or nothing, where it raises."""
     if view[start + MAGIC_POSITION] == 2:
         header = read_header(view, start)
         attributes = header.attributes
-        if attributes & CONTROL_BIT:
-            return
         if not attributes & CODEC_MASK:
             budget.take_records(header.record_count)
     else:
         attributes = read_message(view, start, end).attributes
     codec = attributes & CODEC_MASK
     if codec == Codec.ZSTD:
-        raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
+        if not unpacks_zstd:
+            raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
+        codec = Codec.NONE
     chunks = iter_records(view, start, end, "", -1, budget, verify=verify)
     try:
         if codec:
@@ -141,6 +148,22 @@ def _convert_one(
             out += _messages(chunks, magic, 0, budget, first_offset)
     except EncodeError as error:  # offsets or times that only a broken batch leads to
         raise CorruptRecordError(f"records cannot be written with magic {magic}: {error}") from error
+
+
+def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTransactions | None) -> bool:
+    """Whether the batch of magic 2 in `view[start:end]` is a marker, or holds aborted records.
+
+    Raises:
+        CorruptRecordError: the header or the marker cannot be read.
+    """
+    header = read_header(view, start)
+    if transactions is None or not header.is_transactional:
+        return header.is_control
+    if header.is_control:
+        if read_marker(view, start, end)[0] == ABORT_MARKER:
+            transactions.end_transaction(header.producer_id, header.last_offset)
+        return True
+    return transactions.is_aborted(header.producer_id, header.last_offset)
 
 
 def _messages(
