@@ -44,13 +44,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         ApiKey.LIST_OFFSETS,
         (0, 0),
-        (1, 11),
+        (1, 9),
         list_offsets.list_offsets,
         "Latest (-1) and earliest (-2) are exact, the latest as of committed records. Another time "
         "has the first offset that is not before it, or the end. Where more offsets are asked for, "
         "the start of the log follows.",
         "Starts of segments between the two are not listed. A time before all records has the start"
         " of the log, where Kafka answered with no offset.",
+        takes_highest=True,
     ),
     Rule(
         ApiKey.LIST_OFFSETS,
