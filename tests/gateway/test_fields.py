@@ -36,15 +36,17 @@ def test_up_and_down_again_loses_nothing(key: int) -> None:
     low, high = api.versions
     for version in range(low, high):
         message = sample(api.request, definition, version, 2)
-        fields = [field for struct in [definition.root, *definition.structs.values()] for field in struct.fields]
+        fields = [
+            field for struct in [definition.root, *definition.structs.values()] for field in struct.fields
+        ]
         is_lossless = all(version + 1 in field.versions for field in fields if version in field.versions)
         has_tags = version in definition.flexible
         try:
             back = convert(convert(message, version, version + 1), version + 1, version)
-        except Refused as refusal:
-            assert not is_lossless, refusal
-            continue
+        except Refused:
+            back = None
         if is_lossless:
+            assert back is not None
             assert back.encode(version) == message.encode(version) or has_tags
 
 

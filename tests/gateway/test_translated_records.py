@@ -110,8 +110,10 @@ def messages_of(data: Any, magic: int) -> list[tuple[int, bytes | None, bytes | 
     for start, end, seen in split_batches(data):
         assert seen <= magic
         verify_message_crc(data, start, end)
-        for record in decode_entry(data, start, end, "t", 0):
-            found.append((record.offset, record.key, record.value, record.timestamp))
+        found += [
+            (record.offset, record.key, record.value, record.timestamp)
+            for record in decode_entry(data, start, end, "t", 0)
+        ]
     return found
 
 
@@ -316,7 +318,8 @@ def test_an_open_transaction_hides_what_follows(old: OldClient, new: WireClient)
 
 def offsets_of(topic: str, *asked: tuple[int, int]) -> ListOffsetsRequest:
     partitions = [
-        ListOffsetsPartition(partition_index=0, timestamp=time, max_num_offsets=count) for time, count in asked
+        ListOffsetsPartition(partition_index=0, timestamp=time, max_num_offsets=count)
+        for time, count in asked
     ]
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)])
 
@@ -325,9 +328,7 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
     topic = topic_of(new)
     for number in range(5):
         new.ask(produce_of(topic, batch_of(b"v", time_ms=NOW_MS + number * 1000)), 9)
-    deleted = DeleteRecordsTopic(
-        name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)]
-    )
+    deleted = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
     new.ask(DeleteRecordsRequest(topics=[deleted], timeout_ms=1000), 1)
     cases = {
         (-1, 1): [5],

@@ -31,6 +31,9 @@ LATEST, EARLIEST = -1, -2
 READ_COMMITTED = 1
 ISOLATION_SINCE = 2
 
+TIMEOUT_MS = 30_000
+"""How long the cluster may look in tiered storage: the timeout of requests of Kafka's clients."""
+
 TIMES_MAX = 100
 """How many times one request may ask of the same partition: each takes a call of its own."""
 
@@ -110,6 +113,7 @@ def _call(asked: Asked, times: Iterable[tuple[_Question, int]]) -> Call:
         # The end is that of what a translated Fetch reads.
         isolation_level=READ_COMMITTED if asked.target >= ISOLATION_SINCE else 0,
         topics=list(topics.values()),
+        timeout_ms=TIMEOUT_MS,
     )
     return Call(asked.api_key, asked.target, message)
 

@@ -11,8 +11,16 @@ from penstock.protocol.api import API_TABLE, ApiKey
 NEWEST = 999
 """Stands for versions of the cluster that are not made yet."""
 
-_NAMES = "fields are copied by their names"
 _BEFORE_TOPIC_IDS = 12
+
+
+def _same(
+    api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
+) -> Rule:
+    """Return a rule for versions that mean the same; `more` is a remark for the reference."""
+    done = f"Fields are copied by their names{more and '; '}{more}."
+    return Rule(api_key, versions, targets, by_fields, done, inexact)
+
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -27,7 +35,7 @@ RULES: tuple[Rule, ...] = (
         "whole set counts for max.message.bytes. Repeated sends of a client are new records, as "
         "ever.",
     ),
-    Rule(ApiKey.PRODUCE, (3, 11), (4, _BEFORE_TOPIC_IDS), by_fields, f"The batch stays as it is; {_NAMES}."),
+    _same(ApiKey.PRODUCE, (3, 11), (4, _BEFORE_TOPIC_IDS), "the batch stays as it is"),
     Rule(
         ApiKey.FETCH,
         (0, 3),
@@ -41,10 +49,17 @@ RULES: tuple[Rule, ...] = (
         "high watermark is the last stable offset. Requests of replicas are refused.",
         takes_highest=True,
     ),
+    _same(
+        ApiKey.FETCH,
+        (4, 11),
+        (5, _BEFORE_TOPIC_IDS),
+        "the batches stay as they are",
+        "Batches in zstd reach clients below 10, too.",
+    ),
     Rule(
         ApiKey.LIST_OFFSETS,
         (0, 0),
-        (1, 9),
+        (1, 11),
         list_offsets.list_offsets,
         "Latest (-1) and earliest (-2) are exact, the latest as of committed records. Another time "
         "has the first offset that is not before it, or the end. Where more offsets are asked for, "
@@ -53,13 +68,7 @@ RULES: tuple[Rule, ...] = (
         " of the log, where Kafka answered with no offset.",
         takes_highest=True,
     ),
-    Rule(
-        ApiKey.LIST_OFFSETS,
-        (1, 10),
-        (2, 11),
-        by_fields,
-        f"{_NAMES.capitalize()}; all records count, not only committed ones.",
-    ),
+    _same(ApiKey.LIST_OFFSETS, (1, 10), (2, 11), "all records count, not only committed ones"),
     Rule(
         ApiKey.METADATA,
         (0, 0),
@@ -69,9 +78,7 @@ RULES: tuple[Rule, ...] = (
         "KRaft answers 3 (UNKNOWN_TOPIC_OR_PARTITION) for a topic that is being made; brokers with "
         "ZooKeeper answered 5.",
     ),
-    Rule(
-        ApiKey.METADATA, (1, 10), (2, 11), by_fields, f"{_NAMES.capitalize()}; topics are created as before."
-    ),
+    _same(ApiKey.METADATA, (1, 10), (2, 11), "topics are created as before"),
     Rule(
         ApiKey.OFFSET_COMMIT,
         (0, 0),
@@ -91,13 +98,7 @@ RULES: tuple[Rule, ...] = (
         "Generation and member are passed on; a generation without a member is none, as 0.8.2 had it.",
         "The time of each offset is dropped: offsets expire as the cluster decides.",
     ),
-    Rule(
-        ApiKey.OFFSET_COMMIT,
-        (2, 8),
-        (3, 9),
-        by_fields,
-        f"{_NAMES.capitalize()}; the retention is dropped after 4.",
-    ),
+    _same(ApiKey.OFFSET_COMMIT, (2, 8), (3, 9), "the retention is dropped after 4"),
     Rule(
         ApiKey.OFFSET_FETCH,
         (0, 0),
@@ -115,14 +116,8 @@ RULES: tuple[Rule, ...] = (
         group_offsets.fetch,
         "An error of the whole answer is that of each partition.",
     ),
-    Rule(ApiKey.OFFSET_FETCH, (2, 6), (3, 7), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(
-        ApiKey.FIND_COORDINATOR,
-        (0, 2),
-        (1, 3),
-        by_fields,
-        f"{_NAMES.capitalize()} (ConsumerMetadata is its first name).",
-    ),
+    _same(ApiKey.OFFSET_FETCH, (2, 6), (3, 7)),
+    _same(ApiKey.FIND_COORDINATOR, (0, 2), (1, 3), "ConsumerMetadata was its first name"),
     Rule(
         ApiKey.FIND_COORDINATOR, (0, 3), (4, 6), groups.find_coordinator, "The key is sent as a list of one."
     ),
@@ -136,17 +131,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ApiKey.JOIN_GROUP,
-        (2, 3),
-        (4, 9),
+        (2, 8),
+        (3, 9),
         groups.join,
         "Error 79 (MEMBER_ID_REQUIRED) is answered by the gateway.",
     ),
-    Rule(ApiKey.HEARTBEAT, (0, 3), (1, 4), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(ApiKey.LEAVE_GROUP, (0, 1), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
+    _same(ApiKey.HEARTBEAT, (0, 3), (1, 4)),
+    _same(ApiKey.LEAVE_GROUP, (0, 1), (1, 2)),
     Rule(ApiKey.LEAVE_GROUP, (0, 2), (3, 5), groups.leave, "The member is sent as a list of one."),
-    Rule(ApiKey.SYNC_GROUP, (0, 3), (1, 4), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(ApiKey.DESCRIBE_GROUPS, (0, 4), (1, 5), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(ApiKey.LIST_GROUPS, (0, 4), (1, 5), by_fields, f"{_NAMES.capitalize()}."),
+    _same(ApiKey.SYNC_GROUP, (0, 3), (1, 4)),
+    _same(ApiKey.DESCRIBE_GROUPS, (0, 4), (1, 5)),
+    _same(ApiKey.LIST_GROUPS, (0, 4), (1, 5)),
     Rule(
         ApiKey.SASL_HANDSHAKE,
         (0, 0),
@@ -156,22 +151,10 @@ RULES: tuple[Rule, ...] = (
         "A refusal closes the connection, as before 1.0; its reason is in the gateway's log only.",
         needs=(ApiKey.SASL_AUTHENTICATE,),
     ),
-    Rule(
-        ApiKey.CREATE_TOPICS,
-        (0, 6),
-        (1, 7),
-        by_fields,
-        f"{_NAMES.capitalize()}; nothing is only validated in version 0.",
-    ),
-    Rule(ApiKey.DELETE_TOPICS, (0, 4), (1, 5), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        (0, 3),
-        (1, 4),
-        by_fields,
-        f"{_NAMES.capitalize()}; the epoch of the leader is not compared.",
-    ),
-    Rule(ApiKey.WRITE_TXN_MARKERS, (0, 0), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
+    _same(ApiKey.CREATE_TOPICS, (0, 6), (1, 7), "nothing is only validated in version 0"),
+    _same(ApiKey.DELETE_TOPICS, (0, 4), (1, 5)),
+    _same(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 3), (1, 4), "the epoch of the leader is not compared"),
+    _same(ApiKey.WRITE_TXN_MARKERS, (0, 0), (1, 2)),
     Rule(
         ApiKey.DESCRIBE_ACLS,
         (0, 2),
@@ -197,19 +180,18 @@ RULES: tuple[Rule, ...] = (
         "A setting of a topic counts as default unless the topic has it, one of a broker where "
         "nothing sets it.",
     ),
-    Rule(ApiKey.ALTER_REPLICA_LOG_DIRS, (0, 1), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(
+    _same(ApiKey.DESCRIBE_CONFIGS, (1, 3), (2, 4)),
+    _same(ApiKey.ALTER_REPLICA_LOG_DIRS, (0, 1), (1, 2)),
+    _same(
         ApiKey.DESCRIBE_LOG_DIRS,
         (0, 4),
         (1, 5),
-        by_fields,
-        f"{_NAMES.capitalize()}.",
-        "An error of the whole answer (since 3) is not shown before.",
+        inexact="An error of the whole answer (since 3) is not shown before.",
     ),
-    Rule(ApiKey.CREATE_DELEGATION_TOKEN, (0, 1), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(ApiKey.RENEW_DELEGATION_TOKEN, (0, 1), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(ApiKey.EXPIRE_DELEGATION_TOKEN, (0, 1), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
-    Rule(ApiKey.DESCRIBE_DELEGATION_TOKEN, (0, 1), (1, 2), by_fields, f"{_NAMES.capitalize()}."),
+    _same(ApiKey.CREATE_DELEGATION_TOKEN, (0, 1), (1, 2)),
+    _same(ApiKey.RENEW_DELEGATION_TOKEN, (0, 1), (1, 2)),
+    _same(ApiKey.EXPIRE_DELEGATION_TOKEN, (0, 1), (1, 2)),
+    _same(ApiKey.DESCRIBE_DELEGATION_TOKEN, (0, 1), (1, 2)),
 )
 """Rules by API. Of several that fit, the first counts."""
 
