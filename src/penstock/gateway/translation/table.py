@@ -121,6 +121,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         ApiKey.FIND_COORDINATOR, (0, 3), (4, 6), groups.find_coordinator, "The key is sent as a list of one."
     ),
+    _same(ApiKey.FIND_COORDINATOR, (4, 5), (5, 6)),
     Rule(
         ApiKey.JOIN_GROUP,
         (0, 1),
@@ -139,6 +140,7 @@ RULES: tuple[Rule, ...] = (
     _same(ApiKey.HEARTBEAT, (0, 3), (1, 4)),
     _same(ApiKey.LEAVE_GROUP, (0, 1), (1, 2)),
     Rule(ApiKey.LEAVE_GROUP, (0, 2), (3, 5), groups.leave, "The member is sent as a list of one."),
+    _same(ApiKey.LEAVE_GROUP, (3, 4), (4, 5)),
     _same(ApiKey.SYNC_GROUP, (0, 3), (1, 4)),
     _same(ApiKey.DESCRIBE_GROUPS, (0, 4), (1, 5)),
     _same(ApiKey.LIST_GROUPS, (0, 4), (1, 5)),
@@ -154,7 +156,7 @@ RULES: tuple[Rule, ...] = (
     _same(ApiKey.CREATE_TOPICS, (0, 6), (1, 7), "nothing is only validated in version 0"),
     _same(ApiKey.DELETE_TOPICS, (0, 4), (1, 5)),
     _same(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 3), (1, 4), "the epoch of the leader is not compared"),
-    _same(ApiKey.WRITE_TXN_MARKERS, (0, 0), (1, 2)),
+    _same(ApiKey.WRITE_TXN_MARKERS, (0, 1), (1, 2)),
     Rule(
         ApiKey.DESCRIBE_ACLS,
         (0, 2),
