@@ -30,8 +30,10 @@ from penstock.records.format.batch_header import (
     read_header,
     refresh_crc,
     split_batches,
+    verify_crc,
 )
 from penstock.records.legacy import encode_message, iter_messages, read_message
+from penstock.records.message_loops import lowered, raised
 from penstock.records.row_format import RowLike, encode_records
 
 if TYPE_CHECKING:
@@ -128,11 +130,10 @@ def _convert_one(
     unpacks_zstd: bool,
 ) -> None:
     """Append what the batch in `view[start:end]` becomes; or nothing, where it raises."""
+    header = None
     if view[start + MAGIC_POSITION] == 2:
         header = read_header(view, start)
         attributes = header.attributes
-        if not attributes & CODEC_MASK:
-            budget.take_records(header.record_count)
     else:
         attributes = read_message(view, start, end).attributes
     codec = attributes & CODEC_MASK
@@ -140,6 +141,16 @@ def _convert_one(
         if not unpacks_zstd:
             raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
         codec = Codec.NONE
+    if header is not None:
+        if verify:
+            verify_crc(view, start, end)
+            verify = False
+        done = lowered(view, start, end, header, magic, codec, first_offset, budget)
+        if done is not None:
+            out += done
+            return
+        if not header.codec:
+            budget.take_records(header.record_count)
     chunks = iter_records(view, start, end, "", -1, budget, verify=verify)
     try:
         if codec:
@@ -232,13 +243,14 @@ def convert_up(
     budget: UnpackBudget | None = None,
     mixed: bool = False,
     nested: bool = False,
+    may_be_cut: bool = False,
 ) -> bytes:
     """Return the messages of magic 0 and 1 in `buffer` as one batch of magic 2.
 
     `codec` is the batch's, by default the one of the first message. With a `base_offset`, offsets
     count from there, as a broker assigns them to a producer's set; without, they stay, gaps and all.
     Messages of magic 0 get `timestamp_ms`. Where `mixed`, a wrapper may hold messages of another magic;
-    where `nested`, wrappers.
+    where `nested`, wrappers. A partial message at the end is dropped if it `may_be_cut`.
 
     Raises:
         CorruptRecordError: nothing in it, a batch of magic 2 among it, a partial message, wrong layout
@@ -248,6 +260,10 @@ def convert_up(
     view = memoryview(buffer)
     if budget is None:
         budget = UnpackBudget()
+    if base_offset is not None and timestamp_ms == NO_TIMESTAMP and verify:
+        batch = raised(view, codec, base_offset, partition_leader_epoch, budget, mixed, may_be_cut)
+        if batch is not None:
+            return batch
     growing = _GrowingBatch(base_offset, timestamp_ms, budget)
     position = 0
     for count, (start, end, magic) in enumerate(split_batches(view), 1):
@@ -262,7 +278,7 @@ def convert_up(
         position = end
         if count % CHUNK_RECORDS == 0:
             budget.take_records(CHUNK_RECORDS)
-    if position != view.nbytes:
+    if position != view.nbytes and not may_be_cut:
         raise CorruptRecordError(f"a message set with {view.nbytes - position} bytes of a partial message")
     try:
         return growing.finish(codec or Codec.NONE, partition_leader_epoch)

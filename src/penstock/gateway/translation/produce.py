@@ -137,19 +137,14 @@ def batch_of(records: memoryview | bytes | None, budget: UnpackBudget) -> memory
     """
     view = memoryview(records or b"")
     try:
-        count = size = first = 0
-        for _, end, magic in split_batches(view):
-            if not count:
-                first = magic
-            size = end
-            count += 1
-            if count > budget.records_left:
-                budget.take_records(count)
-        if not count:
+        first = next(split_batches(view), None)
+        if first is None:
             return None
-        if first == 2:
-            return view[:size]
-        batch = memoryview(convert_up(view[:size], base_offset=0, mixed=True, nested=True, budget=budget))
+        if first[2] == 2:
+            return view[: max(end for _, end, _ in split_batches(view))]
+        batch = memoryview(
+            convert_up(view, base_offset=0, budget=budget, mixed=True, nested=True, may_be_cut=True)
+        )
     except UnpackLimitError as error:
         raise error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except CorruptRecordError as error:
