@@ -10,6 +10,13 @@ from penstock.gateway.translation.fields import convert
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
+from penstock.protocol.messages.produce_response import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from penstock.protocol.schema.loader import load_definition
 from protocol.samples import sample
 
@@ -48,6 +55,21 @@ def test_up_and_down_again_loses_nothing(key: int) -> None:
         if is_lossless:
             assert back is not None
             assert back.encode(version) == message.encode(version) or has_tags
+
+
+def test_hints_of_leaders_may_be_lost() -> None:
+    leader = LeaderIdAndEpoch(leader_id=3, leader_epoch=4)
+    partition = PartitionProduceResponse(index=0, error_code=6, current_leader=leader)
+    response = ProduceResponse(
+        responses=[TopicProduceResponse(name="t", partition_responses=[partition])],
+        node_endpoints=[NodeEndpoint(node_id=3, host="h", port=1)],
+    )
+    with pytest.raises(Refused, match="which is set"):
+        convert(response, 10, 2)
+    found = convert(response, 10, 2, drops_hints=True)
+    assert found.responses[0].partition_responses[0].error_code == 6
+    assert found.node_endpoints == []
+    assert len(response.node_endpoints) == 1
 
 
 def test_what_would_be_lost_is_refused() -> None:

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 
 
-def convert(message: M, source: int, target: int) -> M:
+def convert(message: M, source: int, target: int, *, drops_hints: bool = False) -> M:
     """Return a message of version `source` as one of version `target`. The message itself stays as it is.
+
+    With `drops_hints`, tagged fields may be lost: those of responses are hints, as of a new leader (KIP-951).
 
     Raises:
         Refused: a field is set that `target` lacks, or null where `target` has no null.
         UnsupportedVersionError: the message has no such version.
     """
-    converted: M = _plan(type(message), source, target).apply(message)
+    converted: M = _plan(type(message), source, target).apply(message, drops_hints)
     return converted
 
 
@@ -81,10 +83,10 @@ class _StructPlan:
                 _Copy(field.attribute, field.name, target in field.nullable, field_type.is_array, inner)
             )
 
-    def apply(self, struct: Any) -> Any:
+    def apply(self, struct: Any, drops_hints: bool) -> Any:
         """Return the struct that `struct` becomes."""
         for field in self._strict:
-            if not has_default(self._layout, field, struct):
+            if not (drops_hints and field.tagged) and not has_default(self._layout, field, struct):
                 raise Refused(f"{self._title} has no field {field.name}, which is set")
         made = self._make()
         for attribute, name, nullable, is_array, inner in self._copies:
@@ -93,7 +95,10 @@ class _StructPlan:
                 if not nullable:
                     raise Refused(f"{self._title} has no null for {name}")
             elif inner is not None:
-                value = [inner.apply(each) for each in value] if is_array else inner.apply(value)
+                if is_array:
+                    value = [inner.apply(each, drops_hints) for each in value]
+                else:
+                    value = inner.apply(value, drops_hints)
             elif is_array:
                 value = list(value)
             setattr(made, attribute, value)

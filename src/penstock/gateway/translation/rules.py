@@ -76,6 +76,6 @@ def answered(response: M, asked: Asked) -> M:
     Raises:
         Refused: the response has a value that the client's version has no field for.
     """
-    converted = convert(response, asked.target, asked.version)
+    converted = convert(response, asked.target, asked.version, drops_hints=True)
     replace_codes(converted, asked.version)
     return converted
