@@ -1,4 +1,4 @@
-"""Requests in versions that a cluster has dropped, as it takes them, and its answers as the clients read them.
+"""Requests in versions that a cluster has dropped, as it takes them, and its answers as clients read them.
 
 Nothing here opens a connection: a translation is a generator that yields calls and is sent their responses.
 """
