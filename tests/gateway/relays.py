@@ -12,7 +12,7 @@ from penstock.gateway.limits import Limits
 from penstock.gateway.nodes import Broker, Nodes
 from penstock.gateway.relay import Relay
 from penstock.gateway.routes import Routes
-from penstock.gateway.translations import NoTranslation, Translation
+from penstock.gateway.versions import NoTranslation, Translation
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request, encode_response
 from penstock.protocol.header import decode_request_header

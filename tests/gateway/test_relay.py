@@ -15,7 +15,7 @@ from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Pause
 from penstock.gateway.limits import DUE_MAX, Limits
 from penstock.gateway.relay import DECODED_FETCH_BYTES
-from penstock.gateway.translations import RefusedError
+from penstock.gateway.versions import RefusedError
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest

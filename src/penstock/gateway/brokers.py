@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.security.authenticator import Authenticator
     from penstock.gateway.contracts import Attachable
     from penstock.gateway.sockets import SocketHost
-    from penstock.gateway.translations import Translation
+    from penstock.gateway.versions import Translation
 
 FOLLOW_EVERY_S = 10.0
 """How often the cluster is asked for its brokers. Responses that pass by name them as well."""

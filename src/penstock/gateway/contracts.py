@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.gateway.limits import Limits
     from penstock.gateway.nodes import Nodes
     from penstock.gateway.routes import Routes
-    from penstock.gateway.translations import Translation
+    from penstock.gateway.versions import Translation
 
 
 class Pause(IntFlag):
@@ -155,3 +155,5 @@ class Job(NamedTuple):
     steps: Generator[Call, Any, Any]
     code: int
     correlation_id: int
+    request: Any = None
+    """The request of the client, decoded."""

@@ -390,12 +390,15 @@ class Relay:
         except self._host.translation.Refused as error:
             self._respond_refusal(message, version, correlation_id, str(error))
             return
-        self._job = Job(steps, code, correlation_id)
-        self._step(None, message)
+        self._job = Job(steps, code, correlation_id, message)
+        self._step(None)
 
     def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
         """Answer with UNSUPPORTED_VERSION (35) where the API has a place for it."""
         name = message.NAME.removesuffix("Request")
+        if message.API_KEY == ApiKey.PRODUCE and not message.acks:
+            self.close(f"{name} {version} without acknowledgement is refused: {reason}", logging.WARNING)
+            return
         self._host.note_end(logging.WARNING, self._described, f"{name} {version} is refused: {reason}")
         try:
             code = ErrorCode.UNSUPPORTED_VERSION
@@ -404,10 +407,9 @@ class Relay:
         except (PenstockError, AttributeError):
             self.close(f"{name} {version} has no place for an error")
             return
-        if message.API_KEY != ApiKey.PRODUCE or message.acks:
-            self._respond(chunks)
+        self._respond(chunks)
 
-    def _step(self, answer: Any, request: Any = None) -> None:
+    def _step(self, answer: Any) -> None:
         """Give a job the answer to its last call, and take its next one, or its end."""
         job = self._job
         assert job is not None
@@ -422,10 +424,7 @@ class Relay:
                 return
             except self._host.translation.Refused as error:
                 self._job = None
-                if request is None:
-                    self.close(f"a request could not be translated: {error}", logging.WARNING)
-                else:
-                    self._respond_refusal(request, job.code & 0xFFFF, job.correlation_id, str(error))
+                self._respond_refusal(job.request, job.code & 0xFFFF, job.correlation_id, str(error))
                 return
             if not self._call(call, job):
                 return

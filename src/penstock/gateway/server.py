@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.gateway.contracts import Attachable
     from penstock.gateway.limits import Limits
     from penstock.gateway.routes import Routes
-    from penstock.gateway.translations import Translation
+    from penstock.gateway.versions import Translation
 
 CIPHERTEXT_BYTES = 64 << 10
 

@@ -1,0 +1,146 @@
+"""ListOffsets 0: a list of offsets before a time becomes one offset, and the start of the log behind it.
+
+Version 0 answered with the starts of segments, newest first, and with the end of the log. A cluster of today
+has one offset for a time. The latest (-1) and the earliest (-2) are the same in both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import replace_codes
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from penstock.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.gateway.translation.rules import Asked, Steps
+
+LATEST, EARLIEST = -1, -2
+READ_COMMITTED = 1
+ISOLATION_SINCE = 2
+
+TIMEOUT_MS = 30_000
+"""How long the cluster may look in tiered storage: the timeout of requests of Kafka's clients."""
+
+TIMES_MAX = 100
+"""How many times one request may ask of the same partition: each takes a call of its own."""
+
+
+class _Question:
+    """One time of one partition, and the offsets to answer: the newest first."""
+
+    __slots__ = ("error_code", "index", "offsets", "time", "topic", "wanted")
+
+    def __init__(self, topic: str, asked: ListOffsetsPartition) -> None:
+        self.topic = topic
+        self.index = asked.partition_index
+        self.time = asked.timestamp
+        self.wanted = asked.max_num_offsets
+        self.offsets: list[int] = []
+        self.error_code = 0
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.index
+
+
+def list_offsets(asked: Asked) -> Steps:
+    """Translate a ListOffsets request for lists of offsets."""
+    questions = [
+        _Question(topic.name, partition) for topic in asked.request.topics for partition in topic.partitions
+    ]
+    for turn in _turns(questions):
+        yield from _ask(turn, asked)
+    return _answer(asked, questions)
+
+
+def _turns(questions: list[_Question]) -> list[list[_Question]]:
+    """Divide questions so that none of the parts asks about a partition twice, which is an error since 1."""
+    counts: dict[tuple[str, int], int] = {}
+    turns: list[list[_Question]] = []
+    for question in questions:
+        turn = counts.get(question.place, 0)
+        counts[question.place] = turn + 1
+        if turn >= TIMES_MAX:
+            question.error_code = ErrorCode.INVALID_REQUEST
+            continue
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(question)
+    return turns
+
+
+def _ask(questions: list[_Question], asked: Asked) -> Steps:
+    found = yield _call(asked, ((each, each.time) for each in questions))
+    _take(found, questions)
+    # No record is as late as the time: all of them are before it.
+    later = [each for each in questions if each.offsets == [-1]]
+    if later:
+        for each in later:
+            each.offsets = []
+        found = yield _call(asked, ((each, LATEST) for each in later))
+        _take(found, later)
+    several = [each for each in questions if each.wanted > 1 and each.offsets and each.time != EARLIEST]
+    if several:
+        found = yield _call(asked, ((each, EARLIEST) for each in several))
+        _take(found, several)
+    for each in questions:
+        if len(each.offsets) == 2 and each.offsets[1] >= each.offsets[0]:
+            each.offsets.pop()
+        del each.offsets[max(each.wanted, 0) :]
+    return None
+
+
+def _call(asked: Asked, times: Iterable[tuple[_Question, int]]) -> Call:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for question, time in times:
+        topic = topics.setdefault(question.topic, ListOffsetsTopic(name=question.topic))
+        topic.partitions.append(ListOffsetsPartition(partition_index=question.index, timestamp=time))
+    message = ListOffsetsRequest(
+        replica_id=asked.request.replica_id,
+        # The end is that of what a translated Fetch reads.
+        isolation_level=READ_COMMITTED if asked.target >= ISOLATION_SINCE else 0,
+        topics=list(topics.values()),
+        timeout_ms=TIMEOUT_MS,
+    )
+    return Call(asked.api_key, asked.target, message)
+
+
+def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
+    """Put the offsets of a response behind those that the questions have."""
+    by_place = {each.place: each for each in questions}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            question = by_place.get((topic.name, partition.partition_index))
+            if question is not None:
+                question.error_code = question.error_code or partition.error_code
+                if not partition.error_code:
+                    question.offsets.append(partition.offset)
+
+
+def _answer(asked: Asked, questions: list[_Question]) -> ListOffsetsResponse:
+    topics: dict[str, ListOffsetsTopicResponse] = {}
+    for question in questions:
+        topic = topics.setdefault(question.topic, ListOffsetsTopicResponse(name=question.topic))
+        topic.partitions.append(
+            ListOffsetsPartitionResponse(
+                partition_index=question.index,
+                error_code=question.error_code,
+                old_style_offsets=[] if question.error_code else question.offsets,
+            )
+        )
+    response = ListOffsetsResponse(topics=list(topics.values()))
+    replace_codes(response, asked.version)
+    return response
