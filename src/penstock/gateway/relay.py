@@ -94,6 +94,8 @@ class Relay:
         # --- requests
         self._waiting = b""
         """What is not looked at yet: the beginning of a request, or what has come while one is held."""
+        self._is_paused = False
+        """Whether the client is not read, because what it has sent before waits."""
         self._request_left = 0
         """Bytes of the request that is arriving."""
         self._collected: bytearray | None = None
@@ -146,6 +148,10 @@ class Relay:
 
     def _wait(self, data: memoryview) -> None:
         self._waiting += bytes(data)
+        self._pause_client()
+
+    def _pause_client(self) -> None:
+        self._is_paused = True
         self._client.pause(Pause.HELD)
 
     def _take_requests(self, data: memoryview) -> None:
@@ -171,7 +177,7 @@ class Relay:
                 self._pass_on(data, run, position)
                 self._waiting = bytes(data[position:])
                 if self._is_held:
-                    self._client.pause(Pause.HELD)
+                    self._pause_client()
                 return
             if self._collected is not None:
                 run = position
@@ -287,7 +293,7 @@ class Relay:
         """Leave a broker that has stood in for that of this port, where the latter is back."""
         if self.home is None or upstream.node_id in (self.home, None) or not self._host.is_back(self.home):
             return False
-        if self._due or self.is_logged_in:
+        if self._due or self._response_left or self.is_logged_in:
             return False
         self.upstream = None
         upstream.close()
@@ -533,7 +539,8 @@ class Relay:
         waiting, self._waiting = self._waiting, b""
         if waiting:
             self.client_bytes(memoryview(waiting))
-        if not (self.is_closed or self._is_held):
+        if self._is_paused and not (self.is_closed or self._is_held):
+            self._is_paused = False
             self._client.go_on(Pause.HELD)
 
     # --- responses --------------------------------------------------------------------------------------
@@ -541,7 +548,7 @@ class Relay:
     def upstream_bytes(self, data: memoryview) -> None:
         """Take bytes of the broker, writable, and lent for the length of the call."""
         self._guarded(lambda: self._take_responses(data))
-        if self._waiting:
+        if self._waiting or self._is_paused:
             self.go_on()
 
     def _guarded(self, work: Callable[[], None]) -> None:
