@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from compat.kafka_cluster import KafkaCluster
+from compat.peers import java, maven_classpath
 from penstock.client import Admin, Consumer, Producer
 from penstock.gateway import Gateway
 
@@ -86,6 +88,49 @@ def test_clients_of_old_releases(cluster: KafkaCluster, gateway: Gateway, releas
     with Consumer(bootstrap_servers=cluster.servers, group_id=f"readers of {topic}") as consumer:
         committed = consumer.committed([(topic, number) for number in range(3)])
     assert sum(each.offset for each in committed.values() if each is not None) == 500
+
+
+def words_read(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return sorted(line for line in done.stdout.splitlines() if line.startswith("word-"))
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1", "0.10.2.2"])
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_console_tools_of_old_releases(
+    cluster: KafkaCluster, gateway: Gateway, release: str, codec: str
+) -> None:
+    """The tools that came with Kafka in 2015 to 2017; the consumer of 0.8 that needs no ZooKeeper."""
+    topic = new_topic(cluster, f"tools-{release}-{codec}")
+    classpath = maven_classpath(f"kafka-{release}")
+    servers = gateway.bootstrap_servers
+    words = [f"word-{number:03}" for number in range(200)]
+    java(
+        classpath,
+        "kafka.tools.ConsoleProducer",
+        *("--broker-list", servers, "--topic", topic, "--request-required-acks", "-1"),
+        *(() if codec == "none" else ("--compression-codec", codec)),
+        stdin="".join(f"{word}\n" for word in words),
+        check=True,
+    )
+    if release.startswith("0.8"):
+        found: list[str] = []
+        for partition in range(3):
+            done = java(
+                classpath,
+                "kafka.tools.SimpleConsumerShell",
+                *("--broker-list", servers, "--topic", topic, "--partition", partition),
+                *("--offset", "-2", "--no-wait-at-logend"),
+            )
+            found += words_read(done)
+    else:
+        done = java(
+            classpath,
+            "kafka.tools.ConsoleConsumer",
+            *("--new-consumer", "--bootstrap-server", servers, "--topic", topic),
+            *("--from-beginning", "--max-messages", len(words)),
+        )
+        found = words_read(done)
+    assert sorted(found) == words, done.stderr
 
 
 def test_clients_of_today(cluster: KafkaCluster, gateway: Gateway) -> None:
