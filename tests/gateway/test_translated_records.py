@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from typing import Any
 
 import pytest
 
 from broker.bench_node import batch_of
 from broker.wire_client import WireClient
-from gateway.old_client import OldClient
+from gateway.old_client import OldClient, await_leaders
 from penstock.gateway.translation import Refused
 from penstock.gateway.translation import fetch as fetch_module
 from penstock.protocol.error_codes import ErrorCode
@@ -68,8 +69,9 @@ def topic_of(client: WireClient, partitions: int = 1, **configs: str) -> str:
             CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
         ],
     )
-    answer = client.ask(CreateTopicsRequest(topics=[topic]), 5)
+    answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
     assert not answer.topics[0].error_code
+    await_leaders(client, name, partitions)
     return name
 
 
@@ -248,8 +250,22 @@ def transaction(client: WireClient, topic: str, name: str, values: list[bytes], 
         request = produce_of(topic, batch, acks=-1)
         request.transactional_id = name
         assert not outcome(client.ask(request, 9)).error_code
+    end(client, topic, name, commits=commits, **who)
+
+
+def end(client: WireClient, topic: str, name: str, *, commits: bool, **who: int) -> None:
+    """End a transaction, and wait for its marker, which brokers other than ours write later."""
     ended = client.ask(EndTxnRequest(transactional_id=name, committed=commits, **who), 3)
     assert not ended.error_code
+    deadline = time.monotonic() + 60
+    while True:
+        latest = [offsets_of(topic, (-1, 1)) for _ in range(2)]
+        latest[1].isolation_level = 1
+        seen, stable = (client.ask(each, 3).topics[0].partitions[0].offset for each in latest)
+        if seen == stable:
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -309,7 +325,7 @@ def test_an_open_transaction_hides_what_follows(old: OldClient, new: WireClient)
     assert (partition.high_watermark, bytes(partition.records)) == (1, b"")
     latest = old.ask(offsets_of(topic, (-1, 1)), 0).topics[0].partitions[0]
     assert latest.old_style_offsets == [1]
-    new.ask(EndTxnRequest(transactional_id=topic, committed=True, **who), 3)
+    end(new, topic, topic, commits=True, **who)
     assert [row[2] for row in read_all(old, topic, 2)] == [b"before", b"open", b"after"]
 
 
