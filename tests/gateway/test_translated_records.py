@@ -355,7 +355,10 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
         (NOW_MS + 2500, 2): [3, 1],
         (NOW_MS + 90_000, 1): [5],
         (NOW_MS + 90_000, 3): [5, 1],
-        (NOW_MS - 5, 2): [1],
+        (NOW_MS - 5, 1): [],
+        (NOW_MS - 5, 2): [],
+        (NOW_MS + 1000, 2): [],
+        (NOW_MS + 1001, 2): [2, 1],
         (-1, 0): [],
         (-1, -1): [],
     }

@@ -41,7 +41,7 @@ TIMES_MAX = 100
 class _Question:
     """One time of one partition, and the offsets to answer: the newest first."""
 
-    __slots__ = ("error_code", "index", "offsets", "time", "topic", "wanted")
+    __slots__ = ("error_code", "index", "is_of_record", "offsets", "time", "topic", "wanted")
 
     def __init__(self, topic: str, asked: ListOffsetsPartition) -> None:
         self.topic = topic
@@ -50,6 +50,8 @@ class _Question:
         self.wanted = asked.max_num_offsets
         self.offsets: list[int] = []
         self.error_code = 0
+        self.is_of_record = False
+        """Whether the newest offset is that of a record, the first that is not before the time."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -92,13 +94,23 @@ def _ask(questions: list[_Question], asked: Asked) -> Steps:
             each.offsets = []
         found = yield _call(asked, ((each, LATEST) for each in later))
         _take(found, later)
-    several = [each for each in questions if each.wanted > 1 and each.offsets and each.time != EARLIEST]
-    if several:
-        found = yield _call(asked, ((each, EARLIEST) for each in several))
-        _take(found, several)
+    for each in questions:
+        each.is_of_record = each.time >= 0
+    for each in later:
+        each.is_of_record = False
+    needing_start = [
+        each
+        for each in questions
+        if each.offsets and each.time != EARLIEST and (each.wanted > 1 or each.is_of_record)
+    ]
+    if needing_start:
+        found = yield _call(asked, ((each, EARLIEST) for each in needing_start))
+        _take(found, needing_start)
     for each in questions:
         if len(each.offsets) == 2 and each.offsets[1] >= each.offsets[0]:
             each.offsets.pop()
+            if each.is_of_record:  # the log begins after the time: nothing is before it
+                each.offsets.pop()
         del each.offsets[max(each.wanted, 0) :]
     return None
 
