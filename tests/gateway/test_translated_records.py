@@ -359,6 +359,7 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
         (NOW_MS - 5, 2): [],
         (NOW_MS + 1000, 2): [],
         (NOW_MS + 1001, 2): [2, 1],
+        (-3, 5): [],
         (-1, 0): [],
         (-1, -1): [],
     }
@@ -369,6 +370,15 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
         assert (one.error_code, one.old_style_offsets) == (0, expected)
     many = old.ask(offsets_of(topic, *[(-1, 1)] * 103), 0).topics[0].partitions
     assert [each.error_code for each in many] == [0] * 100 + [ErrorCode.INVALID_REQUEST] * 3
+
+
+def test_offsets_of_records_without_times(old: OldClient, new: WireClient) -> None:
+    """The end would be wrong for a time long ago; clusters that cannot say so answer it nevertheless."""
+    topic = topic_of(new)
+    old.ask(produce_of(topic, PLAIN * 3), 0)
+    assert old.ask(offsets_of(topic, (5, 2)), 0).topics[0].partitions[0].old_style_offsets == []
+    older = OldClient(new, {**old.upstream, 2: (1, 6)})
+    assert older.ask(offsets_of(topic, (5, 2)), 0).topics[0].partitions[0].old_style_offsets == [3, 0]
 
 
 def test_offsets_of_what_is_not_there(old: OldClient) -> None:
