@@ -228,6 +228,33 @@ def test_partitions_are_independent(old: OldClient, new: WireClient) -> None:
     assert len(old.calls) == 3
 
 
+def test_partitions_take_turns_where_there_is_more_than_one_request_reads(
+    old: OldClient, new: WireClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asks in the same order for ever gets all of them before one is read to its end."""
+    count, batches = 12, 40
+    topic = topic_of(new, partitions=count)
+    for index in range(count):
+        for _ in range(batches):
+            new.ask(produce_of(topic, batch_of(b"v" * 900), index=index), 9)
+    monkeypatch.setattr(fetch_module, "FETCH_BYTES_MAX", 2500)
+    monkeypatch.setattr(fetch_module, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(fetch_module, "CROWDED_OUT_MAX", 1)
+    offsets = [0] * count
+    served = set()
+    while min(offsets) < batches:
+        request = fetch_of(topic, 0, 2000, partitions=count)
+        for asked in request.topics[0].partitions:
+            asked.fetch_offset = offsets[asked.partition]
+        for partition in old.ask(request, 0).responses[0].partitions:
+            for row in messages_of(partition.records, 0):
+                offsets[partition.partition_index] = row[0] + 1
+                served.add(partition.partition_index)
+        if max(offsets) < batches:
+            continue
+        assert len(served) == count
+
+
 # --- transactions -------------------------------------------------------------------------------------------
 
 
