@@ -146,6 +146,36 @@ def test_librdkafka_works_through_the_gateway(gateway: Gateway) -> None:
     assert any(row.software.startswith("confluent-kafka") for row in gateway.clients())
 
 
+@pytest.mark.parametrize("release", [(0, 8, 2), (0, 9), (0, 10, 0), (0, 10, 1), (0, 11)])
+def test_clients_of_old_releases_work_in_front_of_a_cluster_of_today(release: tuple[int, ...]) -> None:
+    kafka = pytest.importorskip("kafka")
+    with (
+        KafkaCluster(3, as_version="4.0", num_partitions=3, default_replication_factor=3) as cluster,
+        Gateway(to=cluster.bootstrap_servers) as gateway,
+    ):
+        with Admin(bootstrap_servers=cluster.bootstrap_servers) as admin:
+            admin.create_topic("t", partitions=3)
+        options = {"bootstrap_servers": gateway.bootstrap_servers, "api_version": release}
+        producer = kafka.KafkaProducer(**options, acks="all")
+        for number in range(300):
+            producer.send("t", b"%d" % number, key=b"%d" % (number % 7))
+        producer.flush()
+        producer.close()
+        consumer = kafka.KafkaConsumer("t", **options, group_id="g", auto_offset_reset="earliest")
+        found: list[int] = []
+        while len(found) < 300:
+            for records in consumer.poll(1000).values():
+                found += [int(record.value) for record in records]
+        consumer.commit()
+        consumer.close()
+        assert sorted(found) == list(range(300))
+        translated = {(row.api, row.version) for row in gateway.clients() if not row.is_spoken}
+        assert release >= (0, 11) or any(api == "Produce" for api, _ in translated)
+        with Consumer(bootstrap_servers=cluster.bootstrap_servers, group_id="g") as consumer:
+            committed = consumer.committed([("t", number) for number in range(3)])
+        assert sum(offset.offset for offset in committed.values() if offset is not None) == 300
+
+
 # --- brokers that go and come
 
 
@@ -190,6 +220,13 @@ def test_leaders_die_and_nothing_acknowledged_is_lost() -> None:
         assert gateway.held_bytes == 0
 
 
+def has_upstream(gateway: Gateway) -> bool:
+    """Whether a client is connected to a broker: one that has just ended is noticed a moment later."""
+    server = gateway._server
+    assert server is not None
+    return any(client.relay is not None and client.relay.upstream is not None for client in server.clients)
+
+
 def ask(sock: socket.socket, data: bytes) -> bytes:
     sock.sendall(data)
     size = int.from_bytes(received(sock, 4), "big")
@@ -213,6 +250,7 @@ def test_a_broker_that_is_away_is_not_a_hang_up() -> None:
         with socket.create_connection(("127.0.0.1", gateway.node_ports[0].port), PATIENCE_S) as sock:
             answers_of(ask(sock, request(ApiVersionsRequest(), 0)), 18, 0)
             broker.close()
+            until(lambda: not has_upstream(gateway))
             for _ in range(3):
                 answer = answers_of(ask(sock, request(asked, 7)), 0, 7)[0][1]
                 assert answer.responses[0].partition_responses[0].error_code == 6
@@ -418,3 +456,18 @@ def test_what_does_not_fit_is_refused_at_once() -> None:
             Gateway(to="a:1", port=taken.getsockname()[1]),
         ):
             pass
+
+
+def test_a_wrong_password_of_the_gateway_takes_no_broker_for_away() -> None:
+    security = Security("SASL_PLAINTEXT")
+    settings = {**security.client_settings(), "penstock.login.patience.ms": 0}
+    settings["sasl.password"] = "wrong"
+    with (
+        KafkaBroker(security=security) as broker,
+        Gateway(to=broker.bootstrap_servers, config=settings) as gateway,
+    ):
+        with socket.create_connection(("127.0.0.1", gateway.port), PATIENCE_S) as sock:
+            topics = request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 5)
+            answer = answers_of(ask(sock, topics), 3, 5)[0][1]
+            assert answer.topics[0].error_code == 5
+        assert not any(each.is_away for each in gateway.node_ports)

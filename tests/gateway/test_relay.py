@@ -14,10 +14,12 @@ from penstock.errors import NetworkError
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Pause
 from penstock.gateway.limits import DUE_MAX, Limits
-from penstock.gateway.relay import DECODED_FETCH_BYTES
-from penstock.gateway.translations import RefusedError
+from penstock.gateway.relay import DECODED_FETCH_BYTES, INLINE_BYTES_MAX
+from penstock.gateway.versions import RefusedError
+from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.header import decode_request_header
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -25,6 +27,7 @@ from penstock.protocol.messages.describe_cluster_response import (
     DescribeClusterBroker,
     DescribeClusterResponse,
 )
+from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -34,6 +37,7 @@ from penstock.protocol.messages.fetch_response import (
 )
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_offsets_request import ListOffsetsRequest
 from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -318,6 +322,61 @@ def test_what_is_translated_keeps_its_place() -> None:
     assert world.held == 0
 
 
+def test_a_client_is_read_again_when_the_last_request_that_has_waited_is_answered() -> None:
+    world = World(translation=Shifted(), attaches=False)
+    world.client_sends(OLD_LIST)
+    assert world.client.paused == Pause.HELD
+    world.connect()
+    assert world.client.paused == Pause.HELD, "it is translated"
+    for version in (5, 6):
+        world.broker_sends(response(ListOffsetsResponse(), version, 9))
+        world.relay.answer_call(ListOffsetsResponse())
+    assert len(answers_of(world.client.taken(), 2, 0)) == 1
+    assert not world.client.paused
+
+
+def old_produce(size: int) -> tuple[Shifted, bytes]:
+    """A translation of Produce 1 that makes one call, and a request."""
+    translation = Shifted()
+
+    def steps() -> Generator[Call, Any, Any]:
+        yield Call(2, 5, ListOffsetsRequest())
+        return ProduceResponse(throttle_time_ms=5)
+
+    translation.translate = lambda *arguments: steps()  # type: ignore[method-assign]
+    return translation, request(produce(size=size), 1, 4)
+
+
+def test_long_frames_are_translated_beside_the_event_loop() -> None:
+    translation, asked = old_produce(INLINE_BYTES_MAX)
+    world = World(translation=translation)
+    world.client_sends(asked, LIST)
+    assert world.broker.taken() == b""
+    assert world.held >= INLINE_BYTES_MAX
+    world.work()
+    assert asked_of(world.broker.taken()) == [(2, 5, 4)]
+    topics = [ListOffsetsTopicResponse(name="t" * 1000) for _ in range(80)]
+    world.broker_sends(response(ListOffsetsResponse(topics=topics), 5, 4))
+    assert world.client.taken() == b""
+    assert world.held > 2 * INLINE_BYTES_MAX
+    world.work()
+    assert answers_of(world.client.taken(), 0, 1)[0][1].throttle_time_ms == 5
+    assert world.broker.taken() == LIST
+    assert world.held == 0
+    assert not world.client.paused
+
+
+def test_a_client_that_goes_while_its_request_is_translated_leaves_nothing() -> None:
+    translation, asked = old_produce(INLINE_BYTES_MAX)
+    world = World(translation=translation)
+    world.client_sends(asked)
+    world.relay.client_lost()
+    world.work()
+    assert world.broker.is_closed
+    assert world.broker.taken() == b""
+    assert world.held == 0
+
+
 def test_a_call_without_acknowledgement_is_not_waited_for() -> None:
     translation = Shifted()
     translation.calls = [Call(0, 9, produce(0)), Call(0, 9, produce(0))]
@@ -587,6 +646,20 @@ def test_a_broker_that_stands_in_is_left_when_the_other_is_back() -> None:
     assert world.client.taken() == LISTED * 4
 
 
+def test_no_broker_stands_in_where_each_answers_for_itself() -> None:
+    world = World(home=1, attaches=False, versions=KAFKA_4 | {16: (0, 5), 35: (1, 4)})
+    world.client_sends(LIST)
+    world.connect(2)
+    world.client_sends(request(ListGroupsRequest(), 4, 8))
+    assert world.broker.taken() == LIST
+    world.broker_sends(LISTED)
+    first, second = frames_of(world.client.taken())
+    assert first == LISTED[4:]
+    assert answers_of(token(second), 16, 4)[0][1].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.client_sends(request(DescribeLogDirsRequest(), 4))
+    assert world.client.is_closed
+
+
 def test_a_broker_that_goes_between_requests_is_replaced() -> None:
     world = World()
     world.client_sends(LIST)
@@ -734,3 +807,118 @@ def test_counts_are_by_software_or_client_id() -> None:
     world.client_sends(LIST, LIST)
     assert world.counters.rows(KAFKA_4) == [("", "", "device", "ListOffsets", 5, 2, True)]
     assert int(ApiKey.LIST_OFFSETS) == 2
+
+
+class Conversation:
+    """A client asks at random, a broker answers at random, with everything that may come between."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        translation = Shifted()
+        self.world = World(translation=translation, attaches=False, home=1)
+        self.unsent = b""
+        self.asked: list[int] = []
+        self.arrived = b""
+        self.unread = b""
+
+    def ask(self) -> None:
+        number = len(self.asked) + 1
+        made = self.dice.choice(
+            [
+                request(ListOffsetsRequest(replica_id=-1), 5, number),
+                request(ListOffsetsRequest(replica_id=-1), 0, number),
+                request(produce(size=self.dice.randrange(300)), self.dice.choice([9, 12, 13]), number),
+                request(produce(), 1, number),
+                request(MetadataRequest(topics=[]), self.dice.randrange(13), number),
+                request(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3, number),
+                request(FetchRequest(), self.dice.choice([4, 11, 17]), number),
+            ]
+        )
+        self.unsent += made
+        self.asked.append(number)
+
+    def send(self, size: int) -> None:
+        if self.unsent and not self.world.client.paused:
+            piece, self.unsent = self.unsent[:size], self.unsent[size:]
+            self.world.relay.client_bytes(memoryview(piece))
+
+    def connect(self) -> None:
+        relay = self.world.relay
+        if relay.upstream is None and relay._is_attaching:
+            assert not self.unread, "what was asked of another broker has been answered"
+            self.world.connect(self.dice.choice([1, 2]))
+
+    def answer(self, size: int) -> None:
+        """Have the broker answer one request, and the relay get some of what was answered."""
+        if self.world.brokers and self.world.relay.upstream is not None:
+            self.arrived += self.world.broker.taken()
+            length = int.from_bytes(self.arrived[:4], "big") + 4
+            if len(self.arrived) >= 4 and length <= len(self.arrived):
+                frame, self.arrived = self.arrived[4:length], self.arrived[length:]
+                self.unread += self.made(frame)
+            if self.unread and not self.world.broker.paused:
+                piece, self.unread = self.unread[:size], self.unread[size:]
+                self.world.relay.upstream_bytes(memoryview(bytearray(piece)))
+
+    def made(self, frame: bytes) -> bytes:
+        header, _ = decode_request_header(frame)
+        key, version, number = header.api_key, header.api_version, header.correlation_id
+        if key == 1 and version == 17 and self.dice.random() < 0.3:
+            return response(fetched(DECODED_FETCH_BYTES, 1, self.dice.randrange(2)), 17, number)
+        if key == 3:
+            return response(metadata(), version, number)
+        if key == 18:
+            listed = [ApiVersion(api_key=k, min_version=v[0], max_version=v[1]) for k, v in KAFKA_4.items()]
+            return response(ApiVersionsResponse(api_keys=listed), version, number)
+        return response(API_TABLE[key].response(), version, number)
+
+    def answer_call(self) -> None:
+        if self.world.calls:
+            self.world.calls.pop()
+            self.world.relay.answer_call(ListOffsetsResponse())
+
+    def clog(self) -> None:
+        is_clogged = self.dice.random() < 0.5
+        self.dice.choice([self.world.relay.client_clogged, self.world.relay.upstream_clogged])(is_clogged)
+
+    def step(self) -> None:
+        size = self.dice.choice([1, 7, 50, 100_000])
+        self.dice.choice(
+            [
+                self.ask,
+                self.connect,
+                self.answer_call,
+                self.clog,
+                lambda: self.send(size),
+                lambda: self.answer(size),
+            ]
+        )()
+        self.world.back = {1} if self.dice.random() < 0.5 else set()
+
+    def finish(self) -> None:
+        relay = self.world.relay
+        for _ in range(10_000):
+            relay.client_clogged(False)
+            relay.upstream_clogged(False)
+            self.connect()
+            self.answer_call()
+            self.send(100_000)
+            self.answer(1 << 20)
+            if not (self.unsent or self.unread or relay._due or relay._job or relay._waiting):
+                return
+
+
+@for_each(range(150))
+def test_whatever_comes_between_each_request_is_answered_in_its_turn(seed: int) -> None:
+    talk = Conversation(seed)
+    for _ in range(400):
+        talk.step()
+    talk.finish()
+    world = talk.world
+    assert world.failures == []
+    assert [end for end in world.ends if "is refused" not in end] == []
+    answered = [int.from_bytes(frame[:4], "big") for frame in frames_of(world.client.taken())]
+    assert answered == talk.asked
+    assert len(answered) > 20
+    assert not world.client.paused
+    assert world.held == 0

@@ -10,14 +10,14 @@ from penstock.client.addresses import Address
 from penstock.client.config import ClientConfig
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
+from penstock.gateway import translation as old_versions
 from penstock.gateway.limits import Limits
 from penstock.gateway.server import serving
-from penstock.gateway.translations import NoTranslation
 
 if TYPE_CHECKING:
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
-    from penstock.gateway.translations import Translation
+    from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
 """How many ports behind that of the gateway brokers have, where nothing else is said."""
@@ -53,7 +53,8 @@ class Gateway(Served):
         advertised_host: the host in responses; None for the address that a client has connected to.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
         limits: what peers may make the gateway hold.
-        translation: what answers requests in versions that the cluster does not have.
+        translation: what answers requests in versions that the cluster does not have; by default
+            `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -86,7 +87,7 @@ class Gateway(Served):
         self._port = port
         self._ports = ports
         self._advertised_host = advertised_host
-        self._translation: Translation = NoTranslation() if translation is None else translation
+        self._translation: Translation = old_versions if translation is None else translation
         self._server: GatewayServer | None = None
         self._thread = ServingThread(self._serving)
 

@@ -13,7 +13,7 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from penstock.gateway.translations import Translation
+    from penstock.gateway.versions import Translation
 
 ENDPOINTS_STREAMED = 16
 """The first version of Fetch whose responses may have endpoints of leaders."""

@@ -45,6 +45,8 @@ class SocketHost(Protocol):
 
     scratch: memoryview
     """What every socket reads into."""
+    ciphertext: memoryview
+    """What every socket with TLS reads into, before it decrypts into `scratch`."""
 
     @property
     def is_short(self) -> bool:
@@ -246,7 +248,6 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         self._socket: Socket | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._is_closed = False
-        self._ciphertext = memoryview(bytearray(SHORT_READ_BYTES * 2)) if tls is not None else None
 
     def take_over(self, transport: asyncio.Transport) -> None:
         """Become the protocol object of a connection that is open and logged in."""
@@ -264,8 +265,8 @@ class UpstreamSocket(asyncio.BufferedProtocol):
             self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._ciphertext is not None:
-            return self._ciphertext
+        if self._tls is not None:
+            return self._host.ciphertext
         scratch = self._host.scratch
         return scratch[:SHORT_READ_BYTES] if self._host.is_short else scratch
 
@@ -277,9 +278,8 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         if tls is None:
             self._relay.upstream_bytes(scratch[:nbytes])
             return
-        assert self._ciphertext is not None
         try:
-            tls.receive(self._ciphertext[:nbytes])
+            tls.receive(self._host.ciphertext[:nbytes])
             while not self._is_closed and (count := tls.read_into(scratch)):
                 self._relay.upstream_bytes(scratch[:count])
         except TlsError as error:
@@ -354,6 +354,6 @@ class UpstreamSocket(asyncio.BufferedProtocol):
             self._socket.close()
 
 
-def new_scratch() -> memoryview:
-    """Return the buffer that all sockets of a gateway read into."""
-    return memoryview(bytearray(READ_BYTES))
+def new_buffer(size: int = READ_BYTES) -> memoryview:
+    """Return a buffer that all sockets of a gateway read into."""
+    return memoryview(bytearray(size))
