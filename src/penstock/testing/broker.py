@@ -95,12 +95,20 @@ class KafkaBroker(Broker):
         self.faults = Faults()
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None
+        self._observers: tuple[Interceptor, ...] = ()
 
     def _connect(self) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)
 
     def _intercept(self, chain: InterceptorChain) -> None:
         chain.set(Stage.FAULTS, answering_faults(self.faults))
+        chain.set(Stage.EFFECTS, *self._observers)
+
+    def observe(self, interceptor: Interceptor) -> None:
+        """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer."""
+        self._observers += (interceptor,)
+        if self.is_running:
+            self._call(lambda server: server.node.interceptors.set(Stage.EFFECTS, *self._observers))
 
     # --- what happens to it ------------------------------------------------------------------------------
 
