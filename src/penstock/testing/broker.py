@@ -173,17 +173,17 @@ class KafkaBroker(Broker):
         """
         step_ms = ms + round(seconds * 1000)
         clock = movable(self.clock)
-
-        def move(server: Server) -> None:
-            clock.advance(step_ms)
-            for connection in server.connections:
-                connection.active_at += step_ms / 1000
-            server.clock_moved()
-
         if self.is_running:
-            self._call(move)
+            self._call(lambda server: self.move_clock(server, step_ms))
         else:
             clock.advance(step_ms)
+
+    def move_clock(self, server: Server, step_ms: int) -> None:
+        """Put the clock forward in the broker's own thread, where `advance` would wait for itself."""
+        movable(self.clock).advance(step_ms)
+        for connection in server.connections:
+            connection.active_at += step_ms / 1000
+        server.clock_moved()
 
     def stop_clock(self) -> None:
         """Let the broker's time stand still, until `start_clock` or `advance`. Harmless when it does.

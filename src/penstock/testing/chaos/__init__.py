@@ -1,11 +1,13 @@
-"""A checker of what an application did: lost, doubled, reordered records, offsets ahead of the work.
+"""Chaos by seed: faults and moments drawn from a number, and a checker of what the application did.
 
-history = History()
-history.flow("orders", "bills", group="billing", of=lambda record: record.key)
-history.attach(broker)
-with history.watching():
-    bill_everything(broker.bootstrap_servers)
-history.check(exactly_once=True)
+    @chaos(seed=7, runs=200, at_least_once=True)
+    def test_billing(kafka_broker, kafka_history):
+        kafka_history.flow("orders", "bills", group="billing", of=lambda record: record.key)
+        bill_everything(kafka_broker.bootstrap_servers)
+
+Each run has a broker of its own and faults of its own. A run that fails is run again with fewer faults. The
+report names the seed, the shortest list of faults that still fails, what was found, and how to replay it.
+`History` checks by itself, too: without faults, and with any client.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.findings import UnheededFailure as UnheededFailure
     from penstock.testing.chaos.findings import WorkAfterRebalance as WorkAfterRebalance
     from penstock.testing.chaos.history import History as History
+    from penstock.testing.chaos.plan import FAULTS as FAULTS
+    from penstock.testing.chaos.plan import Plan as Plan
+    from penstock.testing.chaos.runs import ChaosError as ChaosError
+    from penstock.testing.chaos.runs import chaos as chaos
+    from penstock.testing.chaos.runs import explore as explore
 
 _FINDINGS = (
     "AbortedRead",
@@ -58,12 +65,22 @@ _FINDINGS = (
 
 _HOMES = {
     **dict.fromkeys(_FINDINGS, "findings"),
+    "FAULTS": "plan",
+    "ChaosError": "runs",
     "History": "history",
+    "Plan": "plan",
+    "chaos": "runs",
+    "explore": "runs",
 }
 
 __all__ = [
     *_FINDINGS,
+    "FAULTS",
+    "ChaosError",
     "History",
+    "Plan",
+    "chaos",
+    "explore",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
