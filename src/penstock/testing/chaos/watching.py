@@ -103,24 +103,26 @@ class _Watch:
 
     def try_send(self, original: Any) -> Any:
         """Wrap the call that accepts a record."""
-        recorder, clients = self._recorder, self._clients
+        recorder, clients, order = self._recorder, self._clients, threading.Lock()
 
         def try_send(
             producer: Any, topic: Any, value: Any, key: Any, partition: Any, timestamp: Any, headers: Any
         ) -> Any:
-            accepted = original(producer, topic, value, key, partition, timestamp, headers)
-            if accepted is not None:
-                delivery = accepted[0]
-                recorder.sent(
-                    topic,
-                    delivery.partition,
-                    _bytes(value),
-                    _bytes(key),
-                    headers=tuple(headers or ()),
-                    delivery=_delivery(delivery),
-                    client=clients.number(producer),
-                    transaction=clients.transaction(producer),
-                )
+            # Threads that send at a time are recorded in the order in which their records are accepted.
+            with order:
+                accepted = original(producer, topic, value, key, partition, timestamp, headers)
+                if accepted is not None:
+                    delivery = accepted[0]
+                    recorder.sent(
+                        topic,
+                        delivery.partition,
+                        _bytes(value),
+                        _bytes(key),
+                        headers=tuple(headers or ()),
+                        delivery=_delivery(delivery),
+                        client=clients.number(producer),
+                        transaction=clients.transaction(producer),
+                    )
             return accepted
 
         return try_send
