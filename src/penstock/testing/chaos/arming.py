@@ -131,8 +131,8 @@ class Armed:
         served = self._served
         if isinstance(served, KafkaCluster):
             self._hand.do(lambda: served.advance(ms=ms))
-        elif served.server is not None:
-            served.move_clock(served.server, ms)
+        else:
+            served.advance(ms=ms)
 
     def _restart(self) -> None:
         served = self._served
