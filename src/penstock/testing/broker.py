@@ -109,11 +109,23 @@ class KafkaBroker(Broker):
         chain.set(Stage.FAULTS, answering_faults(self.faults))
         chain.set(Stage.EFFECTS, *self._observers)
 
-    def observe(self, interceptor: Interceptor) -> None:
-        """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer."""
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer.
+
+        Returns a function that takes it away.
+        """
+
+        def place() -> None:
+            if self.is_running:
+                self._call(lambda server: server.node.interceptors.set(Stage.EFFECTS, *self._observers))
+
+        def remove() -> None:
+            self._observers = tuple(each for each in self._observers if each is not interceptor)
+            place()
+
         self._observers += (interceptor,)
-        if self.is_running:
-            self._call(lambda server: server.node.interceptors.set(Stage.EFFECTS, *self._observers))
+        place()
+        return remove
 
     # --- what happens to it ------------------------------------------------------------------------------
 

@@ -83,13 +83,24 @@ class KafkaCluster(LeveredCluster):
         chain.set(Stage.FAULTS, answering_faults(self.faults))
         chain.set(Stage.EFFECTS, *self._observers)
 
-    def observe(self, interceptor: Interceptor) -> None:
-        """Put an interceptor next to the handlers: it gets what brokers do, not what faults answer."""
-        self._observers += (interceptor,)
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Put an interceptor next to the handlers: it gets what brokers do, not what faults answer.
+
+        Returns a function that takes it away.
+        """
 
         def put() -> None:
             for node in self._shared.nodes.values():
                 node.interceptors.set(Stage.EFFECTS, *self._observers)
 
-        if self._serving_on is not None:
-            self._call(put)
+        def place() -> None:
+            if self._serving_on is not None:
+                self._call(put)
+
+        def remove() -> None:
+            self._observers = tuple(each for each in self._observers if each is not interceptor)
+            place()
+
+        self._observers += (interceptor,)
+        place()
+        return remove

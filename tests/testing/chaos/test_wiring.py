@@ -212,3 +212,21 @@ def test_a_cluster() -> None:
 def test_what_cannot_be_attached() -> None:
     with pytest.raises(ConfigError, match="str cannot be attached"):
         History().attach("localhost:9092")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
+def test_what_is_detached_is_recorded_no_more(kind: type[KafkaBroker] | type[KafkaCluster]) -> None:
+    history, other = History(), History()
+    with kind() as served:
+        topic = served.create_topic()
+        history.attach(served)
+        other.attach(served)
+        with Consumer(served.bootstrap_servers, group_id="g") as consumer:
+            consumer.assign([(topic, 0)])
+            consumer.commit({TopicPartition(topic, 0): 1})
+            history.read()
+            history.detach()
+            consumer.commit({TopicPartition(topic, 0): 2})
+        assert len(of(history, Committed)) == 1
+        assert len(of(other, Committed)) >= 2
+        assert history.logs

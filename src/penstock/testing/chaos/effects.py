@@ -6,6 +6,7 @@ Offsets of a transaction come into effect when it is committed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.requests.routes import when_answered
@@ -29,15 +30,15 @@ PENDING_MAX = 10_000
 Offsets = dict[TopicPartition, int]
 
 
-def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> None:
-    """Record in `recorder` when offsets come into effect at a broker or cluster.
+def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[[], None]:
+    """Record in `recorder` when offsets come into effect, until the function that is returned is called.
 
     Raises:
         ConfigError: it is neither.
     """
     if not hasattr(served, "observe"):
         raise ConfigError(f"{type(served).__name__} cannot be attached: give a KafkaBroker or a KafkaCluster")
-    served.observe(Effects(served, recorder).intercept)
+    return served.observe(Effects(served, recorder).intercept)
 
 
 class Effects:

@@ -44,7 +44,7 @@ class History:
         self.logs: dict[TopicPartition, Log] = {}
         """The logs at the end: read from the attached broker, or given by hand."""
         self.flows: list[Flow] = []
-        self._served: list[KafkaBroker | KafkaCluster] = []
+        self._served: list[tuple[KafkaBroker | KafkaCluster, Callable[[], None]]] = []
 
     def __repr__(self) -> str:
         return f"<History: {self.record.size} events, {len(self.flows)} flows>"
@@ -93,8 +93,13 @@ class History:
         """
         from penstock.testing.chaos.effects import observe
 
-        observe(broker, self.record)
-        self._served.append(broker)
+        self._served.append((broker, observe(broker, self.record)))
+
+    def detach(self) -> None:
+        """Record nothing more of the brokers that are attached, and leave the logs as they were read last."""
+        served, self._served = self._served, []
+        for _, remove in served:
+            remove()
 
     def watching(self) -> AbstractContextManager[None]:
         """Record what every client of Penstock in this process does, for the length of a block.
@@ -109,7 +114,7 @@ class History:
         """Read the logs of what is attached and runs, in place of what was read before."""
         from penstock.testing.chaos.reading import read_logs
 
-        for served in self._served:
+        for served, _ in self._served:
             self.logs.update(read_logs(served))
 
     # --- what it is worth ----------------------------------------------------------------------------------

@@ -185,14 +185,17 @@ def under_chaos(
     Raises:
         HistoryError: as `History.check`. What the block raises comes first.
     """
-    for broker in brokers:
-        run.attach(broker)
     try:
-        with run.history.watching():
-            yield
+        for broker in brokers:
+            run.attach(broker)
+        try:
+            with run.history.watching():
+                yield
+        finally:
+            run.disarm()
+        run.check(promises)
     finally:
-        run.disarm()
-    run.check(promises)
+        run.history.detach()
 
 
 def chaos(

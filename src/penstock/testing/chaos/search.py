@@ -61,7 +61,7 @@ class Failure:
     plan: Plan
     """The run as it was drawn."""
     shortest: Plan
-    """The same run with the fewest faults with which it still fails in the same way."""
+    """That run with the fewest faults with which it still fails in the same way."""
     error: BaseException
     """How the shortest one failed."""
 
