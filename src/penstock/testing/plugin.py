@@ -208,6 +208,10 @@ def kafka_cluster(
     settings = dict(kafka_settings)
     for mark in reversed(list(request.node.iter_markers("kafka"))):
         settings.update(mark.kwargs)
+    if request.node.get_closest_marker("chaos") is not None:
+        from penstock.testing.chaos.runs import CLUSTER_SETTINGS
+
+        settings = {**CLUSTER_SETTINGS, **settings}
     with KafkaCluster(**settings) as cluster:  # type: ignore[arg-type]
         yield cluster
 

@@ -109,7 +109,12 @@ def _lines(served: Served) -> Iterator[str]:
 def nodes_of(served: Served) -> list[Node]:
     """The nodes that run: one of a broker, several of a cluster."""
     server = getattr(served, "server", None)
-    nodes = [server.node] if server is not None else [*served._shared.nodes.values()]  # type: ignore[attr-defined]
+    shared = getattr(served, "_shared", None)
+    nodes: list[Node] = []
+    if server is not None:
+        nodes = [server.node]
+    elif shared is not None:
+        nodes = [*shared.nodes.values()]
     if not nodes:
         raise PenstockError("no broker of it runs")
     return nodes

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from penstock import Consumer, Producer, Record, TopicPartition
 from penstock.errors import KafkaError, PenstockError, TransactionAbortableError
-from penstock.testing import KafkaBroker
+from penstock.testing import KafkaBroker, KafkaCluster
 from penstock.testing.chaos import History
 from penstock.testing.chaos.events import Committed
 from penstock.testing.chaos.runs import ChaosRun
@@ -317,18 +317,37 @@ DEFECTS: tuple[type[Billing], ...] = (
 )
 
 
+def fill(served: KafkaBroker | KafkaCluster) -> None:
+    """Create the topics, and put the orders into theirs."""
+    for topic in ("orders", "bills"):
+        served.create_topic(topic, PARTITIONS)
+    with Producer(served.bootstrap_servers) as producer:
+        for number in range(ORDERS):
+            key = b"%d" % number
+            producer.send("orders", b"order " + key, key=key, partition=number % PARTITIONS)
+
+
 def bills_orders(application: type[Billing]) -> Callable[[KafkaBroker, History, ChaosRun], None]:
     """Return the test of one application."""
 
     def test(kafka_broker: KafkaBroker, kafka_history: History, kafka_chaos: ChaosRun) -> None:
         with kafka_chaos.paused():
-            for topic in ("orders", "bills"):
-                kafka_broker.create_topic(topic, PARTITIONS)
-            with Producer(kafka_broker.bootstrap_servers) as producer:
-                for number in range(ORDERS):
-                    key = b"%d" % number
-                    producer.send("orders", b"order " + key, key=key, partition=number % PARTITIONS)
+            fill(kafka_broker)
         kafka_history.flow("orders", "bills", group="billing")
         application(kafka_broker.bootstrap_servers, kafka_history).run()
+
+    return test
+
+
+def bills_orders_in_a_cluster(
+    application: type[Billing],
+) -> Callable[[KafkaCluster, History, ChaosRun], None]:
+    """Return the test of one application with three brokers, whose leaders and coordinators really move."""
+
+    def test(kafka_cluster: KafkaCluster, kafka_history: History, kafka_chaos: ChaosRun) -> None:
+        with kafka_chaos.paused():
+            fill(kafka_cluster)
+        kafka_history.flow("orders", "bills", group="billing")
+        application(kafka_cluster.bootstrap_servers, kafka_history).run()
 
     return test

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.testing.chaos import ChaosError, explore
-from testing.chaos.billing import DEFECTS, RIGHT, Billing, NeverAborts, bills_orders
+from testing.chaos.billing import (
+    DEFECTS,
+    RIGHT,
+    Billing,
+    NeverAborts,
+    bills_orders,
+    bills_orders_in_a_cluster,
+)
 
 RIGHT_RUNS = 60
 SOAKED_RUNS = 10_000
@@ -42,6 +49,21 @@ def test_there_are_ten_defects_at_least() -> None:
 @pytest.mark.parametrize("application", RIGHT, ids=lambda each: each.__name__)
 def test_a_right_application_passes(application: type[Billing]) -> None:
     assert explore(bills_orders(application), seed=4, runs=RIGHT_RUNS, **application.promises) == RIGHT_RUNS
+
+
+@pytest.mark.parametrize("application", RIGHT, ids=lambda each: each.__name__)
+def test_a_right_application_passes_in_a_cluster(application: type[Billing]) -> None:
+    test = bills_orders_in_a_cluster(application)
+    assert explore(test, seed=1, runs=6, **application.promises) == 6
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("application", RIGHT, ids=lambda each: each.__name__)
+def test_a_right_application_passes_many_runs_in_a_cluster(application: type[Billing]) -> None:
+    test = bills_orders_in_a_cluster(application)
+    faults = ["leaders_move", "coordinators_move", "rebalances", "clocks", "lost_answers", "restarts"]
+    runs = 1000
+    assert explore(test, seed=5, runs=runs, faults=faults, **application.promises) == runs
 
 
 @pytest.mark.soak

@@ -181,6 +181,21 @@ def test_a_skip_over_what_is_aborted_is_none() -> None:
     assert "isolation.level" in finding.text
 
 
+def test_a_poll_before_the_transaction_was_committed() -> None:
+    def polled(end: int | None, state: State = "committed") -> list[str]:
+        history = History()
+        history.logs = {ORDERS: log(ORDERS, "ab", state=state, settled_at=2 if state == "committed" else -1)}
+        history.record.end_of = lambda tp: end
+        history.record.polled(history.logs[ORDERS].records[:1], client=1)
+        return names(history)
+
+    assert polled(2) == ["PrecommittedRead"]
+    assert polled(3) == []
+    assert polled(None) == []
+    assert polled(2, "open") == ["PrecommittedRead", "HangingTransaction"]
+    assert polled(2, "aborted") == ["AbortedRead"]
+
+
 def test_two_polls_that_differ() -> None:
     history = History()
     history.record.polled([LogRecord(*ORDERS, 0, b"a", b"v")], client=1)

@@ -141,6 +141,25 @@ def test_transactions(broker: KafkaBroker, history: History) -> None:
     assert record.settled_at == 1
 
 
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_reads_before_the_commit(broker: KafkaBroker, history: History, level: str) -> None:
+    topic = broker.create_topic()
+    with (
+        Producer(broker.bootstrap_servers, transactional_id="t") as producer,
+        Consumer(broker.bootstrap_servers, isolation_level=level) as consumer,  # type: ignore[arg-type]
+    ):
+        consumer.assign([(topic, 0)])
+        consumer.seek_to_beginning()
+        producer.begin_transaction()
+        producer.send(topic, b"early").result(10)
+        early = consumer.poll(100)
+        producer.commit_transaction()
+        while not early:
+            early = consumer.poll(1000)
+    found = [finding.name for finding in history.findings()]
+    assert found == (["PrecommittedRead"] if level == "read_uncommitted" else [])
+
+
 def test_clients_for_asyncio(broker: KafkaBroker, history: History) -> None:
     topic = broker.create_topic()
 

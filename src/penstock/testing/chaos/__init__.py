@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.findings import OffsetAheadOfWork as OffsetAheadOfWork
     from penstock.testing.chaos.findings import OffsetsOutsideTransaction as OffsetsOutsideTransaction
     from penstock.testing.chaos.findings import PollSkip as PollSkip
+    from penstock.testing.chaos.findings import PrecommittedRead as PrecommittedRead
     from penstock.testing.chaos.findings import ReorderedWork as ReorderedWork
     from penstock.testing.chaos.findings import ReorderedWrite as ReorderedWrite
     from penstock.testing.chaos.findings import UndoneWork as UndoneWork
@@ -56,6 +57,7 @@ _FINDINGS = (
     "OffsetAheadOfWork",
     "OffsetsOutsideTransaction",
     "PollSkip",
+    "PrecommittedRead",
     "ReorderedWork",
     "ReorderedWrite",
     "UndoneWork",

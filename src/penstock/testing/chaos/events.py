@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from penstock.errors import ConfigError, KafkaError, PenstockError
@@ -78,6 +78,8 @@ class Polled:
     number: int
     client: int
     records: tuple[LogRecord, ...]
+    ends: Ends = field(default_factory=dict)
+    """Where the logs ended when these records had been handed out; nothing where that is not known."""
 
 
 @dataclass

@@ -64,6 +64,10 @@ class AbortedRead(Finding):
     """The application was handed a record of a transaction that was aborted."""
 
 
+class PrecommittedRead(Finding):
+    """The application was handed a record of a transaction before the transaction was committed."""
+
+
 class NonMonotonicPoll(Finding):
     """A consumer was handed an offset again, or a lower one, although nothing had moved its position."""
 
@@ -108,6 +112,7 @@ GRAVITY: tuple[type[Finding], ...] = (
     InconsistentOffsets,
     LostWrite,
     AbortedRead,
+    PrecommittedRead,
     HangingTransaction,
     OffsetsOutsideTransaction,
     UnheededFailure,

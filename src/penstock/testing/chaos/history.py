@@ -92,8 +92,10 @@ class History:
             ConfigError: it is no `KafkaBroker` and no `KafkaCluster`.
         """
         from penstock.testing.chaos.effects import observe
+        from penstock.testing.chaos.reading import end_of
 
         self._served.append((broker, observe(broker, self.record)))
+        self.record.end_of = lambda tp: end_of([served for served, _ in self._served], tp)
 
     def detach(self) -> None:
         """Record nothing more of the brokers that are attached, and leave the logs as they were read last."""

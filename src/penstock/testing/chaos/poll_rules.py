@@ -17,6 +17,7 @@ from penstock.testing.chaos.findings import (
     NonMonotonicPoll,
     Place,
     PollSkip,
+    PrecommittedRead,
 )
 from penstock.testing.chaos.write_rules import shown
 
@@ -31,8 +32,9 @@ def poll_findings(evidence: Evidence) -> Iterator[Finding]:
                 last.pop((event.client, tp), None)
         elif isinstance(event, Polled):
             for record in event.records:
-                yield from _agrees(evidence, first_seen, record)
                 tp = TopicPartition(record.topic, record.partition)
+                yield from _agrees(evidence, first_seen, record)
+                yield from _is_settled(evidence, record, event.ends.get(tp))
                 before = last.get((event.client, tp))
                 if before is not None:
                     yield from _follows(evidence, tp, before, record)
@@ -51,6 +53,17 @@ def _agrees(evidence: Evidence, first_seen: dict[Place, LogRecord], record: LogR
     if stored is not None and stored.state == "aborted":
         text = f"{shown(record)} was read at {record.place}, and its transaction was aborted"
         yield AbortedRead(f"{text}: set isolation.level=read_committed", (record.place,))
+
+
+def _is_settled(evidence: Evidence, record: LogRecord, end: int | None) -> Iterator[Finding]:
+    """The marker that commits a record's transaction was in the log when the record was handed out."""
+    log = evidence.logs.get(TopicPartition(record.topic, record.partition))
+    stored = None if log is None else log.at(record.offset)
+    if stored is None or end is None or stored.state == "aborted":
+        return
+    if stored.state == "open" or stored.settled_at >= end:
+        text = f"{shown(record)} was read at {record.place} before its transaction was committed"
+        yield PrecommittedRead(f"{text}: set isolation.level=read_committed", (record.place,))
 
 
 def _differ(one: object, other: object) -> bool:

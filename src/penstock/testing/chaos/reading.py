@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.errors import PenstockError
 from penstock.log.walk import walk
 from penstock.model import TopicPartition
 from penstock.records.batch import iter_records
@@ -84,6 +86,16 @@ def end_offsets(nodes: list[Node]) -> dict[TopicPartition, int]:
         for partition in topic.partitions
         if partition.leads
     }
+
+
+def end_of(brokers: Iterable[Served], tp: TopicPartition) -> int | None:
+    """Return where the log of a partition ends now; None where no broker leads it. From any thread."""
+    for served in brokers:
+        with contextlib.suppress(PenstockError):  # of a cluster, no node runs
+            partition = leader_of(nodes_of(served), *tp) if served.is_running else None
+            if partition is not None:
+                return partition.reader.end_offset
+    return None
 
 
 def _logs(nodes: list[Node]) -> dict[TopicPartition, Log]:

@@ -35,6 +35,8 @@ class Recorder:
         self.events: list[Event] = []
         self.size = 0
         """How many events there are; a polled record counts as one."""
+        self.end_of: Callable[[TopicPartition], int | None] = lambda tp: None
+        """Returns where the log of a partition ends now; None where that is not known."""
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -63,8 +65,11 @@ class Recorder:
         rows = tuple(
             LogRecord(each.topic, each.partition, each.offset, each.key, each.value) for each in records
         )
-        if rows:
-            self._add(lambda number: Polled(number, client, rows), len(rows))
+        if not rows:
+            return
+        places = {TopicPartition(row.topic, row.partition) for row in rows}
+        ends = {tp: end for tp in places if (end := self.end_of(tp)) is not None}
+        self._add(lambda number: Polled(number, client, rows, ends), len(rows))
 
     def moved(self, partitions: Iterable[TopicPartition | tuple[str, int]], client: int = 0) -> None:
         """Record that a consumer's positions were moved: a seek, an assignment, a rebalance."""

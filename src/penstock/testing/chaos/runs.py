@@ -23,6 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 PROMISES = ("at_least_once", "exactly_once", "ordered", "writes_once")
 """What `History.check` can be asked for; the check of a run has the same."""
 
+CLUSTER_SETTINGS: Mapping[str, Any] = {"replica_fetch_wait_max_ms": 10}
+"""Unless the test sets it: followers take up a new topic at once, where 500 ms would be most of a run."""
+
 OPTIONS = ("seed", "runs", "faults", "replay")
 
 
@@ -170,7 +173,7 @@ def _run(
     if "kafka_cluster" in names:
         from penstock.testing.cluster import KafkaCluster
 
-        made["kafka_cluster"] = stack.enter_context(KafkaCluster(**settings))
+        made["kafka_cluster"] = stack.enter_context(KafkaCluster(**{**CLUSTER_SETTINGS, **settings}))
     brokers = [made[name] for name in ("kafka_broker", "kafka_cluster") if name in made]
     with under_chaos(run, brokers, promises):
         test(**{name: made[name] for name in names})
