@@ -135,8 +135,10 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     mark = item.get_closest_marker("chaos")
     if mark is None:
         return None
-    from penstock.testing.chaos.pytest_items import run_item
+    from penstock.testing.chaos.pytest_items import run_item, runs_by_itself
 
+    if runs_by_itself(item):
+        return None
     run_item(item, nextitem, mark, item.config.getoption("--chaos-replay"))
     return True
 

@@ -158,13 +158,13 @@ def test_another_failure_is_not_the_same() -> None:
 def test_what_is_said_of_a_failure() -> None:
     found: list[Finding] = [findings.LostWork("no work was done on orders-0@4")]
     failure = Failure(Plan(7, 113, FOUR), Plan(7, 113, FOUR).only([2]), HistoryError(found))
-    assert failure.describe("replay {}").splitlines() == [
+    assert failure.describe("again {}".format).splitlines() == [
         "run 113 of seed 7 fails: LostWork",
         "by 1 of its 4 faults:",
         "  2. the answer to Produce 2 is lost after its effect (lost_answers)",
         "found: LostWork: no work was done on orders-0@4",
-        "replay: replay 7:113/2",
+        "replay: again 7:113/2",
     ]
     failure = Failure(Plan(7, 0, ()), Plan(7, 0, ()).only([]), ValueError("no"))
-    assert "without any fault" in failure.describe("{}")
-    assert "raised: ValueError: no" in failure.describe("{}")
+    assert "without any fault" in failure.describe(str)
+    assert "raised: ValueError: no" in failure.describe(str)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 SUITE = """
+import unittest
+
 import pytest
 
 from penstock import Producer
@@ -57,6 +59,21 @@ def test_misspelt(kafka_broker):
     pass
 
 
+class TestOfUnittest(unittest.TestCase):
+    count = 0
+
+    @chaos(seed=3, runs=4)
+    def test_decorated(self, kafka_broker):
+        TestOfUnittest.count += 1
+
+    def test_runs(self):
+        assert TestOfUnittest.count == 4
+
+    @pytest.mark.chaos(runs=3)
+    def test_marked(self):
+        pass
+
+
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.chaos(runs=2)
 def test_parameters(number, shared):
@@ -89,9 +106,10 @@ def run(folder: Path, *arguments: str) -> str:
 def test_a_suite_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(SUITE)
     shown = run(tmp_path)
-    assert "1 failed, 4 passed, 1 skipped, 1 xfailed, 1 error" in shown, shown
+    assert "1 failed, 6 passed, 1 skipped, 1 xfailed, 2 errors" in shown, shown
     assert "test_suite.py::test_wrong FAILED" in shown
     assert "chaos has no argument 'run'; known: seed, runs" in shown
+    assert "a method of unittest needs @chaos" in shown
     section = shown[shown.index("- chaos -") :]
     assert re.search(
         r"run \d+ of seed 3 fails: DuplicateWrite\nby 1 of its \d faults:\n  \d\. the answer", section
@@ -99,7 +117,7 @@ def test_a_suite_elsewhere(tmp_path: Path) -> None:
     assert "found: DuplicateWrite: (key null, value" in section
     assert "last records of topic-" in section, "what the broker holds is there, too"
 
-    found = re.search(r"replay: pytest '(test_suite.py::test_wrong)' --chaos-replay=(3:\d+/\d)", section)
+    found = re.search(r"replay: pytest (test_suite.py::test_wrong) --chaos-replay=(3:\d+/\d)", section)
     assert found is not None
     for _ in range(2):
         again = run(tmp_path, found[1], f"--chaos-replay={found[2]}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import unittest
 from collections.abc import Iterator
 
 import pytest
 
-from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock import Admin, AsyncProducer, Consumer, Producer, TopicPartition
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.testing import KafkaBroker, KafkaCluster
 from penstock.testing.chaos import ChaosError, History, HistoryError, chaos, explore
@@ -215,6 +217,39 @@ def test_a_test_of_unittest() -> None:
     Case("test_it").run(result)
     assert result.wasSuccessful(), result.errors
     assert len(seen) == 3
+
+
+async def sends_twice_for_asyncio(
+    kafka_broker: KafkaBroker, kafka_topic: str, kafka_history: History
+) -> None:
+    async with AsyncProducer(kafka_broker.bootstrap_servers, enable_idempotence=False, **FAST) as producer:  # type: ignore[arg-type]
+        for number in range(4):
+            await producer.send_and_wait(kafka_topic, b"%d" % number)
+
+
+def test_a_program_for_asyncio() -> None:
+    with pytest.raises(ChaosError, match="fails: DuplicateWrite"):
+        explore(sends_twice_for_asyncio, seed=3, writes_once=True)
+
+
+def test_an_asyncio_test_of_unittest() -> None:
+    class Case(unittest.IsolatedAsyncioTestCase):
+        @chaos(seed=3, writes_once=True)
+        async def test_it(self, kafka_broker: KafkaBroker, kafka_topic: str, kafka_history: History) -> None:
+            await sends_twice_for_asyncio(kafka_broker, kafka_topic, kafka_history)
+
+    result = unittest.TestResult()
+    Case("test_it").run(result)
+    assert len(result.failures) == 1
+    assert "fails: DuplicateWrite" in result.failures[0][1]
+    assert 'replay: @chaos(..., replay="3:' in result.failures[0][1]
+
+    @chaos()
+    async def double(kafka_broker: int) -> int:
+        return 2 * kafka_broker
+
+    assert inspect.iscoroutinefunction(double)
+    assert asyncio.run(double(4)) == 8
 
 
 def test_called_with_its_arguments_it_is_the_test_itself() -> None:

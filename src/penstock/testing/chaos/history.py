@@ -164,6 +164,7 @@ class History:
         Raises:
             HistoryError: an AssertionError with the findings, and the records and offsets that show them.
         """
+        __tracebackhide__ = True  # of pytest: the findings are what matters
         found = self.findings(
             at_least_once=at_least_once, exactly_once=exactly_once, ordered=ordered, writes_once=writes_once
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import unittest
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +37,8 @@ def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark,
     failure: Failure | None = None
     problem: Exception | None = None
     try:
+        if is_of_unittest(item):
+            raise pytest.UsageError("a method of unittest needs @chaos of penstock.testing.chaos")
         if mark.args:
             raise pytest.UsageError(f"chaos{mark.args!r}: arguments have names, such as seed=7")
         given = dict(mark.kwargs)
@@ -51,7 +55,7 @@ def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark,
         reports = [_refused(item, problem)]
     if failure is not None:
         reports = runs.failed[id(failure.error)]
-        said = failure.describe(f"pytest '{item.nodeid}' --chaos-replay={{}}")
+        said = failure.describe(lambda run: f"pytest {shlex.quote(item.nodeid)} --chaos-replay={run}")
         failed = next((each for each in reports if each.failed), reports[-1])
         failed.sections.insert(0, ("chaos", said))
     # The last teardown of all: what is shared with other tests goes if none of them comes.
@@ -63,6 +67,17 @@ def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark,
         report.user_properties.append(("chaos_runs", runs.count))
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def is_of_unittest(item: pytest.Item) -> bool:
+    """Return whether `unittest` calls the test function, which then has no fixtures as arguments."""
+    kind = getattr(item, "cls", None)
+    return isinstance(kind, type) and issubclass(kind, unittest.TestCase)
+
+
+def runs_by_itself(item: pytest.Item) -> bool:
+    """Return whether the item is a method of `unittest` that `chaos` decorates, which has its runs itself."""
+    return is_of_unittest(item) and getattr(getattr(item, "obj", None), "runs_by_itself", False)
 
 
 def _refused(item: pytest.Item, problem: Exception | None) -> pytest.TestReport:
@@ -113,6 +128,7 @@ def called(item: pytest.Item) -> Iterator[None]:
     Raises:
         HistoryError: as `History.check`.
     """
+    __tracebackhide__ = True
     run = item.stash[RUN]
     arguments: Mapping[str, object] = getattr(item, "funcargs", {})
     brokers = [each for each in arguments.values() if isinstance(each, (KafkaBroker, KafkaCluster))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,6 +85,7 @@ class ChaosRun:
         Raises:
             HistoryError: as `History.check`.
         """
+        __tracebackhide__ = True
         if self.history.flows or self.history.events:
             self.history.check(**promises)
 
@@ -119,6 +121,7 @@ def explore(
 
     `test` gets what its parameters are named after: `kafka_broker` (a `KafkaBroker` of the run's own, with
     `settings`), `kafka_topic` (the name of a topic on it), `kafka_cluster`, `kafka_history`, `kafka_chaos`.
+    It may be a coroutine function: each run has an event loop of its own.
     `faults` are kinds out of `FAULTS`, `promises` what `History.check` is asked for after each run. `replay`
     runs one run only: ``7:113``, or ``7:113/1,3`` with some of its faults.
 
@@ -126,9 +129,18 @@ def explore(
         ChaosError: a run has failed; its cause is what the test has raised, or a `HistoryError`.
         ConfigError: an argument is unknown, or a parameter of the test is.
     """
-    options, promised = split_options(
-        {"seed": seed, "runs": runs, "faults": faults, "replay": replay, **promises}
-    )
+    given = {"seed": seed, "runs": runs, "faults": faults, "replay": replay, **promises}
+    return _explore(test, given, settings or {}, 'explore(test, ..., replay="{}")'.format)
+
+
+def _explore(
+    test: Callable[..., object],
+    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    replay: Callable[[str], str],
+) -> int:
+    """Do what `explore` does; `replay` returns what to type to have a run again."""
+    options, promised = split_options(given)
     names = [name for name in inspect.signature(test).parameters if name in _MADE]
     missing = [name for name in inspect.signature(test).parameters if name not in _MADE]
     if missing or not names:
@@ -139,7 +151,7 @@ def explore(
         run = ChaosRun(plan)
         try:
             with ExitStack() as stack:
-                _run(run, test, names, settings or {}, promised, stack)
+                _run(run, test, names, settings, promised, stack)
         except Exception as error:
             return Attempt(error, run.happened)
         return Attempt(None, run.happened)
@@ -147,10 +159,11 @@ def explore(
     plans = options.plans()
     failure = search(carry_out, plans)
     if failure is not None:
-        text = failure.describe('explore(test, ..., replay="{}")')
-        raise ChaosError(text, failure) from failure.error
+        raise ChaosError(failure.describe(replay), failure) from failure.error
     return len(plans)
 
+
+AGAIN = '@chaos(..., replay="{}")'.format
 
 _MADE = ("kafka_broker", "kafka_topic", "kafka_cluster", "kafka_history", "kafka_chaos")
 
@@ -176,7 +189,9 @@ def _run(
         made["kafka_cluster"] = stack.enter_context(KafkaCluster(**{**CLUSTER_SETTINGS, **settings}))
     brokers = [made[name] for name in ("kafka_broker", "kafka_cluster") if name in made]
     with under_chaos(run, brokers, promises):
-        test(**{name: made[name] for name in names})
+        outcome = test(**{name: made[name] for name in names})
+        if inspect.iscoroutine(outcome):
+            asyncio.run(outcome)
 
 
 @contextmanager
@@ -188,6 +203,7 @@ def under_chaos(
     Raises:
         HistoryError: as `History.check`. What the block raises comes first.
     """
+    __tracebackhide__ = True
     try:
         for broker in brokers:
             run.attach(broker)
@@ -226,15 +242,26 @@ def chaos(
     def decorate(test: F) -> F:
         parameters = list(inspect.signature(test).parameters)
 
+        def is_whole(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+            return all(name in kwargs for name in parameters[len(args) :])
+
         @functools.wraps(test)
         def run(*args: Any, **kwargs: Any) -> Any:
-            left = [name for name in parameters[len(args) :] if name not in kwargs]
-            if not left:
+            if is_whole(args, kwargs):
                 return test(*args, **kwargs)
-            explore(functools.partial(test, *args, **kwargs), **given)  # type: ignore[arg-type]
+            _explore(functools.partial(test, *args, **kwargs), given, {}, AGAIN)
             return None
 
-        marked: Any = run
+        @functools.wraps(test)
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
+            if is_whole(args, kwargs):
+                return await test(*args, **kwargs)
+            # Each run has an event loop of its own, which cannot run inside of another.
+            await asyncio.to_thread(_explore, functools.partial(test, *args, **kwargs), given, {}, AGAIN)
+            return None
+
+        marked: Any = run_async if inspect.iscoroutinefunction(test) else run
+        marked.runs_by_itself = True
         marked.pytestmark = [*getattr(test, "pytestmark", ()), *_mark(given)]
         return marked  # type: ignore[no-any-return]
 

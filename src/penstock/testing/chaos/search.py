@@ -70,8 +70,8 @@ class Failure:
         """The name of the failure: that of the gravest finding, or the type of the error."""
         return name_of(self.error)
 
-    def describe(self, replay: str) -> str:
-        """Return what happened, and by which faults, in lines; `replay` is what to type, with a ``{}``."""
+    def describe(self, replay: Callable[[str], str]) -> str:
+        """Return what happened, and by which faults, in lines. `replay` returns what to type for a run."""
         plan, faults = self.plan, self.shortest.faults
         lines = [f"run {plan.run} of seed {plan.seed} fails: {self.name}"]
         if not faults:
@@ -85,7 +85,7 @@ class Failure:
         else:
             text = str(self.error).strip()
             lines.append(f"raised: {type(self.error).__name__}{': ' if text else ''}{text}")
-        return "\n".join([*lines, f"replay: {replay.format(self.shortest)}"])
+        return "\n".join([*lines, f"replay: {replay(str(self.shortest))}"])
 
 
 def name_of(error: BaseException) -> str:
