@@ -353,6 +353,13 @@ def test_mistakes() -> None:
         history.flow("orders", "bills", of="key")  # type: ignore[arg-type]
 
 
+def test_a_flow_from_nowhere_finds_nothing_and_says_so() -> None:
+    history = pipeline("a", "a")
+    history.flow("oders", "bills")
+    with pytest.raises(ConfigError, match=r"no log of topic 'oders': .*; did you mean orders"):
+        history.findings()
+
+
 def test_a_history_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     from penstock.testing.chaos import recorder as module
 

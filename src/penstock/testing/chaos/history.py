@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.testing.chaos.events import (
     Event,
@@ -136,8 +138,18 @@ class History:
         transaction. `ordered` is that work is done in the order of a partition's records. `writes_once` is
         that no send is stored twice, by default as `exactly_once`. Lost, aborted and inconsistent records are
         wrong in any case. Logs of what is attached are read first.
+
+        Raises:
+            ConfigError: the source of a flow is a topic that does not exist, so that nothing could be found.
         """
         self.read()
+        topics = {tp.topic for tp in self.logs}
+        for flow in self.flows:
+            if flow.source not in topics:
+                raise ConfigError(
+                    f"there is no log of topic {flow.source!r}: create it, and attach the broker"
+                    f"{did_you_mean(flow.source, topics)}"
+                )
         evidence = Evidence(list(self.events), self.logs, self.flows)
         once = exactly_once if writes_once is None else writes_once
         return by_gravity([*self._apply(evidence, at_least_once, exactly_once, ordered, once)])
@@ -163,6 +175,7 @@ class History:
 
         Raises:
             HistoryError: an AssertionError with the findings, and the records and offsets that show them.
+            ConfigError: the source of a flow is a topic that does not exist.
         """
         __tracebackhide__ = True  # of pytest: the findings are what matters
         found = self.findings(
