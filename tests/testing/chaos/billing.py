@@ -28,6 +28,8 @@ class Billing:
 
     promises: ClassVar[dict[str, bool]] = {"at_least_once": True, "ordered": True}
     faults: ClassVar[Sequence[str] | None] = None
+    settings: ClassVar[dict[str, Any]] = {}
+    """Of the broker."""
     finds: ClassVar[str] = ""
     """The finding that names the defect."""
     patience_s: ClassVar[float] = 60.0
@@ -62,9 +64,14 @@ class Billing:
 
     @contextmanager
     def consumer(self, **settings: Any) -> Iterator[Consumer]:
-        options = {"group_id": "billing", "auto_offset_reset": "earliest", "enable_auto_commit": False}
-        beat = {"heartbeat_interval_ms": 20}  # that it is expelled, a member learns by its next heartbeat
-        with Consumer(self.servers, **{**options, **beat, **FAST, **settings}) as consumer:
+        options: dict[str, Any] = {
+            "group_id": "billing",
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+        }
+        if "group_protocol" not in settings:  # a member learns by its next heartbeat that it is expelled
+            options["heartbeat_interval_ms"] = 20
+        with Consumer(self.servers, **{**options, **FAST, **settings}) as consumer:
             yield consumer
 
     def producer(self, **settings: Any) -> Producer:
@@ -111,6 +118,34 @@ class ExactBilling(Billing):
             for record in records:
                 self.send(producer, record)
             producer.send_offsets(consumer.positions(), consumer)
+
+
+BEAT: dict[str, Any] = {
+    "group_consumer_heartbeat_interval_ms": 100,
+    "group_consumer_min_heartbeat_interval_ms": 100,
+}
+
+
+class BillingByNewerGroup(Billing):
+    """The right one, at least once, in a consumer group of KIP-848."""
+
+    settings: ClassVar[dict[str, Any]] = BEAT
+
+    @contextmanager
+    def consumer(self, **settings: Any) -> Iterator[Consumer]:
+        with super().consumer(group_protocol="consumer", **settings) as consumer:
+            yield consumer
+
+
+class ExactBillingByNewerGroup(ExactBilling):
+    """The right one, exactly once, in a consumer group of KIP-848."""
+
+    settings: ClassVar[dict[str, Any]] = BEAT
+
+    @contextmanager
+    def consumer(self, **settings: Any) -> Iterator[Consumer]:
+        with super().consumer(group_protocol="consumer", **settings) as consumer:
+            yield consumer
 
 
 class CommitsBeforeTheWork(Billing):
@@ -301,6 +336,7 @@ class ReadsWhatIsAborted(ExactBilling):
 
 
 RIGHT: tuple[type[Billing], ...] = (Billing, ExactBilling)
+RIGHT_IN_NEWER_GROUPS: tuple[type[Billing], ...] = (BillingByNewerGroup, ExactBillingByNewerGroup)
 
 DEFECTS: tuple[type[Billing], ...] = (
     CommitsBeforeTheWork,

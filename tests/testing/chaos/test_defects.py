@@ -10,6 +10,7 @@ from penstock.testing.chaos import ChaosError, explore
 from testing.chaos.billing import (
     DEFECTS,
     RIGHT,
+    RIGHT_IN_NEWER_GROUPS,
     Billing,
     NeverAborts,
     bills_orders,
@@ -49,6 +50,12 @@ def test_there_are_ten_defects_at_least() -> None:
 @pytest.mark.parametrize("application", RIGHT, ids=lambda each: each.__name__)
 def test_a_right_application_passes(application: type[Billing]) -> None:
     assert explore(bills_orders(application), seed=4, runs=RIGHT_RUNS, **application.promises) == RIGHT_RUNS
+
+
+@pytest.mark.parametrize("application", RIGHT_IN_NEWER_GROUPS, ids=lambda each: each.__name__)
+def test_a_right_application_passes_in_a_newer_group(application: type[Billing]) -> None:
+    test, settings = bills_orders(application), application.settings
+    assert explore(test, seed=1, runs=20, settings=settings, **application.promises) == 20
 
 
 @pytest.mark.parametrize("application", RIGHT, ids=lambda each: each.__name__)

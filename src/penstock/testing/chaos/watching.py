@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from penstock.client.produce.delivery import Delivery
     from penstock.testing.chaos.recorder import Recorder
 
-GONE_ON = frozenset((ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID))
+GONE_ON = frozenset(
+    (
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+    )
+)
 """The errors of a commit by which a group says that it has gone on without the member."""
 
 
