@@ -32,8 +32,11 @@ from penstock.spark.source.schema import Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from penstock.spark.source.brokers07 import Brokers07
+    from penstock.spark.value_columns import ValueColumns
+    from penstock.spark.value_options import ValueOptions
 
 PACKED_ROWS_MAX = 1_000
 """Ranges this small share a task, unless the number of tasks is set."""
@@ -85,6 +88,32 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._projection, partition)
+
+
+def value_columns(options: ValueOptions | None, wanted: StructType | None = None) -> ValueColumns | None:
+    """Return the columns of keys and values by their schemas, or None where these stay bytes.
+
+    `wanted` is the schema of a DataFrame, which says of which versions its columns are.
+
+    Raises:
+        ConfigError, DecodeError: there is no such schema.
+        RegistryError, NetworkError: the registry cannot be asked.
+    """
+    if options is None:
+        return None
+    from penstock.spark.value_columns import ValueColumns
+
+    return ValueColumns(options, wanted)
+
+
+def projection_of(schema: StructType, options: ReadOptions) -> Projection:
+    """Return how fetched batches become the columns of a schema.
+
+    Raises:
+        ConfigError: the options do not offer one of the columns.
+        PenstockError: as from `value_columns`.
+    """
+    return Projection(schema, options.cloudevents, value_columns(options.values, schema))
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:

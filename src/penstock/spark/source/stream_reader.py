@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,14 +45,14 @@ from penstock.spark.source.planning import (
     select_partitions,
     stream_ranges,
 )
-from penstock.spark.source.reader import open_brokers, read_range, tasks
-from penstock.spark.source.schema import Projection
+from penstock.spark.source.reader import open_brokers, projection_of, read_range, tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.spark.source.brokers07 import Brokers07
     from penstock.spark.source.group_offsets import GroupCommits
+    from penstock.spark.source.schema import Projection
 
 T = TypeVar("T")
 
@@ -92,7 +93,11 @@ class StreamPlanner(DataSourceStreamReader):
         """Whether a micro-batch has come through: executors can reach the brokers."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # Executors get a copy of this object for `read` alone.
+        # Executors get a copy of this object for `read` alone. It has the schemas, so that all tasks of a
+        # query read into the same columns; what fails here is said where a task or the planner needs them.
+        with suppress(PenstockError):
+            if self._options.values is not None:
+                _ = self._projection
         return {**self.__dict__, "_brokers": None, "_outage": None, "_commits": None}
 
     @cached_property
@@ -101,7 +106,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     @cached_property
     def _projection(self) -> Projection:
-        return Projection(self._schema, self._options.cloudevents)
+        return projection_of(self._schema, self._options)
 
     def initialOffset(self) -> OffsetsJson:
         """Where the query starts that has no checkpoint yet. Asked more than once: the answer stays."""

@@ -13,7 +13,7 @@ from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
 from penstock.landing.layout import FORMATS, Layout
 from penstock.security.secrets import Secret
-from penstock.spark.source.option_values import choice, count
+from penstock.spark.option_values import choice, count
 from penstock.spark.source.schema import (
     EVENT_COLUMNS,
     EXTENSION_PREFIX,
