@@ -12,7 +12,8 @@ import pytest
 from penstock import Producer, read_topic
 from penstock.errors import ConfigError
 from penstock.registry import AvroSerializer, DeadLetters, Registry, RegistryClient
-from penstock.spark import from_schema, reason, to_schema
+from penstock.spark import follow, from_schema, land, reason, to_schema
+from penstock.tables import landed_dataset
 
 pytestmark = pytest.mark.spark
 
@@ -204,3 +205,25 @@ def test_rows_become_records_with_a_schema(
     with pytest.raises(Exception) as caught:  # noqa: PT011
         bad.write.format("penstock").options(**sink).mode("append").save()
     assert "the schema registry answers 409" in reason(caught.value)
+
+
+def test_a_stream_is_landed_once_in_the_columns_of_its_table(
+    spark: Any, brokers: str, new_topic: NewTopic, registry: Registry, client: RegistryClient, tmp_path: Path
+) -> None:
+    topic, path, checkpoint = new_topic(partitions=1), tmp_path / "lake", tmp_path / "state"
+    send(brokers, client, topic, OLD, {"id": 1, "offset": "x"}, b"no Avro")
+
+    def landed() -> list[Any]:
+        reader = spark.readStream.options(**options(brokers, registry, topic, startingOffsets="earliest"))
+        query = land(reader, path).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        follow(query.start(), lambda progress: None)
+        return landed_dataset(path).to_table().sort_by("offset")["id"].to_pylist()
+
+    assert landed() == [1, None]
+    send(brokers, client, topic, NEW, {"id": 2, "offset": "y", "tags": ["a"]})
+    assert landed() == [1, None, 2]
+    # As after a crash between the sink's commit and Spark's: the last batch runs again.
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    for file in (last, last.with_name(f".{last.name}.crc")):
+        file.unlink(missing_ok=True)
+    assert landed() == [1, None, 2]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from penstock.registry.client import Finder
 from penstock.registry.decoding import Decoded, Decoder, taken_with_nulls
 from penstock.registry.schemas import Schema
 from penstock.spark.registries import KnownVersions, Settings, client_for, reader_schema
-from penstock.spark.value_options import FieldOptions, ValueOptions
+from penstock.spark.value_options import FIELDS, FieldOptions, ValueOptions
 from penstock.spark.value_types import as_spark, spark_type
 
 VERSION = "penstock.version"
@@ -62,19 +63,18 @@ class ReadField:
 class ValueColumns:
     """The columns that keys and values have by their schemas. Tasks get a copy, which asks for no schema."""
 
-    def __init__(self, options: ValueOptions, wanted: StructType | None = None) -> None:
-        """Find the reader's schemas, for the columns of a DataFrame where there is one.
+    def __init__(self, options: ValueOptions, versions: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Find the reader's schemas; `versions` are those of which a DataFrame or table has the columns.
 
         Raises:
             ConfigError: the registry has no such subject, or a schema of another format.
             DecodeError: a schema is none of its format.
             RegistryError, NetworkError: the registry cannot be asked.
         """
-        known = {} if wanted is None else {each.name: each.metadata.get(VERSION) for each in wanted.fields}
         taken = {f"{each.field}_error" for each in options.fields}
         self.fields: list[ReadField] = []
         for each in options.fields:
-            found = read_field(each, options.registry, known.get(f"{each.field}_error"), taken)
+            found = read_field(each, options.registry, versions.get(each.field), taken)
             self.fields.append(found)
             taken |= set(found.names)
 
@@ -85,6 +85,11 @@ class ValueColumns:
         for each in self.fields:
             found |= each.types
         return found | {each.error_column: StringType() for each in self.fields}
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The versions of which these are the columns, by field."""
+        return {each.options.field: each.version for each in self.fields if each.version is not None}
 
     def struct_fields(self) -> list[StructField]:
         """Return the columns as a DataFrame has them; those of errors say which version they are of."""
@@ -138,6 +143,12 @@ class ValueColumns:
             mask = pa.array(keep)
             found = {name: array.filter(mask) for name, array in found.items()}
         return found
+
+
+def versions_in(schema: StructType) -> dict[str, int]:
+    """Return the versions of which a DataFrame has the columns, as far as it says so."""
+    found = {each.name: each.metadata.get(VERSION) for each in schema.fields}
+    return {field: version for field in FIELDS if isinstance(version := found.get(f"{field}_error"), int)}
 
 
 def read_field(

@@ -90,10 +90,12 @@ class BatchReader(DataSourceReader):
         return read_range(self._options, self._projection, partition)
 
 
-def value_columns(options: ValueOptions | None, wanted: StructType | None = None) -> ValueColumns | None:
+def value_columns(
+    options: ValueOptions | None, versions: Mapping[str, int] = MappingProxyType({})
+) -> ValueColumns | None:
     """Return the columns of keys and values by their schemas, or None where these stay bytes.
 
-    `wanted` is the schema of a DataFrame, which says of which versions its columns are.
+    `versions` are those that the columns are of, where a DataFrame or a table has them already.
 
     Raises:
         ConfigError, DecodeError: there is no such schema.
@@ -103,7 +105,7 @@ def value_columns(options: ValueOptions | None, wanted: StructType | None = None
         return None
     from penstock.spark.value_columns import ValueColumns
 
-    return ValueColumns(options, wanted)
+    return ValueColumns(options, versions)
 
 
 def projection_of(schema: StructType, options: ReadOptions) -> Projection:
@@ -113,7 +115,11 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
         ConfigError: the options do not offer one of the columns.
         PenstockError: as from `value_columns`.
     """
-    return Projection(schema, options.cloudevents, value_columns(options.values, schema))
+    if options.values is None:
+        return Projection(schema, options.cloudevents)
+    from penstock.spark.value_columns import versions_in
+
+    return Projection(schema, None, value_columns(options.values, versions_in(schema)))
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
