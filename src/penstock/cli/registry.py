@@ -7,14 +7,14 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import click
 
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import client_settings, property_option, registry_option
 from penstock.cli.outcome import FAILURE, put
-from penstock.errors import ConfigError, EncodeError
+from penstock.cli.schema_files import schema_in_file
+from penstock.errors import ConfigError
 
 
 @click.group("registry", short_help="Run a schema registry; look into one, check and register schemas.")
@@ -146,7 +146,7 @@ def check(subject: str, file: str, url: str) -> int:
     from penstock.registry import RegistryClient
 
     with RegistryClient(url) as client:
-        is_compatible, messages = client.is_compatible(subject, _schema(file))
+        is_compatible, messages = client.is_compatible(subject, schema_in_file(file))
     for each in messages:
         put(each)
     if is_compatible:
@@ -168,22 +168,7 @@ def register(subject: str, file: str, url: str) -> None:
     from penstock.registry import RegistryClient
 
     with RegistryClient(url) as client:
-        put(str(client.register(subject, _schema(file))))
-
-
-_TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
-
-
-def _schema(file: str) -> Any:
-    from penstock.registry import Schema
-
-    kind = _TYPES.get(Path(file).suffix)
-    if kind is None:
-        raise EncodeError(f"{file}: the name of a schema's file ends with one of {', '.join(_TYPES)}")
-    try:
-        return Schema(Path(file).read_text(encoding="utf-8"), kind)
-    except UnicodeDecodeError:
-        raise EncodeError(f"{file} is not UTF-8") from None
+        put(str(client.register(subject, schema_in_file(file))))
 
 
 def _printed(text: str) -> str:
