@@ -6,17 +6,26 @@ process asks a registry for each schema once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
+from penstock.common.logs import logger_named
 from penstock.common.operating_system import after_fork_in_child
-from penstock.errors import ConfigError, DecodeError
-from penstock.registry.client import RegistryClient
+from penstock.errors import ConfigError, DecodeError, NetworkError
+from penstock.registry.client import Finder, RegistryClient
 from penstock.registry.decoding import FORMATS, reader_version
 from penstock.registry.schemas import RegisteredSchema, Schema
 from penstock.security.secrets import Secret
 
 if TYPE_CHECKING:
     from penstock.spark.value_options import FieldOptions
+
+T = TypeVar("T")
+
+log = logger_named("penstock.spark")
+
+RETRY_AFTER_S = 1.0
 
 Settings = tuple[tuple[str, str | Secret], ...]
 
@@ -61,6 +70,44 @@ def reader_schema(
             f"{field.field}.format is {field.format!r}"
         )
     return found.schema, found.version
+
+
+class PatientRegistry:
+    """A registry that is waited for while it does not answer, as streams wait for brokers."""
+
+    def __init__(self, finder: Finder, outage_s: float) -> None:
+        self._finder = finder
+        self._outage_s = outage_s
+
+    def schema_by_id(self, schema_id: int) -> Schema:
+        """Return the schema with an id. Raises as `RegistryClient`, NetworkError after the outage."""
+        return self._patiently(lambda: self._finder.schema_by_id(schema_id))
+
+    def schema_by_guid(self, guid: str) -> Schema:
+        """Return the schema with a GUID. Raises as `schema_by_id`."""
+        return self._patiently(lambda: self._finder.schema_by_guid(guid))
+
+    def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
+        """Return a version of a subject. Raises as `schema_by_id`."""
+        return self._patiently(lambda: self._finder.version(subject, version))
+
+    def referenced(self, schema: Schema) -> dict[str, Schema]:
+        """Return the schemas that a schema refers to. Raises as `schema_by_id`."""
+        return self._patiently(lambda: self._finder.referenced(schema))
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        until = time.monotonic() + self._outage_s
+        is_told = False
+        while True:
+            try:
+                return ask()
+            except NetworkError as error:
+                if time.monotonic() >= until:
+                    raise
+                if not is_told:
+                    log.warning("%s; the task waits for it up to %.0f s", error, self._outage_s)
+                    is_told = True
+                time.sleep(RETRY_AFTER_S)
 
 
 class KnownVersions:

@@ -6,6 +6,7 @@ The fields of a record are columns of their own, as in data sets: a value's unde
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,7 +25,7 @@ from penstock.records.kernels.compiled import Ints
 from penstock.registry.client import Finder
 from penstock.registry.decoding import Decoded, Decoder, taken_with_nulls
 from penstock.registry.schemas import Schema
-from penstock.spark.registries import KnownVersions, Settings, client_for, reader_schema
+from penstock.spark.registries import KnownVersions, PatientRegistry, Settings, client_for, reader_schema
 from penstock.spark.value_options import FIELDS, FieldOptions, ValueOptions
 from penstock.spark.value_types import as_spark, spark_type
 
@@ -221,7 +222,11 @@ def _as_column(dead: Mapping[int, str], count: int) -> pa.Array:
     return pa.array([dead.get(row) for row in range(count)], pa.string())
 
 
-_decoders: dict[tuple[object, ...], Decoder] = {}
+UNKNOWN_AGE_MAX_S = 60.0
+"""How long an id that a registry did not know is not asked for again: records may come before their schema
+is at every registry, and ids that one producer makes up must not count for ever."""
+
+_decoders: dict[tuple[object, ...], tuple[float, Decoder]] = {}
 after_fork_in_child(_decoders.clear)
 
 DECODERS_MAX = 100
@@ -230,18 +235,22 @@ DECODERS_MAX = 100
 
 def _decoder(identity: tuple[Any, ...]) -> Decoder:
     """The decoder of this process; what it has learnt of schemas counts for the next task as well."""
-    found = _decoders.get(identity)
-    if found is None:
-        options, registry, schema, version = identity
-        finder: Finder | None = None if registry is None else client_for(registry)
-        if options.new_version == "fail" and registry is not None and version is not None:
-            finder = KnownVersions(client_for(registry), options.subject, version)
-        found = Decoder(
-            options.format, finder, schema=schema, is_key=options.field == "key", message=options.message
-        )
-        if len(_decoders) >= DECODERS_MAX:
-            del _decoders[next(iter(_decoders))]
-        _decoders[identity] = found
+    now = time.monotonic()
+    since, known = _decoders.get(identity, (now, None))
+    if known is not None and not (known.unknown_ids and now - since > UNKNOWN_AGE_MAX_S):
+        return known
+    options, registry, schema, version = identity
+    finder: Finder | None = None if registry is None else client_for(registry)
+    if options.new_version == "fail" and registry is not None and version is not None:
+        finder = KnownVersions(client_for(registry), options.subject, version)
+    if finder is not None and options.max_outage_ms:
+        finder = PatientRegistry(finder, options.max_outage_ms / 1000)
+    found = Decoder(
+        options.format, finder, schema=schema, is_key=options.field == "key", message=options.message
+    )
+    if identity not in _decoders and len(_decoders) >= DECODERS_MAX:
+        del _decoders[next(iter(_decoders))]
+    _decoders[identity] = now, found
     return found
 
 

@@ -6,7 +6,7 @@ Names and values are checked without a registry. Independent of brokers and Spar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
@@ -54,6 +54,8 @@ class FieldOptions:
     invalid: str = "keep"
     raw: str = "invalid"
     new_version: str = "resolve"
+    max_outage_ms: int = 0
+    """How long a task waits for a registry that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +77,22 @@ class WrittenField:
     registry: tuple[tuple[str, str | Secret], ...]
 
 
-def read_value_options(given: Mapping[str, str], topic: str | None) -> ValueOptions | None:
+def read_value_options(
+    given: Mapping[str, str], topic: str | None, max_outage_ms: int = 0
+) -> ValueOptions | None:
     """Return what the options say about keys and values, or None where these stay bytes.
 
-    `topic` is the one that is read, None where there may be several.
+    `topic` is the one that is read, None where there may be several. Tasks wait `max_outage_ms` for a
+    registry that does not answer.
 
     Raises:
         ConfigError: an option is malformed, missing, or contradicts another one.
     """
     registry = _registry(given)
     fields = tuple(
-        found for field in FIELDS if (found := _read_field(field, given, topic, registry is not None))
+        replace(found, max_outage_ms=max_outage_ms)
+        for field in FIELDS
+        if (found := _read_field(field, given, topic, registry is not None))
     )
     if fields and given.get("cloudevents", "off").lower() != "off":
         raise ConfigError(f"{fields[0].field}.format and cloudevents contradict each other; keep one")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from penstock.errors import ConfigError, DecodeError
+from penstock.errors import ConfigError, DecodeError, NetworkError
 from penstock.registry import AvroSerializer, Registry, RegistryClient, Schema, SerializationContext
 from penstock.registry.client import RegistryError
 from penstock.spark import registries
@@ -394,3 +394,58 @@ def test_what_the_sink_refuses(registry: Registry) -> None:
     span = StructType([StructField("value", DayTimeIntervalType())])
     with pytest.raises(ConfigError, match="Avro has no type for duration"):
         SinkColumns(span, write_options(sink(registry, topic="t")))
+
+
+def test_a_task_waits_for_a_registry_that_does_not_answer(
+    registry: Registry, client: RegistryClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = AvroSerializer(client, OLD).bound(topic)({"id": 1, "offset": "x"})
+    value = AvroSerializer(client, NEW).bound(topic)({"id": 1, "offset": "x", "city": "Bern"})
+    options = registered(registry, topic, value__version="1")
+    schema = schema_for(False, None, value_columns(value_options(options)))
+    patient = read_options({**options, "maxBrokerOutage": "30s"}, streaming=True)
+    monkeypatch.setattr(registries, "_clients", {})
+    monkeypatch.setattr("penstock.spark.value_columns._decoders", {})
+    projection = projection_of(schema, patient)
+    now, get = [0.0], RegistryClient._ask
+    monkeypatch.setattr(registries.time, "monotonic", lambda: now[0])
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    def ask(self: RegistryClient, *rest: Any) -> Any:
+        if now[0] < 20:
+            raise NetworkError("no schema registry answers")
+        return get(self, *rest)
+
+    monkeypatch.setattr(registries.time, "sleep", sleep)
+    monkeypatch.setattr(RegistryClient, "_ask", ask)
+    (batch,) = projection.batches(fetched([value]))
+    assert batch.to_pylist()[0]["id"] == 1
+    assert now[0] == 20
+
+    def fail(*_: Any) -> Any:
+        raise NetworkError("no schema registry answers")
+
+    monkeypatch.setattr(RegistryClient, "_ask", fail)
+    with pytest.raises(NetworkError):
+        list(projection.batches(fetched([value[:1] + (999).to_bytes(4, "big") + old[5:]])))
+    assert now[0] == 50
+
+
+def test_what_a_registry_does_not_know_is_asked_for_again_later(
+    registry: Registry, client: RegistryClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AvroSerializer(client, OLD).bound(topic)({"id": 1, "offset": "x"})
+    options = registered(registry, topic)
+    now = [0.0]
+    monkeypatch.setattr("penstock.spark.value_columns.time.monotonic", lambda: now[0])
+    number = max(client.version(each).id for each in client.subjects()) + 1
+    value = b"\0" + number.to_bytes(4, "big") + b"\x02\x02x"
+    assert "is unknown to the registry" in decoded(options, fetched([value]))[0]["value_error"]
+    text = OLD.replace("Order", "Late")
+    client.set_compatibility("NONE")
+    assert client.register(f"{topic}-late", Schema(text)) == number
+    assert "is unknown to the registry" in decoded(options, fetched([value]))[0]["value_error"]
+    now[0] = 61
+    assert decoded(options, fetched([value]))[0]["value_error"] is None

@@ -240,7 +240,9 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         protocol=_protocol(given),
         max_broker_outage_ms=_max_broker_outage_ms(given),
         commit_group=_commit_group(given, streaming),
-        values=read_value_options(given, selection.single_topic),
+        values=read_value_options(
+            given, selection.single_topic, _max_broker_outage_ms(given) if streaming else 0
+        ),
     )
 
 
