@@ -143,6 +143,12 @@ def test_functions_on_columns(
     table = read_topic(other, brokers, value="avro", registry=registry.url)
     assert table["value"].to_pylist() == [{"id": 2, "offset": "y", "tags": ["a", "b"]}, None]
 
+    given = plain | {"startingOffsets": "earliest"}
+    stream = spark.readStream.format("penstock").options(**given).load().select(value.alias("order"))
+    query = stream.writeStream.format("memory").queryName("decoded").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert spark.sql("select order.id from decoded").collect() == [(2,), (None,)]
+
     send(brokers, client, topic, NEW, b"no Avro")
     frame = spark.read.format("penstock").options(**plain).load()
     with pytest.raises(Exception) as caught:  # noqa: PT011

@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +16,14 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from penstock.errors import ConfigError, DecodeError, NetworkError
 from penstock.registry import AvroSerializer, Registry, RegistryClient, Schema, SerializationContext
 from penstock.registry.client import RegistryError
-from penstock.spark import registries
+from penstock.spark import PenstockDataSource, registries
 from penstock.spark.source.options import read_options, value_options, write_options
 from penstock.spark.source.reader import projection_of, value_columns
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.writer import SinkColumns
 from penstock.spark.value_options import ValueOptions
 from penstock.spark.value_types import as_spark, spark_type
+from penstock.v07 import Broker07, Driver07
 
 HERE = {"kafka.bootstrap.servers": "localhost:9092"}
 READ = {**HERE, "subscribe": "orders"}
@@ -449,3 +451,21 @@ def test_what_a_registry_does_not_know_is_asked_for_again_later(
     assert "is unknown to the registry" in decoded(options, fetched([value]))[0]["value_error"]
     now[0] = 61
     assert decoded(options, fetched([value]))[0]["value_error"] is None
+
+
+def test_kafka_0_7_has_values_with_a_schema(
+    registry: Registry, client: RegistryClient, topic: str, tmp_path: Path
+) -> None:
+    value = AvroSerializer(client, NEW).bound(topic)({"id": 1, "offset": "x", "city": "Bern"})
+    with Broker07(tmp_path) as broker:
+        with Driver07(broker.host, broker.port) as driver:
+            driver.send(topic, [value, b"junk"], partition=0)
+            assert driver.latest(topic, 0) > 0
+        options = registered(registry, topic, protocol="0.7")
+        options["kafka.bootstrap.servers"] = f"{broker.host}:{broker.port}"
+        source = PenstockDataSource(options)
+        reader = source.reader(source.schema())
+        (task,) = reader.partitions()
+        rows = [row for batch in reader.read(task) for row in batch.to_pylist()]
+    assert [row["city"] for row in rows] == ["Bern", None]
+    assert rows[1]["value"] == b"junk"
