@@ -15,7 +15,7 @@ from penstock import Producer
 from penstock.errors import ConfigError
 from penstock.landing.layout import Layout
 from penstock.landing.table import LandingTable
-from penstock.registry import AvroSerializer, Registry
+from penstock.registry import AvroSerializer, Registry, Schema
 from penstock.spark.source.landing.reader import LandingBatchReader, LandingStreamReader
 from penstock.spark.source.landing.rows import FILES_SCHEMA
 from penstock.spark.source.landing.writer import LandingBatchWriter
@@ -124,6 +124,16 @@ def test_tasks_of_a_stream_have_the_schema_with_them(
     assert task.__dict__["_projection"].values.versions == {"value": 1}
     # Where there is no schema, pickling says nothing: Spark shows what the planner raises.
     pickle.dumps(LandingStreamReader(given | {"value.subject": "nothing"}, FILES_SCHEMA))
+
+
+def test_records_without_fields_have_no_place_in_parquet(registry: Registry, tmp_path: Path) -> None:
+    empty = {"type": "record", "name": "Empty", "fields": []}
+    schema = record(("id", "long"), ("parts", {"type": "array", "items": {"type": "map", "values": empty}}))
+    registry.client().register("empties-value", Schema(schema))
+    given = options("localhost:1", registry, "empties", tmp_path / "t")
+    with pytest.raises(ConfigError, match="column 'parts' has a record without fields"):
+        LandingBatchReader(given, FILES_SCHEMA)
+    LandingBatchReader(given | {"landing.columns": "id"}, FILES_SCHEMA)
 
 
 def test_what_contradicts_landing_is_said(registry: Registry, tmp_path: Path) -> None:

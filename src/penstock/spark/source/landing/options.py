@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
@@ -162,6 +162,12 @@ def layout_of(
 ) -> Layout:
     """What the files have in common. Raises ConfigError where the partition columns do not fit."""
     spellings = {each.name.lower(): each.name for each in records.fields}
+    for each in records.fields:
+        if _is_empty(each.dataType):
+            raise ConfigError(
+                f"column {each.name!r} has a record without fields, which Parquet cannot hold: name the "
+                "others with landing.columns"
+            )
     layout = Layout(
         columns=tuple((each.name, each.dataType.simpleString()) for each in records.fields),
         partition_by=tuple(spellings.get(name.lower(), name) for name in landing.partition_by),
@@ -171,6 +177,15 @@ def layout_of(
     )
     layout.check()
     return layout
+
+
+def _is_empty(kind: DataType) -> bool:
+    """Whether a type is a struct without fields, or has one inside."""
+    if isinstance(kind, StructType):
+        return not kind.fields or any(_is_empty(each.dataType) for each in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _is_empty(kind.elementType)
+    return isinstance(kind, MapType) and _is_empty(kind.valueType)
 
 
 def _directory(text: str) -> str:
