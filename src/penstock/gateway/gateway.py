@@ -60,7 +60,7 @@ class Gateway(Served):
         ConfigError: an argument does not fit.
     """
 
-    holds_records = False
+    _holds_records = False
 
     def __init__(
         self,
