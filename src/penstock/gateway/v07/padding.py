@@ -1,0 +1,137 @@
+"""Messages of Kafka 0.7 of an exact size, so that readers arrive at codes (see `offsets`).
+
+Each is a wrapper that is compressed with gzip, as every reader since release 0.7.0 takes it. The padding is
+the comment in the header of the gzip stream (RFC 1952), which decompression skips.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from penstock.gateway.v07.offsets import NoCodeError, Place
+from penstock.records.compression.codecs import Codec
+from penstock.v07.message_set import encode_message
+
+GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
+"""Deflate, with a comment, no time, made on no known system."""
+
+STORED_MAX = 0xFFFF
+"""Bytes in one block of a deflate stream that is not compressed."""
+
+OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
+"""The message's own fields, the head of the stream, the end of its comment, and its trailer."""
+
+DEFLATE_LEVEL = 1
+
+_STORED = Struct("<BHH")
+_TRAILER = Struct("<II")
+
+
+class Value(NamedTuple):
+    """One record of the cluster: its offset, and its value, which is empty for None."""
+
+    offset: int
+    value: bytes
+
+
+class Packed(NamedTuple):
+    """A message set, and the place of a reader that has read it."""
+
+    data: bytes
+    place: Place
+    records: int
+
+
+def deflated(data: bytes, *, is_tight: bool) -> bytes:
+    """Return a raw deflate stream of `data`; where it is not tight, one that costs no time."""
+    if is_tight:
+        squeezer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+        return squeezer.compress(data) + squeezer.flush()
+    blocks = range(0, len(data), STORED_MAX) or (0,)
+    pieces: list[bytes] = []
+    for start in blocks:
+        block = data[start : start + STORED_MAX]
+        is_last = start + STORED_MAX >= len(data)
+        pieces += [_STORED.pack(is_last, len(block), len(block) ^ 0xFFFF), block]
+    return b"".join(pieces)
+
+
+def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
+    """Return a wrapper of `size` bytes around the message set `data`, whose deflate stream is `stream`."""
+    padding = b" " * (size - OVERHEAD_BYTES - len(stream))
+    trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
+    return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=Codec.GZIP)
+
+
+def pack(place: Place, values: Sequence[Value], size_max: int) -> Packed:
+    """Return messages of the first of `values` for a reader that is at `place`, `size_max` bytes at most.
+
+    A message holds one record, and several where a debt is paid back. If not even the first fits, it is cut at
+    `size_max`: readers of 0.7 take that for a fetch size that is too small. Where the next record lies so far
+    behind `place` that its message does not fit, a message without records brings the reader nearer.
+
+    Raises:
+        NoCodeError: a place behind the first message cannot be written. (Behind later ones, they are left out.)
+    """
+    pieces: list[bytes] = []
+    left, index = size_max, 0
+    while index < len(values):
+        count, data, stream = _bundle(place, values, index)
+        try:
+            then = place.after(values[index + count - 1].offset + 1, OVERHEAD_BYTES + len(stream))
+        except NoCodeError:
+            if pieces:
+                break
+            raise
+        size = then.code - place.code
+        if size > left:
+            if not pieces:
+                if values[index].offset > place.offset:
+                    return _through_gap(place, values[index].offset, size_max)
+                return Packed(padded_message(data, stream, size)[:size_max], place, 0)
+            break
+        pieces.append(padded_message(data, stream, size))
+        left -= size
+        place, index = then, index + count
+    return Packed(b"".join(pieces), place, index)
+
+
+def _through_gap(place: Place, next_offset: int, size_max: int) -> Packed:
+    """Return a message without records, towards the next one, which is too far away for one message."""
+    stream = deflated(b"", is_tight=False)
+    steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
+    while True:
+        then = place.after(place.offset + steps, OVERHEAD_BYTES + len(stream))
+        size = then.code - place.code
+        if size <= size_max:
+            return Packed(padded_message(b"", stream, size), then, 0)
+        if steps == 1:
+            return Packed(padded_message(b"", stream, size)[:size_max], place, 0)
+        steps -= 1
+
+
+def _bundle(place: Place, values: Sequence[Value], index: int) -> tuple[int, bytes, bytes]:
+    """Return how many values go into the next message, their message set, and its deflate stream."""
+    slot = 1 << place.slot_bits
+    data = encode_message(values[index].value)
+    count = 1
+    room = slot - OVERHEAD_BYTES - _STORED.size
+    while place.debt and index + count < len(values):
+        following = values[index + count]
+        if following.offset - place.offset > place.debt:
+            break  # there is no debt to pay back with it
+        inner = encode_message(following.value)
+        if len(data) + len(inner) > room:
+            break
+        data += inner
+        count += 1
+    stream = b""
+    if len(data) > room:
+        stream = deflated(data, is_tight=True)
+    if not stream or len(stream) > len(data):
+        stream = deflated(data, is_tight=False)
+    return count, data, stream
+
