@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from penstock.client.addresses import Address
@@ -17,6 +18,8 @@ from penstock.gateway.server import serving
 if TYPE_CHECKING:
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
+    from penstock.gateway.v07.counts import Counts07
+    from penstock.gateway.v07.listener import Listener07
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
@@ -55,6 +58,11 @@ class Gateway(Served):
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
+        v07_port: where clients of Kafka 0.7 connect; 0 takes a free one, None leaves them out.
+        v07_zookeeper: where the gateway registers as a broker of 0.7, as ``host:port,host:port/chroot``.
+        v07_broker_id: the number that it registers under.
+        v07_slot_bytes: the least bytes that a record takes for readers of 0.7, from 4096 to 524288; it is
+            rounded up to a power of two. Topics with larger records have larger slots.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -73,6 +81,10 @@ class Gateway(Served):
         config: Mapping[str, object] | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
+        v07_port: int | None = None,
+        v07_zookeeper: str | None = None,
+        v07_broker_id: int = 0,
+        v07_slot_bytes: int = 4096,
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -81,6 +93,13 @@ class Gateway(Served):
         _check_port("port", port, 0)
         for each in ports or ():
             _check_port("ports", each, 1)
+        if v07_port is not None:
+            _check_port("v07_port", v07_port, 0)
+        elif v07_zookeeper is not None:
+            raise ConfigError("v07_zookeeper registers the port for Kafka 0.7: give v07_port as well")
+        self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes)
+        self._to = to
+        self._given = dict(config or {})
         self.host = host
         self.config = ClientConfig.of(config, {}, bootstrap_servers=to, client_id=_client_id(config))
         self.limits = limits or Limits()
@@ -89,6 +108,7 @@ class Gateway(Served):
         self._advertised_host = advertised_host
         self._translation: Translation = old_versions if translation is None else translation
         self._server: GatewayServer | None = None
+        self._listener07: Listener07 | None = None
         self._thread = ServingThread(self._serving)
 
     @property
@@ -117,6 +137,16 @@ class Gateway(Served):
             return []
         routes = server.last_routes
         return server.counters.rows({} if routes is None else routes.upstream)
+
+    @property
+    def v07_port(self) -> int | None:
+        """The port for clients of Kafka 0.7; None where there is none."""
+        return self._v07.port
+
+    @property
+    def counts_07(self) -> Counts07 | None:
+        """What clients of Kafka 0.7 have sent since the start; None where none are served, or it is stopped."""
+        return None if self._listener07 is None else replace(self._listener07.counts)
 
     @property
     def held_bytes(self) -> int:
@@ -153,9 +183,44 @@ class Gateway(Served):
             self._port, self._ports = server.port, ports
             self._server = server
             try:
-                yield
+                async with self._serving_07():
+                    yield
             finally:
                 self._server = None
+
+    @asynccontextmanager
+    async def _serving_07(self) -> AsyncIterator[None]:
+        """Serve clients of Kafka 0.7 as well, where that is asked for."""
+        if self._v07.port is None:
+            yield
+            return
+        from penstock.gateway.v07.listener import Options07, serving07  # few gateways have this listener
+
+        given = {"client_id": CLIENT_ID, **self._given} if _client_id(self._given) else self._given
+        async with serving07(
+            Options07(*self._v07),
+            self._to,
+            given,
+            self.config,
+            self.limits,
+            self.host,
+            self._advertised_host,
+        ) as listener:
+            self._v07 = self._v07._replace(port=listener.server.address[1])
+            self._listener07 = listener
+            try:
+                yield
+            finally:
+                self._listener07 = None
+
+
+class _V07(NamedTuple):
+    """What is asked for about Kafka 0.7."""
+
+    port: int | None
+    zookeeper: str
+    broker_id: int
+    slot_bytes: int
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:

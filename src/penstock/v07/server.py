@@ -98,8 +98,6 @@ class Server:
         """
         self.store = store
         self.failures = failures
-        self.connections_taken = 0
-        """Connections since the start."""
         self._connections_max = connections_max
         self._read_bytes_max = read_bytes_max
         self._held_bytes_max = held_bytes_max
@@ -178,7 +176,6 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._connections[task] = writer
-        self.connections_taken += 1
         peer = canonical_address((writer.get_extra_info("peername") or ("?",))[0])
         try:
             most = CONNECTIONS_MAX if self._connections_max is None else self._connections_max

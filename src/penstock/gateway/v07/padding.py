@@ -24,6 +24,9 @@ STORED_MAX = 0xFFFF
 OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
 """The message's own fields, the head of the stream, the end of its comment, and its trailer."""
 
+MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
+"""What one small record takes besides its value: all of that, the head of a block, and an inner message's fields."""
+
 DEFLATE_LEVEL = 1
 
 _STORED = Struct("<BHH")
