@@ -21,8 +21,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.network.connection.Connection",
         "penstock.broker.node.Node",
         "penstock.broker.partitions.partition.Partition",
-        "penstock.broker.partitions.partition_log.PartitionLog",
-        "penstock.broker.partitions.partition_state.PartitionState",
         "penstock.broker.replication.commitment.Commitment",
         "penstock.broker.requests.dispatch.Unanswered",
         "penstock.broker.transactions.marking.Marking",

@@ -167,7 +167,7 @@ def test_adding_an_api_and_a_version_changes_the_files_that_the_recipe_names(tmp
 def test_the_recipe_names_the_tables_without_which_an_api_is_closed_or_untested() -> None:
     tables = {
         "src/penstock/broker/handlers/": "OFFERED",
-        "src/penstock/broker/security/guards/": "GUARDS",
+        "src/penstock/broker/security/guards/table.py": "GUARDS",
         "tests/broker/handlers/test_every_version.py": "REQUESTS",
         "tests/broker/security/test_guards.py": "DENIED",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,12 @@ from penstock.gateway.translation import offered, spoken, translate
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 Ranges = Mapping[int, tuple[int, int]]
 
@@ -19,6 +26,23 @@ def versions_of(client: WireClient) -> dict[int, tuple[int, int]]:
     """What the broker of a connection really takes."""
     answer = client.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
     return spoken({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
+
+
+def await_leaders(client: WireClient, topic: str, partitions: int = 1) -> None:
+    """Wait until a new topic has leaders: a broker other than ours takes a moment."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 4).topics[0]
+        if len(found.partitions) == partitions and all(each.leader_id >= 0 for each in found.partitions):
+            asked = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in range(partitions)]
+            request = ListOffsetsRequest(
+                replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)]
+            )
+            answer = client.ask(request, 3).topics[0]
+            if not any(each.error_code for each in answer.partitions):
+                return
+        assert time.monotonic() < deadline, found
+        time.sleep(0.01)
 
 
 class OldClient:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.gateway.calls import Call
-from penstock.gateway.contracts import Attachable, Pause
+from penstock.gateway.contracts import Attachable, Ended, Pause
 from penstock.gateway.counters import Counters
 from penstock.gateway.limits import Limits
 from penstock.gateway.nodes import Broker, Nodes
@@ -89,6 +89,7 @@ class World:
         self.ends: list[str] = []
         self.failures: list[str] = []
         self.calls: list[Call] = []
+        self.works: list[Callable[[], Call | Ended | Exception]] = []
         self.back: set[int] = set()
         self.attempts = 0
         self._attaches = attaches
@@ -122,6 +123,13 @@ class World:
 
     def call_node(self, relay: Attachable, call: Call) -> None:
         self.calls.append(call)
+
+    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        self.works.append(work)
+
+    def work(self) -> None:
+        """Do what was to be done beside the event loop."""
+        self.relay.worked(self.works.pop()())
 
     def hold(self, size: int) -> bool:
         self.held += size

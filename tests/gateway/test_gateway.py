@@ -456,3 +456,18 @@ def test_what_does_not_fit_is_refused_at_once() -> None:
             Gateway(to="a:1", port=taken.getsockname()[1]),
         ):
             pass
+
+
+def test_a_wrong_password_of_the_gateway_takes_no_broker_for_away() -> None:
+    security = Security("SASL_PLAINTEXT")
+    settings = {**security.client_settings(), "penstock.login.patience.ms": 0}
+    settings["sasl.password"] = "wrong"
+    with (
+        KafkaBroker(security=security) as broker,
+        Gateway(to=broker.bootstrap_servers, config=settings) as gateway,
+    ):
+        with socket.create_connection(("127.0.0.1", gateway.port), PATIENCE_S) as sock:
+            topics = request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 5)
+            answer = answers_of(ask(sock, topics), 3, 5)[0][1]
+            assert answer.topics[0].error_code == 5
+        assert not any(each.is_away for each in gateway.node_ports)

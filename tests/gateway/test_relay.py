@@ -14,7 +14,7 @@ from penstock.errors import NetworkError
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Pause
 from penstock.gateway.limits import DUE_MAX, Limits
-from penstock.gateway.relay import DECODED_FETCH_BYTES
+from penstock.gateway.relay import DECODED_FETCH_BYTES, INLINE_BYTES_MAX
 from penstock.gateway.versions import RefusedError
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
@@ -331,6 +331,48 @@ def test_a_client_is_read_again_when_the_last_request_that_has_waited_is_answere
         world.relay.answer_call(ListOffsetsResponse())
     assert len(answers_of(world.client.taken(), 2, 0)) == 1
     assert not world.client.paused
+
+
+def old_produce(size: int) -> tuple[Shifted, bytes]:
+    """A translation of Produce 1 that makes one call, and a request."""
+    translation = Shifted()
+
+    def steps() -> Generator[Call, Any, Any]:
+        yield Call(2, 5, ListOffsetsRequest())
+        return ProduceResponse(throttle_time_ms=5)
+
+    translation.translate = lambda *arguments: steps()  # type: ignore[method-assign]
+    return translation, request(produce(size=size), 1, 4)
+
+
+def test_long_frames_are_translated_beside_the_event_loop() -> None:
+    translation, asked = old_produce(INLINE_BYTES_MAX)
+    world = World(translation=translation)
+    world.client_sends(asked, LIST)
+    assert world.broker.taken() == b""
+    assert world.held >= INLINE_BYTES_MAX
+    world.work()
+    assert asked_of(world.broker.taken()) == [(2, 5, 4)]
+    topics = [ListOffsetsTopicResponse(name="t" * 1000) for _ in range(80)]
+    world.broker_sends(response(ListOffsetsResponse(topics=topics), 5, 4))
+    assert world.client.taken() == b""
+    assert world.held > 2 * INLINE_BYTES_MAX
+    world.work()
+    assert answers_of(world.client.taken(), 0, 1)[0][1].throttle_time_ms == 5
+    assert world.broker.taken() == LIST
+    assert world.held == 0
+    assert not world.client.paused
+
+
+def test_a_client_that_goes_while_its_request_is_translated_leaves_nothing() -> None:
+    translation, asked = old_produce(INLINE_BYTES_MAX)
+    world = World(translation=translation)
+    world.client_sends(asked)
+    world.relay.client_lost()
+    world.work()
+    assert world.broker.is_closed
+    assert world.broker.taken() == b""
+    assert world.held == 0
 
 
 def test_a_call_without_acknowledgement_is_not_waited_for() -> None:

@@ -28,9 +28,8 @@ from documents.raw import (
     messages_in,
     string,
 )
-from gateway.old_client import OldClient
+from gateway.old_client import OldClient, await_leaders
 from penstock.protocol.api import ApiKey
-from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.releases import api_versions
 
 NAMES = itertools.count()
@@ -58,7 +57,7 @@ def raw(new: WireClient) -> Bytes:
 @pytest.fixture
 def topic(new: WireClient) -> str:
     name = f"seed{next(NAMES)}"
-    new.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 4)
+    await_leaders(new, name)
     return name
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from typing import Any
 
 import pytest
 
 from broker.bench_node import batch_of
 from broker.wire_client import WireClient
-from gateway.old_client import OldClient
+from gateway.old_client import OldClient, await_leaders
 from penstock.gateway.translation import Refused
 from penstock.gateway.translation import fetch as fetch_module
 from penstock.protocol.error_codes import ErrorCode
@@ -68,8 +69,9 @@ def topic_of(client: WireClient, partitions: int = 1, **configs: str) -> str:
             CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
         ],
     )
-    answer = client.ask(CreateTopicsRequest(topics=[topic]), 5)
+    answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
     assert not answer.topics[0].error_code
+    await_leaders(client, name, partitions)
     return name
 
 
@@ -226,6 +228,33 @@ def test_partitions_are_independent(old: OldClient, new: WireClient) -> None:
     assert len(old.calls) == 3
 
 
+def test_partitions_take_turns_where_there_is_more_than_one_request_reads(
+    old: OldClient, new: WireClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asks in the same order for ever gets all of them before one is read to its end."""
+    count, batches = 12, 40
+    topic = topic_of(new, partitions=count)
+    for index in range(count):
+        for _ in range(batches):
+            new.ask(produce_of(topic, batch_of(b"v" * 900), index=index), 9)
+    monkeypatch.setattr(fetch_module, "FETCH_BYTES_MAX", 2500)
+    monkeypatch.setattr(fetch_module, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(fetch_module, "CROWDED_OUT_MAX", 1)
+    offsets = [0] * count
+    served = set()
+    while min(offsets) < batches:
+        request = fetch_of(topic, 0, 2000, partitions=count)
+        for asked in request.topics[0].partitions:
+            asked.fetch_offset = offsets[asked.partition]
+        for partition in old.ask(request, 0).responses[0].partitions:
+            for row in messages_of(partition.records, 0):
+                offsets[partition.partition_index] = row[0] + 1
+                served.add(partition.partition_index)
+        if max(offsets) < batches:
+            continue
+        assert len(served) == count
+
+
 # --- transactions -------------------------------------------------------------------------------------------
 
 
@@ -248,8 +277,22 @@ def transaction(client: WireClient, topic: str, name: str, values: list[bytes], 
         request = produce_of(topic, batch, acks=-1)
         request.transactional_id = name
         assert not outcome(client.ask(request, 9)).error_code
+    end(client, topic, name, commits=commits, **who)
+
+
+def end(client: WireClient, topic: str, name: str, *, commits: bool, **who: int) -> None:
+    """End a transaction, and wait for its marker, which brokers other than ours write later."""
     ended = client.ask(EndTxnRequest(transactional_id=name, committed=commits, **who), 3)
     assert not ended.error_code
+    deadline = time.monotonic() + 60
+    while True:
+        latest = [offsets_of(topic, (-1, 1)) for _ in range(2)]
+        latest[1].isolation_level = 1
+        seen, stable = (client.ask(each, 3).topics[0].partitions[0].offset for each in latest)
+        if seen == stable:
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -309,7 +352,7 @@ def test_an_open_transaction_hides_what_follows(old: OldClient, new: WireClient)
     assert (partition.high_watermark, bytes(partition.records)) == (1, b"")
     latest = old.ask(offsets_of(topic, (-1, 1)), 0).topics[0].partitions[0]
     assert latest.old_style_offsets == [1]
-    new.ask(EndTxnRequest(transactional_id=topic, committed=True, **who), 3)
+    end(new, topic, topic, commits=True, **who)
     assert [row[2] for row in read_all(old, topic, 2)] == [b"before", b"open", b"after"]
 
 
@@ -339,7 +382,11 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
         (NOW_MS + 2500, 2): [3, 1],
         (NOW_MS + 90_000, 1): [5],
         (NOW_MS + 90_000, 3): [5, 1],
-        (NOW_MS - 5, 2): [1],
+        (NOW_MS - 5, 1): [],
+        (NOW_MS - 5, 2): [],
+        (NOW_MS + 1000, 2): [],
+        (NOW_MS + 1001, 2): [2, 1],
+        (-3, 5): [],
         (-1, 0): [],
         (-1, -1): [],
     }
@@ -350,6 +397,15 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
         assert (one.error_code, one.old_style_offsets) == (0, expected)
     many = old.ask(offsets_of(topic, *[(-1, 1)] * 103), 0).topics[0].partitions
     assert [each.error_code for each in many] == [0] * 100 + [ErrorCode.INVALID_REQUEST] * 3
+
+
+def test_offsets_of_records_without_times(old: OldClient, new: WireClient) -> None:
+    """The end would be wrong for a time long ago; clusters that cannot say so answer it nevertheless."""
+    topic = topic_of(new)
+    old.ask(produce_of(topic, PLAIN * 3), 0)
+    assert old.ask(offsets_of(topic, (5, 2)), 0).topics[0].partitions[0].old_style_offsets == []
+    older = OldClient(new, {**old.upstream, 2: (1, 6)})
+    assert older.ask(offsets_of(topic, (5, 2)), 0).topics[0].partitions[0].old_style_offsets == [3, 0]
 
 
 def test_offsets_of_what_is_not_there(old: OldClient) -> None:

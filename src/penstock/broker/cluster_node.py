@@ -13,7 +13,6 @@ from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listeners_of, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.replication.answers import Answers
 from penstock.broker.replication.control.authority import Authority
 from penstock.broker.replication.control.forwarding import Forwarding
 from penstock.broker.replication.control.quorum import Quorum
@@ -22,6 +21,7 @@ from penstock.broker.replication.fetcher import FetchSettings
 from penstock.broker.replication.gate import RACK_AWARE, Gate
 from penstock.broker.replication.member import Member
 from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.replication.member_view import MemberView
 from penstock.broker.replication.transport.local import LocalTransport
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.common.failures import Failures
@@ -299,9 +299,9 @@ class ClusterNode:
         member.begin(cluster, node, records, next_batch)
         member.moves = node
         gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
-        answers = Answers(member, shared.quorum, authority.commit, shared.random)
+        node.view = MemberView(member.brokers, shared.quorum, authority.commit, shared.random)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
-        node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
+        node.interceptors.set(Stage.REPLICATION, gate.intercept)
         self.member = member
         return node
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.metadata.cluster_view import ClusterView, LoneView
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -116,7 +117,8 @@ class Node:
         self.request_entries_max = config.integer("penstock.request.entries.max")
         """The most that a request may name: elements of all its arrays together."""
         self._producers_max = config.integer("penstock.producers.max")
-        self.rack = config.text("broker.rack")
+        self.view: ClusterView = LoneView(self.cluster, config.text("broker.rack"), store.directory_id)
+        """The cluster as a whole, as clients ask about it."""
         interval_s = config.integer("log.retention.check.interval.ms") / 1000
         # Kafka waits half a minute after the start, so as not to add to its work.
         first = clock.monotonic() + min(30.0, interval_s)

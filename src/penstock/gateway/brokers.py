@@ -71,6 +71,7 @@ class Brokers:
         self.client = AsyncClient(config)
         self.last_routes: Routes | None = None
         self._config = config
+        self._has_account = config.security is not None and config.security.uses_sasl
         self._nodes = nodes
         self._translation = translation
         self._sockets = sockets
@@ -97,14 +98,13 @@ class Brokers:
                 for node in self.client.cluster.nodes.values():
                     self._nodes.learn(Broker(node.node_id, node.host, node.port))
                 said = ""
-            except AuthenticationError as error:
-                log.info(
-                    "brokers become known as clients meet them, since the gateway has no login: %s", error
-                )
-                has_begun.set()
-                return
             except PenstockError as error:
-                pause_s = FOLLOW_AGAIN_S
+                if isinstance(error, AuthenticationError) and not self._has_account:
+                    log.info("brokers become known as clients meet them, since the gateway has no login")
+                    has_begun.set()
+                    return
+                # Wrong logins in a row lock accounts out in some directories of users.
+                pause_s = FOLLOW_EVERY_S if isinstance(error, AuthenticationError) else FOLLOW_AGAIN_S
                 if str(error) != said:
                     said = str(error)
                     log.warning("the cluster does not answer: %s", said)
@@ -158,6 +158,8 @@ class Brokers:
                 return self._handed_over(relay, node_id, peer)
             except TimeoutError:
                 failure = NetworkError(f"broker {address} did not answer within {HOME_PATIENCE_S:g} s")
+            except AuthenticationError:
+                raise  # every broker would refuse it
             except PenstockError as error:
                 failure = error
             self.note_away(node_id)
@@ -183,7 +185,7 @@ class Brokers:
         Before a login a broker answers ApiVersions once, which is then the client's question. So a gateway
         without an account asks on a connection of its own, now and then.
         """
-        if self._config.security is not None and self._config.security.uses_sasl:
+        if self._has_account:
             return await self.client.greet(address)
         known = self._versions.get(address)
         now = asyncio.get_running_loop().time()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from enum import IntEnum, IntFlag, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -67,6 +67,9 @@ class Attachable(Protocol):
     def answer_call(self, answer: Any) -> None:
         """Take the answer to a call of another broker."""
 
+    def worked(self, outcome: Call | Ended | Exception) -> None:
+        """Take what came of a step beside the event loop."""
+
     def upstream_bytes(self, data: memoryview) -> None:
         """Take bytes of the broker, writable, and lent for the length of the call."""
 
@@ -111,6 +114,9 @@ class Host(Protocol):
     def call_node(self, relay: Attachable, call: Call) -> None:
         """Ask another broker than the connected one: `answer_call` is called later, or `close`."""
 
+    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        """Call `work` in a thread: `worked` is called later with what it returns."""
+
     def hold(self, size: int) -> bool:
         """Count bytes that are kept; False where there are too many."""
 
@@ -147,6 +153,22 @@ class Due(NamedTuple):
     correlation_id: int
     code: int
     chunks: list[Any] | None = None
+
+
+class Ended(NamedTuple):
+    """The end of a job: the response to the client, None for no response."""
+
+    answer: Any
+
+
+def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Exception:
+    """Give a generator the answer to its last call; return its next one, its end, or what it raises."""
+    try:
+        return steps.send(answer)
+    except StopIteration as end:
+        return Ended(end.value)
+    except Exception as error:
+        return error
 
 
 class Job(NamedTuple):

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
 from penstock.gateway.absent import absent_response
 from penstock.gateway.addresses import has_addresses, rewrite
-from penstock.gateway.contracts import Due, Job, Kind, Pause
+from penstock.gateway.calls import Call
+from penstock.gateway.contracts import Due, Ended, Job, Kind, Pause, advanced
 from penstock.gateway.endpoints import EndpointsHider, is_plain
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
@@ -43,9 +44,11 @@ from penstock.protocol.messages.sasl_authenticate_response import SaslAuthentica
 from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 if TYPE_CHECKING:
-    from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Host, Side, Upstream
     from penstock.protocol.message import Message
+
+INLINE_BYTES_MAX = 64 << 10
+"""Frames up to this size are translated on the event loop; longer ones beside it."""
 
 DECODED_FETCH_BYTES = 64 << 10
 """A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
@@ -103,6 +106,10 @@ class Relay:
         self._absent = False
         """Whether requests are answered here, because no broker is there."""
         self._job: Job | None = None
+        self._job_bytes = 0
+        """Bytes of frames that it works on."""
+        self._worker: Job | None = None
+        """The job whose step is under way beside the event loop."""
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
@@ -397,7 +404,8 @@ class Relay:
             self._respond_refusal(message, version, correlation_id, str(error))
             return
         self._job = Job(steps, code, correlation_id, message)
-        self._step(None)
+        self._keep_for_job(len(body))
+        self._step(None, len(body))
 
     def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
         """Answer with UNSUPPORTED_VERSION (35) where the API has a place for it."""
@@ -415,26 +423,54 @@ class Relay:
             return
         self._respond(chunks)
 
-    def _step(self, answer: Any) -> None:
-        """Give a job the answer to its last call, and take its next one, or its end."""
+    def _step(self, answer: Any, size: int = 0) -> None:
+        """Give a job the answer to its last call, and take its next one, or its end.
+
+        `size` is how many bytes it has to work on: many are worked on beside the event loop.
+        """
         job = self._job
         assert job is not None
-        while not self.is_closed:
-            try:
-                call = job.steps.send(answer)
-            except StopIteration as end:
-                self._end_job(job, end.value)
-                return
-            except AuthenticationError as error:
-                self.close(str(error), logging.WARNING)
-                return
-            except self._host.translation.Refused as error:
-                self._job = None
-                self._respond_refusal(job.request, job.code & 0xFFFF, job.correlation_id, str(error))
-                return
-            if not self._call(call, job):
-                return
+        if size > INLINE_BYTES_MAX:
+            self._worker = job
+            self._host.in_thread(self, lambda: advanced(job.steps, answer))
+            return
+        while not self.is_closed and self._settle(job, advanced(job.steps, answer)):
             answer = None
+
+    def worked(self, outcome: Call | Ended | Exception) -> None:
+        """Take what came of a step beside the event loop."""
+        job, self._worker = self._worker, None
+        assert job is not None
+        if self.is_closed:
+            job.steps.close()
+            return
+
+        def settle() -> None:
+            if self._settle(job, outcome):
+                self._step(None)
+
+        self._guarded(settle)
+        self.go_on()
+
+    def _settle(self, job: Job, outcome: Call | Ended | Exception) -> bool:
+        """Act on what came of a step; return True where the next step waits for nothing."""
+        if isinstance(outcome, Call):
+            return self._call(outcome, job)
+        if isinstance(outcome, Ended):
+            self._end_job(job, outcome.answer)
+        elif isinstance(outcome, AuthenticationError):
+            self.close(str(outcome), logging.WARNING)
+        elif isinstance(outcome, self._host.translation.Refused):
+            self._drop_job()
+            self._respond_refusal(job.request, job.code & 0xFFFF, job.correlation_id, str(outcome))
+        else:
+            raise outcome
+        return False
+
+    def _drop_job(self) -> None:
+        self._job = None
+        self._host.let_go(self._job_bytes)
+        self._job_bytes = 0
 
     def _call(self, call: Call, job: Job) -> bool:
         """Send the request of a call; return True where it has no response."""
@@ -459,8 +495,14 @@ class Relay:
             self._guarded(lambda: self._step(answer))
             self.go_on()
 
+    def _keep_for_job(self, size: int) -> None:
+        """Count the bytes of a frame that a job works on."""
+        self._job_bytes += size
+        if not self._host.hold(size):
+            raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")
+
     def _end_job(self, job: Job, answer: Any) -> None:
-        self._job = None
+        self._drop_job()
         if answer is None or job.code < 0:
             return
         version = job.code & 0xFFFF
@@ -653,7 +695,8 @@ class Relay:
             version = 0  # KIP-511
         _, message = decode_response(body, API_TABLE[key].response, version)
         if due.kind is Kind.CALL:
-            self._step(message)
+            self._keep_for_job(len(frame))
+            self._step(message, len(frame))
             return
         has_changed = False
         if due.kind is Kind.HANDSHAKE:
@@ -705,8 +748,9 @@ class Relay:
         self._waiting = b""
         self._due.clear()
         if self._job is not None:
-            self._job.steps.close()
-            self._job = None
+            if self._worker is None:
+                self._job.steps.close()
+            self._drop_job()
         if self.upstream is not None:
             self.upstream.close()
             self.upstream = None

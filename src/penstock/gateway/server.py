@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from penstock.gateway.sockets import ClientSocket, new_buffer
 if TYPE_CHECKING:
     from penstock.client.config import ClientConfig
     from penstock.gateway.calls import Call
-    from penstock.gateway.contracts import Attachable
+    from penstock.gateway.contracts import Attachable, Ended
     from penstock.gateway.limits import Limits
     from penstock.gateway.routes import Routes
     from penstock.gateway.versions import Translation
@@ -216,6 +216,12 @@ class GatewayServer:
             relay.close("an error of the gateway", logging.ERROR)
         else:
             relay.attached(upstream)
+
+    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        self._begin(self._in_thread(relay, work))
+
+    async def _in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        relay.worked(await asyncio.to_thread(work))
 
     def call_node(self, relay: Attachable, call: Call) -> None:
         self._begin(self._call_node(relay, call))

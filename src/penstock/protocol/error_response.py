@@ -52,7 +52,7 @@ _ON_FAILURE_OF_ALL: dict[str, object] = {
     "producer_epoch": -1,
     "protocol_name": None,
 }
-"""The same for fields at the top of a response. None is an empty string in versions without null."""
+"""What brokers give to fields at the top of a response. None is an empty string in versions without null."""
 
 _HOLDERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: "topics"}
 """APIs whose request has one more level than the response: the list in each item of the request's list."""
@@ -167,7 +167,7 @@ class ResponseParts:
         self._classes = importlib.import_module(api.response.__module__)
 
     def any_item(self, spec: StructSpec) -> Maker:
-        """Return what makes an entry of an item of whatever class it is."""
+        """Return what makes an entry of an item, by its class."""
         makers: dict[type, Maker] = {}
 
         def make(item: Any, code: int, message: str | None) -> Any:

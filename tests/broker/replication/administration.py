@@ -19,9 +19,9 @@ from broker.replication.coordination import CoordinatedNode, CoordinatedWorld, _
 from broker.replication.simulation import NODES, TOPIC, SimNode, World, main
 from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.replication.answers import Answers
 from penstock.broker.replication.gate import Gate
 from penstock.broker.replication.member import Member
+from penstock.broker.replication.member_view import MemberView
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_client_quotas_request import (
@@ -464,9 +464,9 @@ class AdministeredNode(CoordinatedNode):
     def _begin(self, member: Member) -> None:
         super()._begin(member)
         random = Random(f"answers {self.world.seed} {self.id} {self.life}")
-        answers = Answers(member, self.world.quorum, self.authority.commit, random)
+        self.node.view = MemberView(member.brokers, self.world.quorum, self.authority.commit, random)
         gate = Gate(member, selects_by_rack=False)
-        self.node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
+        self.node.interceptors.set(Stage.REPLICATION, gate.intercept)
 
 
 class AdministeredWorld(CoordinatedWorld):

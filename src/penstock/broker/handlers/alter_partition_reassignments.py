@@ -1,12 +1,15 @@
-"""AlterPartitionReassignments (45): move replicas, which is possible to this broker only."""
+"""AlterPartitionReassignments (45): move replicas to other brokers (KIP-455).
+
+v1 the client may forbid another number of replicas.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.errors import KafkaError
-from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -18,29 +21,30 @@ from penstock.protocol.messages.alter_partition_reassignments_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView
+
+
+SIZE_SINCE = 1
 
 
 class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
-    cluster: Cluster
-
-    @property
-    def node_id(self) -> int: ...
+    view: ClusterView
 
 
 def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context[Needs]
 ) -> AlterPartitionReassignmentsResponse:
-    """Accept what is so already, refuse the rest."""
+    """Begin, replace or give up moves of replicas."""
+    same_size = context.version >= SIZE_SINCE and not request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
         responses=[
             ReassignableTopicResponse(
                 name=topic.name,
-                partitions=[_reassign(topic.name, partition, context) for partition in topic.partitions],
+                partitions=[_reassign(topic.name, each, same_size, context) for each in topic.partitions],
             )
             for topic in request.topics
         ],
@@ -48,20 +52,15 @@ def alter_partition_reassignments(
 
 
 def _reassign(
-    topic: str, wanted: ReassignablePartition, context: Context[Needs]
+    topic: str, wanted: ReassignablePartition, same_size: bool, context: Context[Needs]
 ) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
-    here = context.node.node_id
     try:
-        context.node.cluster.topic(topic).partition(wanted.partition_index)
-        replicas = wanted.replicas
-        if replicas is None:
-            raise error_for(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no replica of this partition is moving")
-        if list(replicas) != [here]:
-            raise error_for(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"replicas on brokers {list(replicas)}; there is only broker {here}",
-            )
+        context.node.view.reassign(
+            topic, wanted.partition_index, wanted.replicas, same_size=same_size, now_ms=context.now_ms
+        )
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.detail
+    except StorageError as error:
+        result.error_code, result.error_message = ErrorCode.REQUEST_TIMED_OUT, str(error)
     return result

@@ -1,7 +1,6 @@
 """DescribeCluster (60).
 
-v1 distinguishes brokers and controllers by endpoint type; v2 may include fenced brokers, of which a broker by
-itself has none.
+v1 distinguishes brokers and controllers by endpoint type; v2 may include fenced brokers.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from penstock.protocol.messages.describe_cluster_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView
 
 BROKERS, CONTROLLERS = 1, 2
 
@@ -27,15 +27,11 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
-
-    @property
-    def node_id(self) -> int: ...
-
-    rack: str | None
+    view: ClusterView
 
 
 def describe_cluster(request: DescribeClusterRequest, context: Context[Needs]) -> DescribeClusterResponse:
-    """One cluster, one broker."""
+    """Name the brokers of the cluster."""
     node = context.node
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
@@ -44,11 +40,17 @@ def describe_cluster(request: DescribeClusterRequest, context: Context[Needs]) -
             error_message="this is a broker",
             endpoint_type=BROKERS,
         )
-    host, port = context.session.advertised_address
+    living = node.view.living(context.session)
+    named = node.view.registered(context.session) if request.include_fenced_brokers else living
     return DescribeClusterResponse(
         cluster_id=node.cluster.cluster_id,
-        controller_id=node.node_id,
-        brokers=[DescribeClusterBroker(broker_id=node.node_id, host=host, port=port, rack=node.rack)],
+        controller_id=node.view.controller_id(living),
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=each.id, host=each.host, port=each.port, rack=each.rack, is_fenced=each.is_fenced
+            )
+            for each in named
+        ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),

@@ -39,6 +39,9 @@ class Needs(Parts, Protocol):
     config: BrokerConfig
     store: LogStore
 
+    @property
+    def node_id(self) -> int: ...
+
 
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context[Needs]) -> DescribeLogDirsResponse:
     """Describe each directory; without a data directory there is one, the memory."""
@@ -57,17 +60,16 @@ def _describe_directory(
     try:
         if asked is None:
             result.topics = [
-                _describe(t, range(len(t.partitions)), path, node.store) for t in topics.values()
+                _describe(t, range(len(t.partitions)), path, node.store, node.node_id)
+                for t in topics.values()
             ]
         else:
             known = [topic for topic in asked if topic.topic in topics]
             result.topics = [
-                _describe(topics[topic.topic], topic.partitions, path, node.store)
+                _describe(topics[topic.topic], topic.partitions, path, node.store, node.node_id)
                 for topic in merged(known, lambda topic: topic.topic, "partitions")
             ]
-        result.topics = [
-            topic for topic in result.topics if topic.partitions or len(node.store.log_dirs()) < 2
-        ]
+        result.topics = [topic for topic in result.topics if topic.partitions]
     except StorageError:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         result.topics = []
@@ -76,14 +78,18 @@ def _describe_directory(
     return result
 
 
-def _describe(topic: Topic, indexes: Iterable[int], path: str, store: LogStore) -> DescribeLogDirsTopic:
+def _describe(
+    topic: Topic, indexes: Iterable[int], path: str, store: LogStore, here: int
+) -> DescribeLogDirsTopic:
     known = range(len(topic.partitions))
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[
             DescribeLogDirsPartition(partition_index=index, partition_size=topic.partitions[index].size_bytes)
             for index in indexes
-            if index in known and store.log_dir_of(topic.name, index) == path
+            if index in known
+            and here in topic.partitions[index].replicas
+            and store.log_dir_of(topic.name, index) == path
         ],
     )
 

@@ -1,5 +1,4 @@
-"""DescribeQuorum (55): who keeps the cluster's own log (KIP-595). A quorum of one;
-in a cluster of several brokers `penstock.broker.replication.answers` names its voter and who reads the log.
+"""DescribeQuorum (55): who keeps the cluster's own log (KIP-595): one voter, and the brokers that read it.
 
 v1 times of fetching; v2 error messages, directory ids and the addresses of the nodes.
 """
@@ -23,7 +22,7 @@ from penstock.protocol.messages.describe_quorum_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.metadata.cluster_view import ClusterView, Observer
 
 LISTENER = "PLAINTEXT"
 NODES_SINCE, TIMES_SINCE = 2, 1
@@ -37,11 +36,7 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
-
-    @property
-    def node_id(self) -> int: ...
-
-    store: LogStore
+    view: ClusterView
 
 
 def describe_quorum(request: DescribeQuorumRequest, context: Context[Needs]) -> DescribeQuorumResponse:
@@ -58,29 +53,33 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context[Needs]) -> 
             ]
         )
     node = context.node
+    quorum = node.view.quorum(context.session)
     end_offset = node.cluster.metadata_end_offset
-    voter = ReplicaState(replica_id=node.node_id, log_end_offset=end_offset)
-    if context.version >= TIMES_SINCE:
+    has_times = context.version >= TIMES_SINCE
+    voter = ReplicaState(replica_id=quorum.leader_id, log_end_offset=end_offset)
+    if has_times:
         voter.last_fetch_timestamp = voter.last_caught_up_timestamp = context.now_ms
-    response = DescribeQuorumResponse(
-        topics=[
-            TopicData(
-                topic_name=METADATA_TOPIC,
-                partitions=[
-                    PartitionData(
-                        leader_id=node.node_id,
-                        leader_epoch=node.cluster.metadata_epoch,
-                        high_watermark=end_offset,
-                        current_voters=[voter],
-                    )
-                ],
-            )
-        ]
+    partition = PartitionData(
+        leader_id=quorum.leader_id,
+        leader_epoch=node.cluster.metadata_epoch,
+        high_watermark=end_offset,
+        current_voters=[voter],
+        observers=[_observer_state(each, has_times) for each in quorum.observers],
     )
+    response = DescribeQuorumResponse(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
     if context.version >= NODES_SINCE:
-        host, port = context.session.advertised_address
-        voter.replica_directory_id = node.store.directory_id
-        response.nodes = [
-            Node(node_id=node.node_id, listeners=[Listener(name=LISTENER, host=host, port=port)])
-        ]
+        voter.replica_directory_id = quorum.directory_id
+        leader = Node(node_id=quorum.leader_id)
+        if quorum.address is not None:
+            host, port = quorum.address
+            leader.listeners = [Listener(name=LISTENER, host=host, port=port)]
+        response.nodes = [leader]
     return response
+
+
+def _observer_state(observer: Observer, has_times: bool) -> ReplicaState:
+    state = ReplicaState(replica_id=observer.node, log_end_offset=observer.end_offset)
+    if has_times:
+        state.last_fetch_timestamp = observer.heard_ms
+        state.last_caught_up_timestamp = observer.caught_up_ms
+    return state

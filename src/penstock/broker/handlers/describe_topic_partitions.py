@@ -6,6 +6,7 @@ next one begins. No topic named means all of them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.topic_names import check_topic_name
@@ -25,6 +26,9 @@ from penstock.protocol.messages.describe_topic_partitions_response import (
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.partitions.partition import Partition
 
 
 class Needs(Parts, Protocol):
@@ -32,9 +36,7 @@ class Needs(Parts, Protocol):
 
     cluster: Cluster
     config: BrokerConfig
-
-    @property
-    def node_id(self) -> int: ...
+    view: ClusterView
 
 
 def describe_topic_partitions(
@@ -52,6 +54,7 @@ def describe_topic_partitions(
         refused = dict.fromkeys(topic.name for topic in request.topics)
         failures = [_failure(name, ErrorCode.INVALID_REQUEST) for name in refused]
         return DescribeTopicPartitionsResponse(topics=failures)
+    present = {each.id for each in context.node.view.living(context.session)}
     start, first = cursor.topic_name, max(cursor.partition_index, 0)
     names = asked or set(topics)
     response = DescribeTopicPartitionsResponse()
@@ -65,7 +68,7 @@ def describe_topic_partitions(
             response.topics.append(_unknown(name))
             continue
         end = min(begin + limit, len(topic.partitions))
-        response.topics.append(_describe(topic, begin, end))
+        response.topics.append(_describe(topic, begin, end, present, context))
         limit -= max(end - begin, 0)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
@@ -89,22 +92,32 @@ def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(name=name, error_code=code)
 
 
-def _describe(topic: Topic, begin: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: Topic, begin: int, end: int, present: Collection[int], context: Context[Needs]
+) -> DescribeTopicPartitionsResponseTopic:
+    images = context.node.cluster.image.topics_by_id[topic.id].partitions
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
         topic_authorized_operations=TOPIC_OPERATIONS,
         partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                partition_index=partition.index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.in_sync),
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-            )
-            for partition in topic.partitions[begin:end]
+            _describe_partition(topic.partitions[index], images[index], present)
+            for index in range(begin, end)
         ],
+    )
+
+
+def _describe_partition(
+    partition: Partition, image: PartitionImage, present: Collection[int]
+) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.in_sync),
+        eligible_leader_replicas=list(image.replicas.eligible),
+        last_known_elr=list(image.replicas.last_known),
+        offline_replicas=[each for each in partition.replicas if each not in present],
     )

@@ -1,4 +1,4 @@
-"""ElectLeaders (43): each partition has one replica, which leads it.
+"""ElectLeaders (43): have the preferred replica lead, or any that lives (KIP-460).
 
 v1 the kind of election, and an error for the whole answer.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
 from penstock.broker.requests.repetition import merged
-from penstock.errors import KafkaError
+from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from penstock.protocol.messages.elect_leaders_response import (
@@ -20,6 +20,7 @@ from penstock.protocol.messages.elect_leaders_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView
 
 ELECTION_TYPES = (0, 1)
 """The preferred leader, or any at all (unclean)."""
@@ -29,24 +30,28 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
+    view: ClusterView
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> ElectLeadersResponse:
-    """Answer that every named partition has its leader; for all partitions, an empty list of failures."""
+    """Hold the elections that are asked for. Of all partitions, those that need none are left out."""
+    kind = request.election_type
     if request.topic_partitions is None:
-        if request.election_type not in ELECTION_TYPES:
+        if kind not in ELECTION_TYPES:
             return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
-        names = context.node.cluster.topics
-        return ElectLeadersResponse(replica_election_results=[ReplicaElectionResult(topic=n) for n in names])
-    refused = request.election_type not in ELECTION_TYPES and request.topic_partitions and context.version
+        results = []
+        for topic in list(context.node.cluster.topics.values()):
+            found = [_elect(topic.name, index, kind, context) for index in range(len(topic.partitions))]
+            needed = [each for each in found if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+            results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
+        return ElectLeadersResponse(replica_election_results=results)
+    refused = kind not in ELECTION_TYPES and request.topic_partitions and context.version
     return ElectLeadersResponse(
         error_code=ErrorCode.INVALID_REQUEST if refused else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
-                partition_result=[
-                    _elect(topic.topic, n, request.election_type, context) for n in topic.partitions
-                ],
+                partition_result=[_elect(topic.topic, index, kind, context) for index in topic.partitions],
             )
             for topic in merged(request.topic_partitions, lambda topic: topic.topic, "partitions")
         ],
@@ -54,14 +59,13 @@ def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> Elec
 
 
 def _elect(topic: str, index: int, kind: int, context: Context[Needs]) -> PartitionResult:
+    result = PartitionResult(partition_id=index, error_message=None)
     try:
         if kind not in ELECTION_TYPES:
             raise error_for(ErrorCode.INVALID_REQUEST, f"there is no election of type {kind}")
-        context.node.cluster.topic(topic).partition(index)
+        context.node.view.elect(topic, index, kind, context.now_ms)
     except KafkaError as error:
-        return PartitionResult(partition_id=index, error_code=error.code, error_message=error.detail)
-    return PartitionResult(
-        partition_id=index,
-        error_code=ErrorCode.ELECTION_NOT_NEEDED,
-        error_message="Leader election not needed for topic partition.",
-    )
+        result.error_code, result.error_message = error.code, error.detail
+    except StorageError as error:
+        result.error_code, result.error_message = ErrorCode.REQUEST_TIMED_OUT, str(error)
+    return result

@@ -1,8 +1,8 @@
 """FindCoordinator (10).
 
 v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. The
-coordinator of every consumer group and transactional id is this broker. Share groups are not offered, so the
-answer for these is COORDINATOR_NOT_AVAILABLE, with the reason.
+coordinator of a group or a transactional id is the leader of the partition that its state is kept in.
+Share groups are not offered, so the answer for these is COORDINATOR_NOT_AVAILABLE, with the reason.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -18,6 +20,8 @@ from penstock.protocol.messages.find_coordinator_response import Coordinator, Fi
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView
     from penstock.broker.transactions.service import TransactionService
     from penstock.common.failures import LimitedLog
 
@@ -36,33 +40,52 @@ class Needs(Parts, Protocol):
 
     limited_log: LimitedLog
 
+    cluster: Cluster
+    view: ClusterView
+
     @property
     def groups(self) -> GroupService: ...
     @property
     def transactions(self) -> TransactionService: ...
-    @property
-    def node_id(self) -> int: ...
 
 
 def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -> FindCoordinatorResponse:
-    """Name this broker as the coordinator. The topic for its state is made on the way."""
+    """Name the coordinator of each key. The topic for their state is made on the way."""
     code, message = _judge(request.key_type, context)
-    node_id, host, port = -1, "", -1
-    if not code:
-        node_id = context.node.node_id
-        host, port = context.session.advertised_address
+    living = {each.id: each for each in context.node.view.living(context.session)}
+
+    def find(key: str) -> Coordinator:
+        found = Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
+        if not code:
+            leader = living.get(_leader(key, request.key_type, context))
+            if leader is None:
+                found.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                found.error_message = "The partition of the coordinator has no leader."
+            else:
+                found.node_id, found.host, found.port = leader.id, leader.host, leader.port
+        return found
+
     if context.version < SEVERAL_KEYS_SINCE:
+        found = find(request.key)
         return FindCoordinatorResponse(
-            error_code=code, error_message=message or _NO_ERROR, node_id=node_id, host=host, port=port
+            error_code=found.error_code,
+            error_message=found.error_message or _NO_ERROR,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
         )
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(
-                key=key, node_id=node_id, host=host, port=port, error_code=code, error_message=message
-            )
-            for key in dict.fromkeys(request.coordinator_keys)
-        ]
+        coordinators=[find(key) for key in dict.fromkeys(request.coordinator_keys)]
     )
+
+
+def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
+    """Return the broker that leads the partition of a key; -1 where none does."""
+    name = OFFSETS_TOPIC if key_type == GROUP_KEY else TRANSACTIONS_TOPIC
+    topic = context.node.cluster.topics.get(name)
+    if topic is None or not topic.partitions:
+        return -1
+    return topic.partitions[partition_of(key, len(topic.partitions))].leader
 
 
 def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:

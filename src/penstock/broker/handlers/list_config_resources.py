@@ -24,6 +24,7 @@ from penstock.protocol.messages.list_config_resources_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView
 
 KINDS = {TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, *KEPT_KINDS}
 
@@ -32,9 +33,7 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
-
-    @property
-    def node_id(self) -> int: ...
+    view: ClusterView
 
 
 def list_config_resources(
@@ -51,9 +50,10 @@ def list_config_resources(
             for name in context.node.cluster.topics
         ]
     found += [
-        ConfigResource(resource_name=str(context.node.node_id), resource_type=kind)
+        ConfigResource(resource_name=str(broker.id), resource_type=kind)
         for kind in (LOGGER_RESOURCE, BROKER_RESOURCE)
         if kind in kinds
+        for broker in context.node.view.living(context.session)
     ]
     found += [
         ConfigResource(resource_name=name, resource_type=kind)

@@ -1,6 +1,8 @@
-"""ListPartitionReassignments (46), version 0: replicas that are moving, of which there are none."""
+"""ListPartitionReassignments (46), version 0: replicas that are moving (KIP-455)."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
 from penstock.protocol.messages.list_partition_reassignments_request import (
@@ -8,11 +10,36 @@ from penstock.protocol.messages.list_partition_reassignments_request import (
 )
 from penstock.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster_view import ClusterView
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    view: ClusterView
 
 
 def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, context: Context[Parts]
+    request: ListPartitionReassignmentsRequest, context: Context[Needs]
 ) -> ListPartitionReassignmentsResponse:
-    """With one broker nothing can be on its way."""
-    return ListPartitionReassignmentsResponse(error_message=None)
+    """List the partitions whose replicas are moving, of those asked for."""
+    wanted = None
+    if request.topics is not None:
+        wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    topics: dict[str, OngoingTopicReassignment] = {}
+    for name, partition in context.node.view.moving(wanted):
+        assigned, _, adding, removing, *_ = partition.replicas
+        topics.setdefault(name, OngoingTopicReassignment(name=name)).partitions.append(
+            OngoingPartitionReassignment(
+                partition_index=partition.index,
+                replicas=list(assigned),
+                adding_replicas=list(adding),
+                removing_replicas=list(removing),
+            )
+        )
+    return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))

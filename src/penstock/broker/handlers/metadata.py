@@ -34,12 +34,18 @@ from penstock.protocol.uuid import ZERO_UUID
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster_view import ClusterView, LocatedBroker
+    from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.release_profiles import Profile
 
 logger = logger_named("penstock.broker")
 
 NOT_ASKED = -(2**31)
 """Stands for authorized operations that were not asked for."""
+
+LISTENER_ERROR_SINCE = 6
+FULL_LISTS_SINCE = 1
+"""The version from which on replicas are named that are not there."""
 
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 """Read, write, create, delete, alter, describe, and describe and alter configs."""
@@ -53,21 +59,18 @@ class Needs(Parts, Protocol):
 
     cluster: Cluster
     config: BrokerConfig
-
-    @property
-    def node_id(self) -> int: ...
-
     profile: Profile | None
-    rack: str | None
+    view: ClusterView
 
 
 def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataResponse:
     """Describe the topics asked for; unknown ones are created where client and broker allow it."""
     node = context.node
-    host, port = context.session.advertised_address
+    living = node.view.living(context.session)
+    describe = Describer(request, context, living)
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
-        topics = [_describe(topic, request) for topic in node.cluster.topics.values()]
+        topics = [describe(topic) for topic in node.cluster.topics.values()]
     elif context.version < 12 and any(each.name is None or each.topic_id != ZERO_UUID for each in asked):
         # The fields exist from v10 on, but mean something only from v12 on.
         refused = [_failure(ErrorCode.INVALID_REQUEST, each.name or "", each.topic_id) for each in asked]
@@ -78,11 +81,14 @@ def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataRespo
         wanted = {each.topic_id if by_id else each.name: each for each in asked}
         wanted.pop(ZERO_UUID, None)
         failures = _create_missing(wanted.values(), request, context)
-        topics = [_find(each, failures, request, context) for each in wanted.values()]
+        topics = [_find(each, failures, describe, context) for each in wanted.values()]
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=node.node_id, host=host, port=port, rack=node.rack)],
+        brokers=[
+            MetadataResponseBroker(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
+            for each in living
+        ],
         cluster_id=node.cluster.cluster_id,
-        controller_id=node.node_id,
+        controller_id=node.view.controller_id(living),
         topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -153,7 +159,7 @@ def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
 def _find(
     asked: MetadataRequestTopic,
     failures: Mapping[str, KafkaError | StorageError],
-    request: MetadataRequest,
+    describe: Describer,
     context: Context[Needs],
 ) -> MetadataResponseTopic:
     name = asked.name
@@ -162,36 +168,58 @@ def _find(
         topic = cluster.topics_by_id.get(asked.topic_id)
         if topic is None:
             return _failure(ErrorCode.UNKNOWN_TOPIC_ID, name, asked.topic_id)
-        return _describe(topic, request)
+        return describe(topic)
     failure = failures.get(name)
     if failure is None:
-        return _describe(cluster.topics[name], request)
+        return describe(cluster.topics[name])
     code = failure.code if isinstance(failure, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
     answer = _failure(code, name, asked.topic_id)
-    if request.include_topic_authorized_operations:
-        answer.topic_authorized_operations = TOPIC_OPERATIONS
+    answer.topic_authorized_operations = describe.operations
     return answer
 
 
-def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                partition_index=partition.index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.in_sync),
-            )
-            for partition in topic.partitions
-        ],
-        topic_authorized_operations=(
-            TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-        ),
-    )
+class Describer:
+    """Describes topics in one response: replicas that are not there, and what follows from it."""
+
+    def __init__(
+        self, request: MetadataRequest, context: Context[Needs], living: Iterable[LocatedBroker]
+    ) -> None:
+        self.operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        self._version = context.version
+        self._present = {each.id for each in living}
+        self._is_alive = context.node.view.is_alive
+
+    def __call__(self, topic: Topic) -> MetadataResponseTopic:
+        """Describe a topic with all its partitions."""
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.is_internal,
+            partitions=[self._describe(partition) for partition in topic.partitions],
+            topic_authorized_operations=self.operations,
+        )
+
+    def _describe(self, partition: Partition) -> MetadataResponsePartition:
+        present = self._present
+        described = MetadataResponsePartition(
+            partition_index=partition.index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=list(partition.replicas),
+            isr_nodes=list(partition.in_sync),
+            offline_replicas=[each for each in partition.replicas if each not in present],
+        )
+        if partition.leader < 0:
+            described.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+        elif partition.leader not in present and self._is_alive(partition.leader):
+            is_new = self._version >= LISTENER_ERROR_SINCE
+            described.error_code = ErrorCode.LISTENER_NOT_FOUND if is_new else ErrorCode.LEADER_NOT_AVAILABLE
+            described.leader_id = -1
+        if self._version < FULL_LISTS_SINCE and described.offline_replicas:
+            described.error_code = described.error_code or ErrorCode.REPLICA_NOT_AVAILABLE
+            described.replica_nodes = [each for each in partition.replicas if each in present]
+            described.isr_nodes = [each for each in partition.in_sync if each in present]
+        return described
 
 
 def _failure(code: int, name: str | None, topic_id: bytes) -> MetadataResponseTopic:

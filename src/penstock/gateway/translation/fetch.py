@@ -7,6 +7,7 @@ up the answer are asked by themselves, because a client that old takes its parti
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptRecordError
@@ -20,6 +21,7 @@ from penstock.protocol.messages.fetch_response import (
     PartitionData,
 )
 from penstock.records.compression.budget import UnpackBudget
+from penstock.records.format.crc import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +32,8 @@ MAGIC_1_SINCE = 2
 WHOLE_LIMIT_SINCE = 3
 READ_COMMITTED = 1
 
-FETCH_BYTES_MAX = 50 << 20
-"""What the cluster is asked for in one call: the default of Kafka's consumers."""
+FETCH_BYTES_MAX = 8 << 20
+"""What the cluster is asked for in one call: it is converted in one step, while other clients wait."""
 
 BATCH_BYTES = (1 << 20) + 12
 """The default of `max.message.bytes`: what a partition is asked for that other ones had crowded out."""
@@ -39,8 +41,8 @@ BATCH_BYTES = (1 << 20) + 12
 CROWDED_OUT_MAX = 16
 """Partitions of one request that are asked for one by one, since their next batch is larger than that."""
 
-UNPACKED_BYTES_MAX = 128 << 20
-"""What the records of one answer may unpack to."""
+UNPACKED_BYTES_MAX = 64 << 20
+"""What the records of one call may unpack to."""
 
 
 def fetch(asked: Asked) -> Steps:
@@ -69,7 +71,7 @@ class _Fetching:
 
     def steps(self) -> Steps:
         """Ask until there is something to answer, or nothing more to read."""
-        everything = list(self._readings.values())
+        everything = self._in_turn()
         while everything:
             response = yield self._call(everything, is_waiting=True)
             self._take(response, everything)
@@ -80,12 +82,27 @@ class _Fetching:
                 break
         return self._answer()
 
+    def _in_turn(self) -> list[PartitionReading]:
+        """Return the partitions in the order in which the cluster is asked for them.
+
+        Without a limit for the whole answer, clients do not change the order by themselves. Where so much is
+        there that not all are served, others come first once something has been read: the checksum of the
+        offsets decides, since nothing is kept from one request to the next.
+        """
+        readings = list(self._readings.values())
+        if self._asked.version >= WHOLE_LIMIT_SINCE or not readings:
+            return readings
+        offsets = array("q", (each.offset for each in readings))
+        first = crc32(offsets.tobytes()) % len(readings)
+        return readings[first:] + readings[:first]
+
     def _read_the_rest(self) -> Steps:
         """Ask about the partitions that have more to read and got nothing yet."""
-        while skipping := [each for each in self._readings.values() if each.skips]:
+        everything = self._in_turn()
+        while skipping := [each for each in everything if each.skips]:
             response = yield self._call(skipping)
             self._take(response, skipping)
-        starved = [each for each in self._readings.values() if each.is_starved]
+        starved = [each for each in everything if each.is_starved]
         if len(starved) > 1:
             response = yield self._call(starved, least_bytes=BATCH_BYTES)
             self._take(response, starved)

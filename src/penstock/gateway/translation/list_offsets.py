@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from penstock.gateway.translation.rules import Asked, Steps
 
-LATEST, EARLIEST = -1, -2
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+MAX_TIMESTAMP_SINCE = 7
 READ_COMMITTED = 1
 ISOLATION_SINCE = 2
 
@@ -41,15 +42,22 @@ TIMES_MAX = 100
 class _Question:
     """One time of one partition, and the offsets to answer: the newest first."""
 
-    __slots__ = ("error_code", "index", "offsets", "time", "topic", "wanted")
+    __slots__ = ("error_code", "found_ms", "index", "is_of_record", "offsets", "time", "topic", "wanted")
 
     def __init__(self, topic: str, asked: ListOffsetsPartition) -> None:
         self.topic = topic
         self.index = asked.partition_index
         self.time = asked.timestamp
         self.wanted = asked.max_num_offsets
+        if self.time < EARLIEST:
+            # Version 0 found nothing for such a time; to clusters of today some of them mean something else.
+            self.time, self.wanted = EARLIEST, 0
         self.offsets: list[int] = []
         self.error_code = 0
+        self.found_ms = -1
+        """The time of the record that was found last, in milliseconds since 1970; -1 if it has none."""
+        self.is_of_record = False
+        """Whether the newest offset is that of a record, the first that is not before the time."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -85,20 +93,38 @@ def _turns(questions: list[_Question]) -> list[list[_Question]]:
 def _ask(questions: list[_Question], asked: Asked) -> Steps:
     found = yield _call(asked, ((each, each.time) for each in questions))
     _take(found, questions)
-    # No record is as late as the time: all of them are before it.
     later = [each for each in questions if each.offsets == [-1]]
+    if later and asked.target >= MAX_TIMESTAMP_SINCE:
+        found = yield _call(asked, ((each, MAX_TIMESTAMP) for each in later))
+        _take(found, later)
+        # Records of producers before 0.10 have no times: nothing is known to be before one.
+        untimed = [each for each in later if each.found_ms < 0]
+        later = [each for each in later if each.found_ms >= 0]
+        for each in untimed:
+            each.offsets = []
     if later:
+        # No record is as late as the time: all of them are before it.
         for each in later:
             each.offsets = []
         found = yield _call(asked, ((each, LATEST) for each in later))
         _take(found, later)
-    several = [each for each in questions if each.wanted > 1 and each.offsets and each.time != EARLIEST]
-    if several:
-        found = yield _call(asked, ((each, EARLIEST) for each in several))
-        _take(found, several)
+    for each in questions:
+        each.is_of_record = each.time >= 0
+    for each in later:
+        each.is_of_record = False
+    needing_start = [
+        each
+        for each in questions
+        if each.offsets and each.time != EARLIEST and (each.wanted > 1 or each.is_of_record)
+    ]
+    if needing_start:
+        found = yield _call(asked, ((each, EARLIEST) for each in needing_start))
+        _take(found, needing_start)
     for each in questions:
         if len(each.offsets) == 2 and each.offsets[1] >= each.offsets[0]:
             each.offsets.pop()
+            if each.is_of_record:  # the log begins after the time: nothing is before it
+                each.offsets.pop()
         del each.offsets[max(each.wanted, 0) :]
     return None
 
@@ -128,6 +154,7 @@ def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
                 question.error_code = question.error_code or partition.error_code
                 if not partition.error_code:
                     question.offsets.append(partition.offset)
+                    question.found_ms = partition.timestamp
 
 
 def _answer(asked: Asked, questions: list[_Question]) -> ListOffsetsResponse:

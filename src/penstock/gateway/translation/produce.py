@@ -31,7 +31,7 @@ from penstock.records.format.batch_header import read_header, split_batches
 if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Asked, Steps
 
-UNPACKED_BYTES_MAX = 64 << 20
+UNPACKED_BYTES_MAX = 32 << 20
 """What the messages of one request may unpack to."""
 
 UNPACKED_RECORDS_MAX = 1_000_000

@@ -62,10 +62,10 @@ RULES: tuple[Rule, ...] = (
         (1, 11),
         list_offsets.list_offsets,
         "Latest (-1) and earliest (-2) are exact, the latest as of committed records. Another time "
-        "has the first offset that is not before it, or the end. Where more offsets are asked for, "
-        "the start of the log follows.",
-        "Starts of segments between the two are not listed. A time before all records has the start"
-        " of the log, where Kafka answered with no offset.",
+        "has the first offset that is not before it, or the end, or none if all records are later "
+        "or have no times. Where more offsets are asked for, the start of the log follows.",
+        "Starts of segments between the two are not listed. Times are those of records, where "
+        "Kafka took those of files.",
         takes_highest=True,
     ),
     _same(ApiKey.LIST_OFFSETS, (1, 10), (2, 11), "all records count, not only committed ones"),

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from penstock.broker.metadata.cluster_view import Observer
 from penstock.broker.metadata.image import (
     FIRST_FEATURES,
     ClusterImage,
@@ -57,18 +58,6 @@ _UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, UnregisterBr
 
 BATCHES_KEPT = 10_000
 """Batches of metadata kept for nodes that lag behind; a node that lags further has to be restarted."""
-
-
-class Observer(NamedTuple):
-    """A node as a reader of the metadata log. Times are milliseconds of the time of day."""
-
-    node: int
-    end_offset: int
-    """It has the records below."""
-    heard_ms: int
-    """When it has last asked for more."""
-    caught_up_ms: int
-    """When it has last had all."""
 
 
 class StaleDecisionError(StorageError):

@@ -1,0 +1,110 @@
+"""The cluster as one of several brokers shows it to clients. The controller decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.metadata.cluster_view import LocatedBroker, QuorumState
+from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.control.quorum import CONTROLLER_ID
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.broker.metadata.cluster_view import Observer
+    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.replication.brokers import BrokerStates
+    from penstock.broker.security.session import Session
+    from penstock.protocol.message import Message
+
+
+class Deciding(Protocol):
+    """The controller, as far as requests ask it to decide. What it raises is answered."""
+
+    def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
+        """Hold an election; return what is written."""
+
+    def reassign(
+        self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
+    ) -> list[Message]:
+        """Move replicas, or give a move up; return what is written."""
+
+    def unregister(self, node: int) -> list[Message]:
+        """Take a broker out of the metadata; return what is written."""
+
+    def moving(self, wanted: Any) -> list[tuple[str, PartitionImage]]:
+        """Return the partitions whose replicas are moving."""
+
+
+class Keeping(Protocol):
+    """The authority over the metadata, as far as requests ask about it."""
+
+    directory_id: bytes
+
+    @property
+    def controller(self) -> Deciding:
+        """What decides about elections and reassignments."""
+
+    def observers(self) -> list[Observer]:
+        """The nodes that read the log."""
+
+
+class MemberView:
+    """The view of one node. `commit` has what the controller decides written."""
+
+    def __init__(
+        self,
+        brokers: BrokerStates,
+        quorum: Keeping,
+        commit: Callable[[Sequence[Message], int], None],
+        random: Random,
+    ) -> None:
+        self._brokers = brokers
+        self._quorum = quorum
+        self._commit = commit
+        self._random = random
+
+    def registered(self, session: Session) -> list[LocatedBroker]:
+        """Return the brokers that have the listener of a connection, fenced ones too."""
+        listener, known = session.listener_name, self._brokers.by_id
+        return [
+            LocatedBroker(key, *known[key].endpoints[listener], known[key].rack, known[key].fenced)
+            for key in sorted(known)
+            if listener in known[key].endpoints
+        ]
+
+    def living(self, session: Session) -> list[LocatedBroker]:
+        """Return the brokers of the listener of a connection that take part."""
+        return [each for each in self.registered(session) if not each.is_fenced]
+
+    def controller_id(self, living: Sequence[LocatedBroker]) -> int:
+        """Return any broker that lives, as KRaft brokers do: each forwards to the controller."""
+        return self._random.choice(living).id if living else -1
+
+    def is_alive(self, broker: int) -> bool:
+        """Return whether a broker is registered and not fenced."""
+        return self._brokers.is_alive(broker)
+
+    def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
+        """Have the controller hold an election. Raises as `ClusterView.elect`."""
+        self._commit(self._quorum.controller.elect(topic, index, Kind(kind)), now_ms)
+
+    def reassign(
+        self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
+    ) -> None:
+        """Have the controller begin, replace or give up a move. Raises as `ClusterView.reassign`."""
+        self._commit(self._quorum.controller.reassign(topic, index, target, same_size=same_size), now_ms)
+
+    def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
+        """Return the partitions whose replicas are moving."""
+        return self._quorum.controller.moving(wanted)
+
+    def unregister(self, broker: int, now_ms: int) -> None:
+        """Take a broker out of the metadata. One that is alive registers again with its next heartbeat."""
+        self._commit(self._quorum.controller.unregister(broker), now_ms)
+
+    def quorum(self, session: Session) -> QuorumState:
+        """Return the controller, which is the only voter, and the brokers, which read the log."""
+        quorum = self._quorum
+        return QuorumState(CONTROLLER_ID, quorum.directory_id, None, quorum.observers())
