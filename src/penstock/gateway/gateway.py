@@ -14,6 +14,7 @@ from penstock.errors import ConfigError
 from penstock.gateway import translation as old_versions
 from penstock.gateway.limits import Limits
 from penstock.gateway.server import serving
+from penstock.gateway.v07.offsets import SLOT_BYTES_MAX, SLOT_BYTES_MIN
 
 if TYPE_CHECKING:
     from penstock.gateway.counters import ClientCount
@@ -97,6 +98,10 @@ class Gateway(Served):
             _check_port("v07_port", v07_port, 0)
         elif v07_zookeeper is not None:
             raise ConfigError("v07_zookeeper registers the port for Kafka 0.7: give v07_port as well")
+        if v07_zookeeper is not None and (not isinstance(v07_zookeeper, str) or not v07_zookeeper):
+            raise ConfigError(f"v07_zookeeper is {v07_zookeeper!r}: host:port of a ZooKeeper is needed")
+        _check_number("v07_broker_id", v07_broker_id, 0, (1 << 31) - 1)
+        _check_number("v07_slot_bytes", v07_slot_bytes, SLOT_BYTES_MIN, SLOT_BYTES_MAX)
         self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes)
         self._to = to
         self._given = dict(config or {})
@@ -230,5 +235,9 @@ def _client_id(config: Mapping[str, object] | None) -> str | None:
 
 
 def _check_port(name: str, port: object, least: int) -> None:
-    if not isinstance(port, int) or isinstance(port, bool) or not least <= port < 1 << 16:
-        raise ConfigError(f"{name} is {port!r}: a number from {least} to 65535 is needed")
+    _check_number(name, port, least, 65535)
+
+
+def _check_number(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigError(f"{name} is {value!r}: a number from {least} to {most} is needed")

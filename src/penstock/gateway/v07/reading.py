@@ -36,8 +36,14 @@ from penstock.records.rows import iter_rows
 FETCH_BYTES = 1 << 20
 """How much is asked for of one partition."""
 
-ANSWER_BYTES = 16 << 20
+ANSWER_BYTES = 8 << 20
 """How much is asked for of one broker at a time."""
+
+AT_ONCE = 4
+"""Fetches from one broker that are under way at a time; further ones wait for their turn."""
+
+DECODED_BYTES_MAX = 8 << 20
+"""Values that are decoded of one partition at a time."""
 
 BATCH_BYTES_MAX = 64 << 20
 """A batch that a broker before 0.10.1 cuts is asked for again, as far as it is not larger."""
@@ -78,6 +84,7 @@ class ClusterReader:
     def __init__(self, client: AsyncClient, topics: ClusterTopics) -> None:
         self._client = client
         self._topics = topics
+        self._turns: dict[int, asyncio.Semaphore] = {}
         self._kept: OrderedDict[TopicPartition, _Kept] = OrderedDict()
         self._kept_bytes = 0
 
@@ -110,7 +117,13 @@ class ClusterReader:
                 found[tp] = Found(error=error)
             else:
                 by_leader.setdefault(leader, {})[tp] = offset
-        await asyncio.gather(*(self._ask(leader, some, found) for leader, some in by_leader.items()))
+        await asyncio.gather(*(self._in_turn(leader, some, found) for leader, some in by_leader.items()))
+
+    async def _in_turn(
+        self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]
+    ) -> None:
+        async with self._turns.setdefault(leader, asyncio.Semaphore(AT_ONCE)):
+            await self._ask(leader, places, found)
 
     async def _ask(
         self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]
@@ -170,11 +183,14 @@ class ClusterReader:
         aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
 
         def decode() -> list[Value]:
-            return [
-                Value(row.offset, row.value or b"")
-                for rows, _ in iter_rows(records, *tp, start_offset=offset, aborted=aborted)
-                for row in rows
-            ]
+            values: list[Value] = []
+            size = 0
+            for rows, _ in iter_rows(records, *tp, start_offset=offset, aborted=aborted):
+                values += [Value(row.offset, row.value or b"") for row in rows]
+                size += sum(len(row.value or b"") for row in rows)
+                if size > DECODED_BYTES_MAX:
+                    break
+            return values
 
         values = decode() if records.nbytes <= INLINE_BYTES else await asyncio.to_thread(decode)
         self._keep(tp, offset, values)

@@ -45,7 +45,7 @@ SAMPLE = 100
 """Records at the end of a partition by which the size of its slots is chosen."""
 
 SAMPLE_BYTES_MAX = 64 << 10
-"""The largest slot that a single large record makes."""
+"""The largest slot that a single large record makes. Beyond that the average decides."""
 
 REFUSAL_FACTOR = 16
 """How much larger the slots are that the log names where those of a reader are too small."""
@@ -111,6 +111,10 @@ class ClusterStore:
         order = list(range(len(parts)))
         first = self._dice.randrange(len(parts)) if parts else 0
         order = order[first:] + order[:first]  # so that no part is always the last that gets room
+        try:
+            await self._topics.discover(part.topic for part in parts)
+        except PenstockError as error:
+            self._failed("topics", error)
         places: dict[int, Place] = {}
         for index in order:
             judged = await self._judged(parts[index])
@@ -139,7 +143,7 @@ class ClusterStore:
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
-            if not await self._topics.partition(part.topic, part.partition):
+            if not await self._topics.partition(part.topic, part.partition, is_discovered=True):
                 return None
         except WrongPartition:
             return Error.WRONG_PARTITION, None
@@ -273,7 +277,7 @@ class ClusterStore:
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the bits of slots that each of the values fits into, or twice their average if that is large."""
+    """Return the bits of slots that each of the values fits into, or most of them, where some are large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
-    average = sum(sizes) // len(sizes)
-    return slot_bits_of(max(min(max(sizes), SAMPLE_BYTES_MAX), 2 * average))
+    largest, average = max(sizes), sum(sizes) // len(sizes)
+    return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))

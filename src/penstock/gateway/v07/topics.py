@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import TopicInfo
@@ -15,7 +16,13 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 from penstock.v07.topics import InvalidTopic, WrongPartition
 
 LOOK_AGAIN_S = 1.0
-"""How soon all topics are asked for again, where one is not among them."""
+"""How soon all topics are asked for again, where a leader or a partition is not among what is known."""
+
+NAMES_MAX = 100
+"""Unknown topics that one request of a client may have looked up. Further ones count as not there."""
+
+NO_CREATION_VERSION = 4
+"""Before it, asking a broker for a topic creates it where the broker is configured to."""
 
 APPEAR_S = 5.0
 """How long a topic that was just created may take to be seen."""
@@ -23,6 +30,8 @@ APPEAR_S = 5.0
 APPEAR_STEP_S = 0.05
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+_THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 
 _BEING_CREATED = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
@@ -67,24 +76,43 @@ class ClusterTopics:
             InvalidTopic: no topic can have this name.
             NetworkError: no broker answers.
         """
-        if not _NAME.fullmatch(name) or name in (".", ".."):
-            raise InvalidTopic(
-                f"{name[:249]!r} is no name for a topic: 1 to 249 letters, digits, '.', '_' and '-' are needed"
-            )
-        info = self._usable(name)
-        if info is None:
-            await self.look()
-            info = self._usable(name)
-        return info
+        _check_name(name)
+        if self._usable(name) is None:
+            await self.discover([name])
+        return self._usable(name)
 
-    async def partition(self, name: str, partition: int) -> bool:
-        """Whether a topic is there, and the partition with it.
+    async def discover(self, names: Iterable[str]) -> None:
+        """Look up those of the topics that are unknown, without creating any.
+
+        Raises:
+            NetworkError: no broker answers.
+        """
+        unknown = [
+            name for name in dict.fromkeys(names) if self._usable(name) is None and _NAME.fullmatch(name)
+        ][:NAMES_MAX]
+        if not unknown:
+            return
+        peer = await self._client.peer()
+        if peer.versions.choose(MetadataRequest) < NO_CREATION_VERSION:
+            await self.look()
+            return
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in unknown], allow_auto_topic_creation=False
+        )
+        answer = await peer.request(request, self._client.request_timeout_s)
+        there = [topic.name for topic in answer.topics if topic.name and topic.error_code in _THERE]
+        if there:
+            await self._client.refresh(there)
+
+    async def partition(self, name: str, partition: int, *, is_discovered: bool = False) -> bool:
+        """Whether a topic is there, and the partition with it. One that was looked up is not again.
 
         Raises:
             WrongPartition: the topic has no such partition.
             InvalidTopic, NetworkError: as `find`.
         """
-        info = await self.find(name)
+        _check_name(name)
+        info = self._usable(name) if is_discovered else await self.find(name)
         if info is None:
             return False
         if partition not in info.partitions:
@@ -132,10 +160,17 @@ class ClusterTopics:
                     raise error_for(
                         topic.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"creating topic {name!r}"
                     )
-            await self.look(is_urgent=True)
+            await self.discover([name])
             await asyncio.sleep(0 if self._usable(name) else APPEAR_STEP_S)
 
     def _usable(self, name: str) -> TopicInfo | None:
         info = self._client.cluster.topics.get(name)
         return info if info is not None and info.partitions and not info.error_code else None
 
+
+def _check_name(name: str) -> None:
+    """Raise InvalidTopic where a name is none that a topic of a cluster can have."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise InvalidTopic(
+            f"{name[:249]!r} is no name for a topic: 1 to 249 letters, digits, '.', '_' and '-' are needed"
+        )
