@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from penstock.client.addresses import Address
 from penstock.client.config import ClientConfig
@@ -64,6 +64,8 @@ class Gateway(Served):
         v07_broker_id: the number that it registers under.
         v07_slot_bytes: the least bytes that a record takes for readers of 0.7, from 4096 to 524288; it is
             rounded up to a power of two. Topics with larger records have larger slots.
+        v07_messages: ``"wrapped"`` for readers of 0.7 that decompress gzip; ``"plain"`` for those that do
+            not, and get values with spaces behind them.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -86,6 +88,7 @@ class Gateway(Served):
         v07_zookeeper: str | None = None,
         v07_broker_id: int = 0,
         v07_slot_bytes: int = 4096,
+        v07_messages: Literal["wrapped", "plain"] = "wrapped",
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -102,7 +105,9 @@ class Gateway(Served):
             raise ConfigError(f"v07_zookeeper is {v07_zookeeper!r}: host:port of a ZooKeeper is needed")
         _check_number("v07_broker_id", v07_broker_id, 0, (1 << 31) - 1)
         _check_number("v07_slot_bytes", v07_slot_bytes, SLOT_BYTES_MIN, SLOT_BYTES_MAX)
-        self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes)
+        if v07_messages not in ("wrapped", "plain"):
+            raise ConfigError(f"v07_messages is {v07_messages!r}: 'wrapped' or 'plain' is needed")
+        self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes, v07_messages)
         self._to = to
         self._given = dict(config or {})
         self.host = host
@@ -141,7 +146,8 @@ class Gateway(Served):
         if server is None:
             return []
         routes = server.last_routes
-        return server.counters.rows({} if routes is None else routes.upstream)
+        found = server.counters.rows({} if routes is None else routes.upstream)
+        return found if self._listener07 is None else found + self._listener07.counts.rows()
 
     @property
     def v07_port(self) -> int | None:
@@ -150,7 +156,7 @@ class Gateway(Served):
 
     @property
     def counts_07(self) -> Counts07 | None:
-        """What clients of Kafka 0.7 have sent since the start; None where none are served, or it is stopped."""
+        """What clients of Kafka 0.7 have sent since the start; None where none are served."""
         return None if self._listener07 is None else replace(self._listener07.counts)
 
     @property
@@ -203,7 +209,7 @@ class Gateway(Served):
 
         given = {"client_id": CLIENT_ID, **self._given} if _client_id(self._given) else self._given
         async with serving07(
-            Options07(*self._v07),
+            Options07(self._v07.port, *self._v07[1:]),
             self._to,
             given,
             self.config,
@@ -226,6 +232,7 @@ class _V07(NamedTuple):
     zookeeper: str
     broker_id: int
     slot_bytes: int
+    form: str
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:

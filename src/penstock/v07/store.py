@@ -25,7 +25,7 @@ class Store(Protocol):
     async def store(
         self, part: ProducePart, judged: Judged, failed: Callable[[PenstockError], object]
     ) -> None:
-        """Store a message set that was judged. `failed` is called where it turns out later that it is lost."""
+        """Store a message set that was judged. `failed` is called where it is lost later on."""
 
     async def fetch(self, parts: Sequence[FetchPart]) -> list[Found]:
         """Return what each part finds. Errors belong to a part, not to the connection."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from penstock.gateway.v07.offsets import Place, place_at
 from penstock.records.compression.codecs import Codec
 from penstock.testing import KafkaBroker
 from penstock.v07.driver import Driver07
-from penstock.v07.message_set import encode_message, encode_set, iter_messages
+from penstock.v07.message_set import cut, encode_message, encode_set, iter_messages
 from penstock.v07.wire import (
     Error,
     FetchPart,
@@ -62,9 +63,9 @@ def raw(gateway: Gateway) -> Iterator[RawClient]:
         yield client
 
 
-def driver_of(gateway: Gateway, **options: int) -> Driver07:
+def driver_of(gateway: Gateway) -> Driver07:
     assert gateway.v07_port is not None
-    return Driver07("127.0.0.1", gateway.v07_port, **options)
+    return Driver07("127.0.0.1", gateway.v07_port)
 
 
 def raw_of(gateway: Gateway) -> RawClient:
@@ -76,7 +77,7 @@ def create(broker: KafkaBroker, topic: str, partitions: int = 1) -> None:
         admin.create_topics([NewTopic(topic, partitions)])
 
 
-def produce(broker: KafkaBroker, topic: str, values: list[bytes | None], **options: object) -> None:
+def produce(broker: KafkaBroker, topic: str, values: Sequence[bytes | None], **options: Any) -> None:
     with Producer(bootstrap_servers=broker.bootstrap_servers, **options) as producer:
         for value in values:
             producer.send(topic, value, partition=0, key=b"a key", headers=[("h", b"left out")])
@@ -199,15 +200,13 @@ def test_values_become_messages_at_multiples_of_the_slot(broker: KafkaBroker, dr
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_a_reader_that_comes_back_reads_each_record_once(
-    broker: KafkaBroker, compression: str
-) -> None:
+def test_a_reader_that_comes_back_reads_each_record_once(broker: KafkaBroker, compression: str) -> None:
     """Offsets outlive connections and gateways, since they are kept by the reader alone."""
     dice = random.Random(7)
     topic = f"once-{compression}"
     create(broker, topic)
     values = [dice.randbytes(dice.choice([0, 10, 100, 5000])) for _ in range(700)]
-    produce(broker, topic, list(values), compression_type=compression, linger_ms=5)
+    produce(broker, topic, values, compression_type=compression, linger_ms=5)
     found: list[bytes] = []
     offset = -1
     while len(found) < len(values):
@@ -230,7 +229,7 @@ def test_records_larger_than_slots_are_read_on(broker: KafkaBroker, driver: Driv
     dice = random.Random(3)
     create(broker, "growing")
     values = [dice.randbytes(300_000 if number % 40 == 0 else 50) for number in range(400)]
-    produce(broker, "growing", list(values))
+    produce(broker, "growing", values)
     found: list[bytes] = []
     offset = 0
     while len(found) < len(values):
@@ -246,10 +245,12 @@ def test_records_larger_than_slots_are_read_on(broker: KafkaBroker, driver: Driv
 def test_topics_of_large_records_have_large_slots(broker: KafkaBroker, driver: Driver07) -> None:
     create(broker, "large-records")
     values = [random.Random(4).randbytes(20_000) for _ in range(30)]
-    produce(broker, "large-records", list(values))
+    produce(broker, "large-records", values)
     end = driver.latest("large-records", 0)
     assert place_at(end) == Place(30, 0, 15)
-    assert [m.payload for m in driver.messages("large-records", 0, driver.earliest("large-records", 0))] == values
+    assert [
+        m.payload for m in driver.messages("large-records", 0, driver.earliest("large-records", 0))
+    ] == values
 
 
 def test_a_reader_whose_slots_are_too_small_is_refused_with_the_offset_to_go_on_at(
@@ -266,6 +267,19 @@ def test_a_reader_whose_slots_are_too_small_is_refused_with_the_offset_to_go_on_
     fetched = driver.connection.fetch(FetchPart("too-large", 0, larger, 1 << 20))
     assert [message.payload for message in iter_messages(fetched.checked(), larger)] == [large]
     assert place_at(driver.latest("too-large", 0)) == Place(1, 0, 16)
+
+
+def test_plain_messages_are_for_drivers_that_decompress_nothing(broker: KafkaBroker) -> None:
+    create(broker, "plain")
+    produce(broker, "plain", [b"%d" % number for number in range(300)])
+    with (
+        Gateway(broker.bootstrap_servers, v07_port=0, v07_messages="plain") as gateway,
+        driver_of(gateway) as driver,
+    ):
+        data = driver.connection.fetch(FetchPart("plain", 0, 0, 1 << 20)).checked()
+        assert {data[start + 4] for start, _ in cut(data)} == {0}
+        found = [int(message.payload) for message in driver.messages("plain", 0, 0)]
+    assert found == list(range(300))
 
 
 def test_only_committed_records_are_read(broker: KafkaBroker, driver: Driver07) -> None:
@@ -333,9 +347,7 @@ def test_a_response_to_many_parts_has_a_limit(broker: KafkaBroker, raw: RawClien
     assert all(len(data) > 4096 for _, data in decode_multifetch(memoryview(answer)[2:], 40))
 
 
-def test_a_fetch_of_what_retention_has_removed_is_out_of_range(
-    broker: KafkaBroker, driver: Driver07
-) -> None:
+def test_a_fetch_of_what_retention_has_removed_is_out_of_range(broker: KafkaBroker, driver: Driver07) -> None:
     create(broker, "short")
     produce(broker, "short", [b"%d" % number for number in range(10)])
     with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
@@ -434,6 +446,7 @@ def test_connections_have_the_limit_of_the_gateway(broker: KafkaBroker) -> None:
         {"v07_port": 0, "v07_slot_bytes": 1 << 20},
         {"v07_port": 0, "v07_broker_id": -1},
         {"v07_port": 0, "v07_zookeeper": ""},
+        {"v07_port": 0, "v07_messages": "gzip"},
     ],
 )
 def test_arguments_that_do_not_fit(arguments: dict[str, object]) -> None:

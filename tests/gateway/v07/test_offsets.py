@@ -1,7 +1,8 @@
-"""Byte offsets as codes: a reader that adds up sizes arrives at the next record, whatever happens meanwhile."""
+"""Byte offsets as codes: a reader that adds up sizes arrives at the next record."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ from penstock.gateway.v07.offsets import (
     place_at,
     slot_bits_of,
 )
-from penstock.gateway.v07.padding import Value, pack
+from penstock.gateway.v07.padding import PLAIN, WRAPPED, Value, pack
 from penstock.v07.message_set import FetchSizeTooSmall, iter_messages
 
 
@@ -64,16 +65,19 @@ class Log:
         return [value for value in self.values if value.offset >= place.offset][:count]
 
 
-def read_all(log: Log, dice: random.Random, start: Place) -> list[bytes]:
+def read_all(
+    log: Log, dice: random.Random, start: Place, form: str = WRAPPED, size_max: int = 1 << 16
+) -> list[bytes]:
     """Read as a driver of 0.7 does that keeps nothing but its offset, from a gateway that keeps nothing."""
-    code, found, size_max = start.code, [], 1 << 16
+    found: list[bytes] = []
+    code = start.code
     while True:
         place = place_at(code)
         assert place is not None
         values = log.after(place, dice.randrange(1, 60))
         if not values:
             return found
-        data = pack(place, values, size_max).data
+        data = pack(place, values, size_max, form).data
         assert len(data) <= size_max
         try:
             messages = list(iter_messages(data, code))
@@ -118,6 +122,23 @@ def test_every_record_is_read_once_and_in_order(sizes: str, seed: int) -> None:
     assert read_all(log, dice, start) == [value.value for value in log.values]
 
 
+@pytest.mark.parametrize("sizes", ["small", "up to the slot", "few large ones", "empty"])
+def test_plain_messages_are_read_once_with_spaces_behind_them(sizes: str) -> None:
+    dice = random.Random(f"plain/{sizes}")
+    log = Log(dice, 300, lambda dice: max(SIZES[sizes](dice), 1))
+    found = read_all(log, dice, Place(log.values[0].offset), PLAIN, 1 << 20)
+    assert [value.rstrip(b" ") for value in found] == [value.value.rstrip(b" ") for value in log.values]
+
+
+def test_plain_messages_have_magic_0_and_do_not_cross_wide_gaps() -> None:
+    packed = pack(Place(0), [Value(0, b'{"a": 1}')], 1 << 16, PLAIN)
+    assert packed.data[4] == 0
+    assert [json.loads(message.payload) for message in iter_messages(packed.data)] == [{"a": 1}]
+    with pytest.raises(NoCodeError, match="the next record has offset 1000") as raised:
+        pack(Place(1, 5), [Value(1000, b"far")], 1 << 20, PLAIN)
+    assert raised.value.go_on == Place(1000)
+
+
 def test_a_debt_is_paid_back_by_small_records() -> None:
     values = [Value(0, random.Random(2).randbytes(100_000)), *(Value(at, b"small") for at in range(1, 100))]
     behind_large = pack(Place(0), values[:1], 1 << 20)
@@ -151,5 +172,6 @@ def test_a_gap_of_millions_takes_no_memory_for_a_small_fetch() -> None:
 
 def test_a_record_that_is_too_large_for_any_code_is_refused() -> None:
     large = random.Random(3).randbytes(1 << 20)
-    with pytest.raises(NoCodeError):
+    with pytest.raises(NoCodeError) as raised:
         pack(Place(0, 4000), [Value(0, large)], 1 << 22)
+    assert raised.value.go_on == Place(0, 0, 16)

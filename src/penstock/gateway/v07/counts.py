@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.gateway.counters import ClientCount
+
+SOFTWARE = "Kafka 0.7"
+"""What clients of 0.7, which send no name, are counted under."""
+
 
 @dataclass
 class Counts07:
@@ -25,3 +30,8 @@ class Counts07:
     """Fetches that were answered with an error code."""
     offsets: int = 0
     """Requests OFFSETS."""
+
+    def rows(self) -> list[ClientCount]:
+        """Return a row for each kind of request that has come, beside those of other clients."""
+        kinds = {"Fetch": self.fetches, "ListOffsets": self.offsets, "Produce": self.sets}
+        return [ClientCount(SOFTWARE, "", "", api, 0, count, False) for api, count in kinds.items() if count]

@@ -19,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.gateway.limits import Limits
 from penstock.gateway.v07.counts import Counts07
 from penstock.gateway.v07.offsets import slot_bits_of
+from penstock.gateway.v07.padding import WRAPPED
 from penstock.gateway.v07.reading import ClusterReader
 from penstock.gateway.v07.store import ClusterStore
 from penstock.gateway.v07.topics import ClusterTopics
@@ -44,12 +45,13 @@ logger = logger_named("penstock.gateway")
 
 
 class Options07(NamedTuple):
-    """How Kafka 0.7 is served. `zookeeper` is ``host:port,host:port/chroot``, or empty for no registration."""
+    """How Kafka 0.7 is served. `zookeeper` is ``host:port,host:port/chroot``; empty for no registration."""
 
     port: int
     zookeeper: str = ""
     broker_id: int = 0
     slot_bytes: int = 0
+    form: str = WRAPPED
 
 
 class Listener07(NamedTuple):
@@ -101,6 +103,7 @@ async def serving07(
             log,
             message_bytes_max=settings.number("max.message.size"),
             slot_bits=slot_bits_of(options.slot_bytes),
+            form=options.form,
         )
         stack.push_async_callback(store.close, CLOSE_S)
         server = Server(

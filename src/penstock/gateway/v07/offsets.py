@@ -26,6 +26,9 @@ SLOT_BITS_MAX = 19
 SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
 SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
+REFUSAL_FACTOR = 16
+"""How much larger the slots are that a reader is to take whose slots are too small."""
+
 PLACE_BITS = 60
 """The bits below the slot size."""
 
@@ -33,11 +36,18 @@ _PLACE_MASK = (1 << PLACE_BITS) - 1
 
 
 class NoCodeError(EncodeError):
-    """No byte offset can be written for a place, so that a reader cannot be brought there."""
+    """No byte offset can be written for a place, so that a reader cannot be brought there.
+
+    `go_on` is a place at the same record, or at the next one there is, from where it can be read.
+    """
+
+    def __init__(self, why: str, go_on: Place) -> None:
+        super().__init__(why)
+        self.go_on = go_on
 
 
 class Place(NamedTuple):
-    """Where a reader is: the offset of the next record, how many slots it is ahead, and how large slots are."""
+    """Where a reader is: the offset of the next record, how many slots it is ahead, and the size of slots."""
 
     offset: int
     debt: int = 0
@@ -53,8 +63,9 @@ class Place(NamedTuple):
         slot = (self.offset + self.debt) << self.slot_bits
         if self.debt >> self.slot_bits or slot >> PLACE_BITS:
             raise NoCodeError(
-                f"offset {self.offset}, with a debt of {self.debt} slots of {1 << self.slot_bits} bytes, has no "
-                "byte offset; larger slots are needed"
+                f"offset {self.offset}, with a debt of {self.debt} slots of {1 << self.slot_bits} bytes, has "
+                "no byte offset; larger slots are needed",
+                Place(self.offset, 0, slot_bits_of(REFUSAL_FACTOR << self.slot_bits)),
             )
         return (self.slot_bits - SLOT_BITS_MIN) << PLACE_BITS | slot | self.debt
 
@@ -68,7 +79,10 @@ class Place(NamedTuple):
         ahead = size - (next_offset - self.offset << self.slot_bits)
         debt = max(0, self.debt - (-ahead // (slot + 1)))
         found = Place(next_offset, debt, self.slot_bits)
-        found.code  # noqa: B018 - it raises where there is none
+        try:
+            found.code  # noqa: B018 - it raises where there is none
+        except NoCodeError as error:
+            raise NoCodeError(str(error), error.go_on._replace(offset=self.offset)) from None
         return found
 
 

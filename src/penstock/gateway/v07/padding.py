@@ -1,13 +1,16 @@
 """Messages of Kafka 0.7 of an exact size, so that readers arrive at codes (see `offsets`).
 
-Each is a wrapper that is compressed with gzip, as every reader since release 0.7.0 takes it. The padding is
-the comment in the header of the gzip stream (RFC 1952), which decompression skips.
+`WRAPPED` messages are compressed with gzip, as the readers of Apache Kafka take it since release 0.7.0. The
+padding is the comment in the header of the gzip stream (RFC 1952), which decompression skips.
+
+`PLAIN` messages are for drivers that decompress nothing. They have magic 0, which every driver reads, and the
+padding is spaces behind the value, which readers of JSON and of other texts skip.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -21,11 +24,16 @@ GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
 STORED_MAX = 0xFFFF
 """Bytes in one block of a deflate stream that is not compressed."""
 
+PLAIN_OVERHEAD_BYTES = 9
+"""The fields of a message of magic 0."""
+
 OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
 """The message's own fields, the head of the stream, the end of its comment, and its trailer."""
 
 MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
-"""What one small record takes besides its value: all of that, the head of a block, and an inner message's fields."""
+"""What one small record takes besides its value: that, the head of a block, and an inner message's fields."""
+
+WRAPPED, PLAIN = "wrapped", "plain"
 
 DEFLATE_LEVEL = 1
 
@@ -38,6 +46,14 @@ class Value(NamedTuple):
 
     offset: int
     value: bytes
+
+
+class _Next(NamedTuple):
+    """The message that comes next: its number of values, the bytes it needs, and what makes it."""
+
+    values: int
+    size: int
+    padded: Callable[[int], bytes]
 
 
 class Packed(NamedTuple):
@@ -69,55 +85,78 @@ def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
     return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=Codec.GZIP)
 
 
-def pack(place: Place, values: Sequence[Value], size_max: int) -> Packed:
+def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
     """Return messages of the first of `values` for a reader that is at `place`, `size_max` bytes at most.
 
-    A message holds one record, and several where a debt is paid back. If not even the first fits, it is cut at
-    `size_max`: readers of 0.7 take that for a fetch size that is too small. Where the next record lies so far
-    behind `place` that its message does not fit, a message without records brings the reader nearer.
+    A message holds one record; one that is wrapped holds several where a debt is paid back. If not even the
+    first fits, it is cut at `size_max`: readers of 0.7 take that for a fetch size that is too small. Where
+    the next record lies so far behind `place` that its message does not fit, a wrapper without records brings
+    the reader nearer.
 
     Raises:
-        NoCodeError: a place behind the first message cannot be written. (Behind later ones, they are left out.)
+        NoCodeError: the reader cannot be brought behind the first record. (Where it cannot be brought behind
+            later ones, they are left out.)
     """
     pieces: list[bytes] = []
     left, index = size_max, 0
     while index < len(values):
-        count, data, stream = _bundle(place, values, index)
+        following = _plain(values[index]) if form == PLAIN else _bundle(place, values, index)
         try:
-            then = place.after(values[index + count - 1].offset + 1, OVERHEAD_BYTES + len(stream))
+            then = place.after(values[index + following.values - 1].offset + 1, following.size)
         except NoCodeError:
             if pieces:
                 break
             raise
         size = then.code - place.code
         if size > left:
-            if not pieces:
-                if values[index].offset > place.offset:
-                    return _through_gap(place, values[index].offset, size_max)
-                return Packed(padded_message(data, stream, size)[:size_max], place, 0)
-            break
-        pieces.append(padded_message(data, stream, size))
+            if pieces:
+                break
+            if values[index].offset == place.offset:
+                return Packed(following.padded(size)[:size_max], place, 0)
+            if form == PLAIN:
+                raise NoCodeError(
+                    f"the next record has offset {values[index].offset}, which takes a fetch of {size} bytes",
+                    place._replace(offset=values[index].offset, debt=0),
+                )
+            return _through_gap(place, values[index].offset, size_max)
+        pieces.append(following.padded(size))
         left -= size
-        place, index = then, index + count
+        place, index = then, index + following.values
     return Packed(b"".join(pieces), place, index)
 
 
 def _through_gap(place: Place, next_offset: int, size_max: int) -> Packed:
-    """Return a message without records, towards the next one, which is too far away for one message."""
-    stream = deflated(b"", is_tight=False)
+    """Return a wrapper without records, towards the next one, which is too far away for one message."""
+    nothing = _wrapped(b"", 0, is_tight=False)
     steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
     while True:
-        then = place.after(place.offset + steps, OVERHEAD_BYTES + len(stream))
+        then = place.after(place.offset + steps, nothing.size)
         size = then.code - place.code
         if size <= size_max:
-            return Packed(padded_message(b"", stream, size), then, 0)
+            return Packed(nothing.padded(size), then, 0)
         if steps == 1:
-            return Packed(padded_message(b"", stream, size)[:size_max], place, 0)
+            return Packed(nothing.padded(size)[:size_max], place, 0)
         steps -= 1
 
 
-def _bundle(place: Place, values: Sequence[Value], index: int) -> tuple[int, bytes, bytes]:
-    """Return how many values go into the next message, their message set, and its deflate stream."""
+def _plain(value: Value) -> _Next:
+    return _Next(
+        1,
+        PLAIN_OVERHEAD_BYTES + len(value.value),
+        lambda size: encode_message(value.value.ljust(size - PLAIN_OVERHEAD_BYTES), magic=0),
+    )
+
+
+def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
+    """Return a wrapper around a message set; where it is tight, compressed as far as that helps."""
+    stream = deflated(data, is_tight=is_tight)
+    if is_tight and len(stream) > len(data):
+        stream = deflated(data, is_tight=False)
+    return _Next(values, OVERHEAD_BYTES + len(stream), lambda size: padded_message(data, stream, size))
+
+
+def _bundle(place: Place, values: Sequence[Value], index: int) -> _Next:
+    """Return the next wrapper: of one value, and of more where they pay back a debt."""
     slot = 1 << place.slot_bits
     data = encode_message(values[index].value)
     count = 1
@@ -131,10 +170,4 @@ def _bundle(place: Place, values: Sequence[Value], index: int) -> tuple[int, byt
             break
         data += inner
         count += 1
-    stream = b""
-    if len(data) > room:
-        stream = deflated(data, is_tight=True)
-    if not stream or len(stream) > len(data):
-        stream = deflated(data, is_tight=False)
-    return count, data, stream
-
+    return _wrapped(data, count, is_tight=len(data) > room)

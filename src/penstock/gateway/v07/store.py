@@ -1,8 +1,8 @@
 """A cluster of today as a server of Kafka 0.7 serves it: its partitions are those of one broker.
 
 Message sets become records without keys, values of records become messages. Byte offsets are codes (see
-`offsets`). What Kafka 0.7 has no answer for is an empty message set, so that a reader asks again: a cluster that
-is away, or a leader that moves.
+`offsets`). What Kafka 0.7 has no answer for is an empty message set, so that a reader asks again: a cluster
+that is away, or a leader that moves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.common.failures import LimitedLog
 from penstock.errors import DecodeError, PenstockError
 from penstock.gateway.v07.counts import Counts07
 from penstock.gateway.v07.offsets import SLOT_BITS_MIN, NoCodeError, Place, place_at, slot_bits_of
-from penstock.gateway.v07.padding import MESSAGE_OVERHEAD_BYTES, Packed, Value, pack
+from penstock.gateway.v07.padding import MESSAGE_OVERHEAD_BYTES, WRAPPED, Packed, Value, pack
 from penstock.gateway.v07.reading import ClusterReader, Found, is_out_of_range
 from penstock.gateway.v07.topics import ClusterTopics
 from penstock.gateway.v07.writing import ClusterWriter
@@ -47,9 +47,6 @@ SAMPLE = 100
 SAMPLE_BYTES_MAX = 64 << 10
 """The largest slot that a single large record makes. Beyond that the average decides."""
 
-REFUSAL_FACTOR = 16
-"""How much larger the slots are that the log names where those of a reader are too small."""
-
 NOTHING: Answer = (Error.NONE, None)
 
 
@@ -67,9 +64,12 @@ class ClusterStore:
         *,
         message_bytes_max: int,
         slot_bits: int = SLOT_BITS_MIN,
+        form: str = WRAPPED,
         dice: random.Random | None = None,
     ) -> None:
-        """`message_bytes_max` is 0.7's `max.message.size`, `slot_bits` those of the smallest slots to choose."""
+        """`message_bytes_max` is 0.7's `max.message.size`, `slot_bits` those of the smallest slots to choose.
+        `form` is how messages are made: `WRAPPED` or `PLAIN`.
+        """
         self._client = client
         self._topics = topics
         self._reader = reader
@@ -78,6 +78,7 @@ class ClusterStore:
         self._log = log
         self._message_bytes_max = message_bytes_max
         self._slot_bits = slot_bits
+        self._form = form
         self._dice = dice or random.Random()
         self._chosen: dict[TopicPartition, int] = {}
         """The slots of partitions that readers have asked for, so that offsets can be compared."""
@@ -162,27 +163,27 @@ class ClusterStore:
         if part.offset:  # 0 is where readers begin that have not asked for offsets
             self._chosen.setdefault(tp, place.slot_bits)
         try:
-            packed = pack(place, found.values, min(part.size_max, share))
+            packed = pack(place, found.values, min(part.size_max, share), self._form)
             if packed.place == place and share < part.size_max:
                 # Not even one message fits into its share; it may into what is left for all.
-                packed = pack(place, found.values, min(part.size_max, room))
+                packed = pack(place, found.values, min(part.size_max, room), self._form)
                 if packed.place == place and room < part.size_max:
                     return NOTHING
         except NoCodeError as error:
-            larger = Place(place.offset, 0, slot_bits_of(REFUSAL_FACTOR << place.slot_bits))
-            self._chosen[tp] = larger.slot_bits
+            self._chosen[tp] = error.go_on.slot_bits
             self._log.write(
                 logging.WARNING,
                 "refused fetches",
-                "cannot bring a reader of %s past offset %d, because its records are larger than its slots of "
-                "%d bytes (%s). Set its offset from %d to %d, which is the same record in slots of %d bytes",
+                "cannot bring a reader of %s past offset %d in slots of %d bytes: %s. Set its offset from %d to "
+                "%d, which is offset %d in slots of %d bytes",
                 tp,
                 place.offset,
                 1 << place.slot_bits,
                 error,
                 part.offset,
-                larger.code,
-                1 << larger.slot_bits,
+                error.go_on.code,
+                error.go_on.offset,
+                1 << error.go_on.slot_bits,
             )
             return Error.UNKNOWN, None
         self._warn_of_debt(tp, part, packed)
@@ -192,11 +193,12 @@ class ClusterStore:
     def _warn_of_debt(self, tp: TopicPartition, part: FetchPart, packed: Packed) -> None:
         place = packed.place
         if place.debt * 2 >= 1 << place.slot_bits:
+            self._chosen.pop(tp, None)
             self._log.write(
                 logging.WARNING,
                 "readers ahead of their slots",
-                "a reader of %s, at byte %d, is %d slots of %d bytes ahead; at %d it is refused. Offsets that it "
-                "asks for anew have slots that fit",
+                "a reader of %s, at byte %d, is %d slots of %d bytes ahead; at %d it is refused. Offsets that "
+                "it asks for anew have slots that fit",
                 tp,
                 part.offset,
                 place.debt,
@@ -257,7 +259,7 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """The slots of a partition: those that its readers have, or the ones that its last records fit into."""
+        """The slots of a partition: those of its readers, or the ones that its last records fit into."""
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen

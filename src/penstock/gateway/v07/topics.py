@@ -1,4 +1,4 @@
-"""The topics of the cluster, as a broker of 0.7 has them: names, numbers of partitions, and new ones on demand.
+"""The topics of the cluster, as a broker of 0.7 has them: names, partitions, and new ones on demand.
 
 Only topics that exist become known to the client behind: what else peers name is looked up and forgotten.
 """
@@ -150,9 +150,7 @@ class ClusterTopics:
         """Have the cluster create a topic, and wait until it is there."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + APPEAR_S
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
-        )
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
         while self._usable(name) is None:
             answer = await self._client.request(request)
             for topic in answer.topics:

@@ -52,7 +52,7 @@ class ClusterWriter:
         self._dice = dice or random.Random()
 
     async def close(self, timeout_s: float) -> None:
-        """Wait for what was accepted to be acknowledged, then close. What is left then is lost, and logged."""
+        """Wait for what was accepted to be acknowledged, then close. What is left is lost, and logged."""
         await self._producer.close(timeout_s)
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
