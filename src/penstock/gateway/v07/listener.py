@@ -150,7 +150,10 @@ async def _registered(
 async def _follow(topics: ClusterTopics, registration: Registration, known: dict[str, int]) -> None:
     """Register topics that have come, and those that have grown."""
     while True:
-        await asyncio.sleep(FOLLOW_EVERY_S if known else FOLLOW_AGAIN_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FOLLOW_EVERY_S if known else FOLLOW_AGAIN_S):
+                await topics.created.wait()
+        topics.created.clear()
         with contextlib.suppress(PenstockError):
             await topics.look(is_urgent=True)
         for name in topics.names:

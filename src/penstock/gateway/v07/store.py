@@ -174,8 +174,8 @@ class ClusterStore:
             self._log.write(
                 logging.WARNING,
                 "refused fetches",
-                "cannot bring a reader of %s past offset %d in slots of %d bytes: %s. Set its offset from %d to "
-                "%d, which is offset %d in slots of %d bytes",
+                "cannot bring a reader of %s past offset %d in slots of %d bytes: %s. Set its offset from %d "
+                "to %d, which is offset %d in slots of %d bytes",
                 tp,
                 place.offset,
                 1 << place.slot_bits,
@@ -197,8 +197,8 @@ class ClusterStore:
             self._log.write(
                 logging.WARNING,
                 "readers ahead of their slots",
-                "a reader of %s, at byte %d, is %d slots of %d bytes ahead; at %d it is refused. Offsets that "
-                "it asks for anew have slots that fit",
+                "a reader of %s, at byte %d, is %d slots of %d bytes ahead; at %d it is refused. Offsets "
+                "that it asks for anew have slots that fit",
                 tp,
                 part.offset,
                 place.debt,

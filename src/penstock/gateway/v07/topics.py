@@ -40,6 +40,8 @@ class ClusterTopics:
     """Looks topics up through `client`, which must not create any."""
 
     def __init__(self, client: AsyncClient) -> None:
+        self.created = asyncio.Event()
+        """Set when a topic has been created."""
         self._client = client
         self._looked_at = float("-inf")
         self._creating: dict[str, asyncio.Task[None]] = {}
@@ -160,6 +162,7 @@ class ClusterTopics:
                     )
             await self.discover([name])
             await asyncio.sleep(0 if self._usable(name) else APPEAR_STEP_S)
+        self.created.set()
 
     def _usable(self, name: str) -> TopicInfo | None:
         info = self._client.cluster.topics.get(name)
