@@ -43,7 +43,7 @@ def test_the_node_driver_produces_and_consumes(tmp_path: Path) -> None:
 
 
 def test_the_node_driver_speaks_to_a_cluster_of_today_through_a_gateway() -> None:
-    """It decompresses nothing, so it needs plain messages. It writes no offset above 65535: 15 slots of 4 KiB."""
+    """It decompresses nothing, so it needs plain messages; it writes no offset above 65535, 15 slots."""
     program = peers.node_program("kafka-node-0.7")
     with (
         KafkaBroker(num_partitions=1) as kafka,

@@ -655,13 +655,11 @@ def test_nobody_dies_and_every_message_comes_once(
         members.kill_all()
 
 
-# --- a gateway -----------------------------------------------------------------------------------------------
+# --- a gateway -------------------------------------------------------------------------------------------
 
 
 def gateway_of(kafka: KafkaBroker, hosts: str, number: int = 4, **options: Any) -> Gateway:
-    return Gateway(
-        kafka.bootstrap_servers, v07_port=0, v07_zookeeper=hosts, v07_broker_id=number, **options
-    )
+    return Gateway(kafka.bootstrap_servers, v07_port=0, v07_zookeeper=hosts, v07_broker_id=number, **options)
 
 
 def test_clients_find_a_gateway_as_a_broker(hosts: str, admin: KazooClient) -> None:

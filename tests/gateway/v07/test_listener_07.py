@@ -14,7 +14,7 @@ from penstock.client import Admin, Consumer, NewTopic, Producer
 from penstock.errors import ConfigError, KafkaError, NetworkError
 from penstock.gateway import Gateway, Limits
 from penstock.gateway.v07.offsets import Place, place_at
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import Codec, compress
 from penstock.testing import KafkaBroker
 from penstock.v07.driver import Driver07
 from penstock.v07.message_set import cut, encode_message, encode_set, iter_messages
@@ -98,7 +98,7 @@ def records(broker: KafkaBroker, topic: str, count: int) -> list[tuple[int, byte
     return sorted(found, key=lambda each: each[0])
 
 
-# --- producing -----------------------------------------------------------------------------------------------
+# --- producing -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY])
@@ -112,8 +112,6 @@ def test_message_sets_become_records(
 
 def test_messages_of_magic_0_and_nested_wrappers_become_records(broker: KafkaBroker, raw: RawClient) -> None:
     nested = encode_set([b"in", b"side"], codec=Codec.GZIP)
-    from penstock.records.compression.codecs import compress
-
     outer = encode_message(compress(Codec.SNAPPY, nested), codec=Codec.SNAPPY)
     data = encode_set([b"old"], magic=0) + outer + encode_message(b"")
     assert raw.ask(RequestType.PRODUCE, ProducePart("mixed", 0, data)) == b""
@@ -160,7 +158,7 @@ def test_a_message_that_is_too_large_is_dropped_and_counted(gateway: Gateway, ra
     assert (after.dropped, after.produced) == (before.dropped + 1, before.produced)
 
 
-def test_topics_are_not_created_where_the_cluster_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_are_not_created_where_the_cluster_does_not() -> None:
     with (
         KafkaBroker(auto_create_topics_enable=False) as broker,
         Gateway(broker.bootstrap_servers, v07_port=0) as gateway,
@@ -175,7 +173,6 @@ def test_a_lost_set_closes_its_connection(broker: KafkaBroker, gateway: Gateway,
     create(broker, "refusing", 1)
     broker.faults.fail("Produce", "INVALID_RECORD", topic="refusing")
     try:
-        raw.send(b"")
         assert raw.ask(RequestType.PRODUCE, ProducePart("refusing", 0, encode_set([b"x"]))) in (b"", None)
         until(lambda: gateway.counts_07 is not None and gateway.counts_07.lost_sets > 0)
         until(lambda: raw.alive() is None)
@@ -183,7 +180,7 @@ def test_a_lost_set_closes_its_connection(broker: KafkaBroker, gateway: Gateway,
         broker.faults.clear()
 
 
-# --- fetching ------------------------------------------------------------------------------------------------
+# --- fetching --------------------------------------------------------------------------------------------
 
 
 def test_values_become_messages_at_multiples_of_the_slot(broker: KafkaBroker, driver: Driver07) -> None:
@@ -313,7 +310,8 @@ def test_multifetch_answers_each_part(broker: KafkaBroker, raw: RawClient) -> No
         FetchPart("parts", 0, 0, 2),
     ]
     answer = raw.ask(RequestType.MULTIFETCH, *parts)
-    assert answer is not None and answer[:2] == b"\0\0"
+    assert answer is not None
+    assert answer[:2] == b"\0\0"
     found = decode_multifetch(memoryview(answer)[2:], len(parts))
     assert [error for error, _ in found] == [
         Error.NONE,
@@ -360,7 +358,7 @@ def test_a_fetch_of_what_retention_has_removed_is_out_of_range(broker: KafkaBrok
     assert [m.payload for m in driver.messages("short", 0, start)] == [b"%d" % n for n in range(4, 10)]
 
 
-# --- offsets -------------------------------------------------------------------------------------------------
+# --- offsets ---------------------------------------------------------------------------------------------
 
 
 def test_offsets_by_time(broker: KafkaBroker, raw: RawClient) -> None:
@@ -396,7 +394,7 @@ def test_offsets_of_what_cannot_be_end_the_connection(
     assert raw.ask(RequestType.OFFSETS, part) is None
 
 
-# --- a cluster that is away, limits, arguments ---------------------------------------------------------------
+# --- a cluster that is away, limits, arguments -----------------------------------------------------------
 
 
 def test_a_cluster_that_is_away_has_nothing_for_the_moment() -> None:
@@ -422,7 +420,6 @@ def test_hostile_bytes_end_one_connection(gateway: Gateway, raw: RawClient) -> N
             frame = dice.randbytes(dice.randrange(1, 60))
             hostile.send(len(frame).to_bytes(4, "big") + frame)
             hostile.send(b"\xff\xff\xff\xff")
-            assert hostile.answer() is None or True
     assert raw.alive() == b""
 
 

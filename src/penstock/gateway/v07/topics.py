@@ -1,6 +1,6 @@
 """The topics of the cluster, as a broker of 0.7 has them: names, partitions, and new ones on demand.
 
-Only topics that exist become known to the client behind: what else peers name is looked up and forgotten.
+Only topics that exist become known to the client behind: of what else peers name, nothing is kept.
 """
 
 from __future__ import annotations
