@@ -91,14 +91,17 @@ class Server:
         connections_max: int | None = None,
         read_bytes_max: int = READ_BYTES_MAX,
         held_bytes_max: int | None = None,
+        idle_s: float | None = None,
     ) -> None:
         """`read_bytes_max` is how much of a connection's requests is read ahead, `held_bytes_max` how much of
         requests and responses all connections together may hold. None stands for `CONNECTIONS_MAX` and
-        `HELD_BYTES_MAX`.
+        `HELD_BYTES_MAX`. A connection of which nothing has come, or to which nothing could be sent, for
+        `idle_s` seconds is closed; None keeps it.
         """
         self.store = store
         self.failures = failures
         self._connections_max = connections_max
+        self._idle_s = idle_s
         self._read_bytes_max = read_bytes_max
         self._held_bytes_max = held_bytes_max
         self._log = LimitedLog(clock.monotonic, logger)
@@ -182,10 +185,12 @@ class Server:
             if len(self._connections) > most:
                 raise DecodeError(f"there are {most} connections already")
             while True:
-                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                async with asyncio.timeout(self._idle_s):
+                    size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
                 if not 0 < size <= self._frame_bytes_max:
                     raise DecodeError(f"a frame of {size} bytes, the limit is {self._frame_bytes_max}")
-                frame = await self._receive(reader, size)
+                async with asyncio.timeout(self._idle_s):
+                    frame = await self._receive(reader, size)
                 self._held_bytes += size
                 try:
                     await self._answer(decode_request(memoryview(frame)), writer)
@@ -193,6 +198,12 @@ class Server:
                     self._held_bytes -= size
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
+        except TimeoutError:
+            reason = f"nothing has come or could be sent for {self._idle_s:g} s"
+            self._log.write(
+                logging.INFO, "closed connections", "closing connection from %s: %s", peer, reason
+            )
+            writer.transport.abort()
         except PenstockError as error:
             self._log.write(logging.INFO, "closed connections", "closing connection from %s: %s", peer, error)
         except Exception:
@@ -235,7 +246,8 @@ class Server:
             self._held_bytes += held
             try:
                 self._check_held()
-                await self._send(writer, found)
+                async with asyncio.timeout(self._idle_s):
+                    await self._send(writer, found)
             finally:
                 self._held_bytes -= held
         await writer.drain()

@@ -15,7 +15,7 @@ from penstock.errors import ConfigError, KafkaError, NetworkError
 from penstock.gateway import Gateway, Limits
 from penstock.gateway.v07.offsets import Place, place_at
 from penstock.records.compression.codecs import Codec, compress
-from penstock.testing import KafkaBroker
+from penstock.testing import KafkaBroker, KafkaCluster
 from penstock.v07.driver import Driver07
 from penstock.v07.message_set import cut, encode_message, encode_set, iter_messages
 from penstock.v07.wire import (
@@ -431,6 +431,60 @@ def test_connections_have_the_limit_of_the_gateway(broker: KafkaBroker) -> None:
         assert first.alive() == b""
         with raw_of(gateway) as second:
             assert second.alive() is None
+
+
+def test_a_cluster_of_2017_is_written_and_read() -> None:
+    with (
+        KafkaBroker(as_version="0.10.2", num_partitions=1) as old,
+        Gateway(old.bootstrap_servers, v07_port=0) as gateway,
+        driver_of(gateway) as driver,
+    ):
+        assert driver.connection.fetch(FetchPart("not-made-by-asking", 0, 0, 100)).checked() == b""
+        driver.send("t", [b"%d" % number for number in range(50)], partition=0)
+        until(lambda: driver.latest("t", 0) == 50 * 4096)
+        assert [int(m.payload) for m in driver.messages("t", 0, 0)] == list(range(50))
+        with Admin(bootstrap_servers=old.bootstrap_servers) as admin:
+            assert admin.list_topics() == ["t"]
+
+
+def test_idle_connections_end(broker: KafkaBroker) -> None:
+    with Gateway(broker.bootstrap_servers, v07_port=0, limits=Limits(idle_ms=100)) as gateway:
+        with raw_of(gateway) as silent:
+            assert silent.answer() is None
+        with raw_of(gateway) as half:
+            half.send(b"\0\0\0\x10half")
+            assert half.answer() is None
+
+
+def test_leaders_die_while_0_7_writes_and_reads() -> None:
+    """Nothing is lost, doubled or out of order, though 0.7 acknowledges nothing and has no errors for it."""
+    count = 400
+    with (
+        KafkaCluster(3, num_partitions=1, default_replication_factor=3, min_insync_replicas=2) as cluster,
+        Gateway(cluster.bootstrap_servers, v07_port=0) as gateway,
+        driver_of(gateway) as writer,
+        driver_of(gateway) as reader,
+    ):
+        found: list[int] = []
+
+        def read_until(total: int) -> None:
+            end = time.monotonic() + PATIENCE_S
+            while len(found) < total:
+                assert time.monotonic() < end, f"{len(found)} of {total}"
+                offset = len(found) * 4096
+                data = reader.connection.fetch(FetchPart("t", 0, offset, 1 << 20)).checked()
+                found.extend(int(message.payload) for message in iter_messages(data, offset))
+
+        for number in range(count):
+            writer.send("t", [b"%d" % number], partition=0)
+            if number in (100, 250):
+                read_until(number - 50)
+                leader = cluster.partition("t", 0).leader
+                cluster.kill(leader)
+            if number in (200, 350):
+                cluster.restart(leader)
+        read_until(count)
+    assert found == list(range(count))
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ async def serving07(
             connections_max=limits.connections_max,
             read_bytes_max=READ_BYTES,
             held_bytes_max=limits.held_bytes_max,
+            idle_s=limits.idle_ms / 1000,
         )
         await server.start(host, options.port)
         stack.push_async_callback(server.stop)

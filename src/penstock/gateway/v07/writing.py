@@ -43,7 +43,7 @@ class ClusterWriter:
         log: LimitedLog,
         dice: random.Random | None = None,
     ) -> None:
-        options = {**config, "acks": "all", "enable.idempotence": True, "max.block.ms": BLOCK_MS}
+        options = {**config, "acks": "all", "max.block.ms": BLOCK_MS}  # idempotent, where brokers can (0.11)
         self._producer: AsyncProducer[bytes, bytes] = AsyncProducer(to, options)
         self._topics = topics
         self._counts = counts
