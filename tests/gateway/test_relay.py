@@ -27,6 +27,7 @@ from penstock.protocol.messages.describe_cluster_response import (
     DescribeClusterBroker,
     DescribeClusterResponse,
 )
+from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -36,6 +37,7 @@ from penstock.protocol.messages.fetch_response import (
 )
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_offsets_request import ListOffsetsRequest
 from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -642,6 +644,20 @@ def test_a_broker_that_stands_in_is_left_when_the_other_is_back() -> None:
     assert world.broker.taken() == LIST
     world.broker_sends(LISTED)
     assert world.client.taken() == LISTED * 4
+
+
+def test_no_broker_stands_in_where_each_answers_for_itself() -> None:
+    world = World(home=1, attaches=False, versions=KAFKA_4 | {16: (0, 5), 35: (1, 4)})
+    world.client_sends(LIST)
+    world.connect(2)
+    world.client_sends(request(ListGroupsRequest(), 4, 8))
+    assert world.broker.taken() == LIST
+    world.broker_sends(LISTED)
+    first, second = frames_of(world.client.taken())
+    assert first == LISTED[4:]
+    assert answers_of(token(second), 16, 4)[0][1].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.client_sends(request(DescribeLogDirsRequest(), 4))
+    assert world.client.is_closed
 
 
 def test_a_broker_that_goes_between_requests_is_replaced() -> None:

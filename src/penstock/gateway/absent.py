@@ -17,7 +17,7 @@ from penstock.protocol.messages.metadata_response import (
 if TYPE_CHECKING:
     from penstock.gateway.nodes import Nodes
 
-NO_ANSWER = "the gateway reaches no broker of the cluster"
+NO_ANSWER = "the gateway does not reach the broker"
 
 _OF_LEADERS = (
     ApiKey.PRODUCE,
@@ -46,7 +46,22 @@ _OF_COORDINATORS = (
     ApiKey.SHARE_GROUP_HEARTBEAT,
 )
 
+OF_ONE_BROKER = frozenset(
+    map(
+        int,
+        (
+            ApiKey.LIST_GROUPS,
+            ApiKey.LIST_TRANSACTIONS,
+            ApiKey.DESCRIBE_LOG_DIRS,
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ),
+    )
+)
+"""APIs that each broker answers for itself alone: another one must not stand in for it."""
+
 CODES = {
+    int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    int(ApiKey.LIST_TRANSACTIONS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
     **dict.fromkeys(map(int, _OF_LEADERS), ErrorCode.NOT_LEADER_OR_FOLLOWER),
     **dict.fromkeys(map(int, _OF_COORDINATORS), ErrorCode.NOT_COORDINATOR),
     int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,

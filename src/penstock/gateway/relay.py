@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
-from penstock.gateway.absent import absent_response
+from penstock.gateway.absent import OF_ONE_BROKER, absent_response
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Due, Ended, Job, Kind, Pause, advanced
@@ -217,6 +217,10 @@ class Relay:
         if upstream is None or self._moves_home(upstream):
             self._attach()
             return -1
+        if key in OF_ONE_BROKER and self._is_other(upstream):
+            self._pass_on(data, run, position)
+            self._collect(size, 0)
+            return 0
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
         if route is Route.PASS:
@@ -296,9 +300,13 @@ class Relay:
         self._request_left = size + 4
         return 0
 
+    def _is_other(self, upstream: Upstream) -> bool:
+        """Whether a broker stands in for that of this port."""
+        return self.home is not None and upstream.node_id not in (self.home, None)
+
     def _moves_home(self, upstream: Upstream) -> bool:
         """Leave a broker that has stood in for that of this port, where the latter is back."""
-        if self.home is None or upstream.node_id in (self.home, None) or not self._host.is_back(self.home):
+        if self.home is None or not self._is_other(upstream) or not self._host.is_back(self.home):
             return False
         if self._due or self._response_left or self.is_logged_in:
             return False
@@ -347,6 +355,9 @@ class Relay:
                 self._respond_versions(routes, version, correlation_id)
             else:
                 self._answer_absent(body, key, version, correlation_id)
+            return
+        if key in OF_ONE_BROKER and self._is_other(upstream):
+            self._answer_absent(body, key, version, correlation_id)
             return
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
