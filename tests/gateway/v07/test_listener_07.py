@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.broker.security.throwaway import Security
 from penstock.client import Admin, Consumer, NewTopic, Producer
 from penstock.errors import ConfigError, KafkaError, NetworkError
 from penstock.gateway import Gateway, Limits
@@ -445,6 +447,48 @@ def test_a_cluster_of_2017_is_written_and_read() -> None:
         assert [int(m.payload) for m in driver.messages("t", 0, 0)] == list(range(50))
         with Admin(bootstrap_servers=old.bootstrap_servers) as admin:
             assert admin.list_topics() == ["t"]
+
+
+def test_a_producer_is_not_read_while_the_buffer_is_full(broker: KafkaBroker) -> None:
+    """Kafka 0.7 acknowledges nothing, so that nothing else would hold its producers up."""
+    message, count = bytes(200_000), 300
+    create(broker, "slow")
+    with Gateway(broker.bootstrap_servers, v07_port=0) as gateway, driver_of(gateway) as driver:
+
+        def produced() -> int:
+            counts = gateway.counts_07
+            assert counts is not None
+            return counts.produced
+
+        fault = broker.faults.fail("Produce", "NOT_ENOUGH_REPLICAS", topic="slow")
+
+        def send() -> None:
+            for _ in range(count):
+                driver.send("slow", [message], partition=0)
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        try:
+            until(lambda: produced() * len(message) > 24 << 20)
+            time.sleep(0.2)
+            assert produced() * len(message) < 40 << 20
+        finally:
+            fault.stop()
+            thread.join(PATIENCE_S)
+        until(lambda: produced() == count)
+        until(lambda: driver.latest("slow", 0) > 0)
+
+
+def test_clients_of_0_7_have_the_account_of_the_gateway() -> None:
+    security = Security("SASL_PLAINTEXT")
+    with (
+        KafkaBroker(security=security) as broker,
+        Gateway(broker.bootstrap_servers, v07_port=0, config=security.client_settings()) as gateway,
+        driver_of(gateway) as driver,
+    ):
+        driver.send("t", [b"x"], partition=0)
+        until(lambda: driver.latest("t", 0) > 0)
+        assert [message.payload for message in driver.messages("t", 0, 0)] == [b"x"]
 
 
 def test_idle_connections_end(broker: KafkaBroker) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.connection_pool import ignore_outcome
 from penstock.client.cluster.metadata import TopicInfo
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -142,6 +143,7 @@ class ClusterTopics:
             if task is None:
                 task = self._creating[name] = asyncio.create_task(self._create(name))
                 task.add_done_callback(lambda _: self._creating.pop(name, None))
+                task.add_done_callback(ignore_outcome)  # who waits for it may be gone
             await asyncio.shield(task)
             info = self._usable(name)
         if info is None:
