@@ -68,6 +68,9 @@ INLINE_RECORDS = 2_000
 INLINE_BYTES_MAX = 32 << 10
 """Data up to this size is copied with its head and sent as one segment."""
 
+SLICE_BYTES = 128 << 10
+"""How much of a message set in memory is handed to a socket at a time."""
+
 TURNS = 4
 """Turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
 
@@ -291,8 +294,10 @@ class Server:
             if region is None:
                 continue
             if isinstance(region, bytes):
-                writer.write(region)
-                await writer.drain()
+                view = memoryview(region)
+                for start in range(0, len(view), SLICE_BYTES):  # what a socket does not take is copied
+                    writer.write(view[start : start + SLICE_BYTES])
+                    await writer.drain()
             elif len(region) <= INLINE_BYTES_MAX:
                 writer.write(_whole(region))
                 await writer.drain()  # a request may ask for thousands of parts
