@@ -15,6 +15,7 @@ from penstock.broker.partitions.partition_log import NO_TIME, PartitionLog
 from penstock.broker.partitions.producers.transactional_appends import join_batch
 from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm, admit, in_older_format
 from penstock.broker.partitions.validation import admit_batch, bring_in_line, no_segment_holds
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import (
     TRANSACTIONAL_BIT,
     set_base_offset,
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.producers.transactional_appends import Joining
     from penstock.records.compression.budget import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
+
+
+KEPT_OFFSET_MAX = 2**62
+"""Where a batch may begin whose offset is kept: the log can go on behind it."""
 
 
 class Appended(NamedTuple):
@@ -161,7 +166,7 @@ class Partition(PartitionLog):
                 return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
             if in_transaction or states.open:
                 states.check_append(header, verification)
-        first_offset = log.end_offset
+        first_offset = self._kept_offset(header, log.end_offset) if config.keeps_offsets else log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp
         self._stamp(batch, first_offset, now_ms)
@@ -183,6 +188,21 @@ class Partition(PartitionLog):
             states.appended(header, first_offset, max_timestamp)
         self._advance(log)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
+
+    def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
+        """Return the offset that a copy has given to a batch.
+
+        Raises:
+            KafkaError: INVALID_RECORD (87), it lies below the end of the log, or beyond all offsets.
+        """
+        first_offset = header.base_offset
+        if not end_offset <= first_offset <= KEPT_OFFSET_MAX:
+            raise error_for(
+                ErrorCode.INVALID_RECORD,
+                f"{self!r} keeps the offsets of a copy (penstock.keep.offsets), and ends at offset "
+                f"{end_offset}: a batch cannot begin at {first_offset}",
+            )
+        return first_offset
 
     def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
         """Return the batch in the format that is stored. The broker's own topics always have the newest."""
