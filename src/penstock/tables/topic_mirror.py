@@ -510,10 +510,10 @@ class TopicMirror:
             return  # what a target refuses, it refuses with its reasons
         if (found is not None and found.value == "true") == self._keeps_offsets:
             return
-        has, wants = ("does not have", "keeps") if self._keeps_offsets else ("has", "does not keep")
+        has, does = ("does not have", "keeps") if self._keeps_offsets else ("has", "does not keep")
         change = f"{self.target_topic} {KEEP_OFFSETS}={str(self._keeps_offsets).lower()}"
         raise ConfigError(
-            f"topic {self.target_topic} {has} {KEEP_OFFSETS}, and this copy {wants} offsets: "
+            f"topic {self.target_topic} {has} {KEEP_OFFSETS}, and this copy {does} offsets: "
             f"penstock config set {change}"
         )
 

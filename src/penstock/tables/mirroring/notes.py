@@ -25,7 +25,7 @@ def copy_name(cluster_id: str | None, topic: str) -> str:
 def map_topic_name(name: str) -> str:
     """The topic in the target that has the map of the copy `name`.
 
-    Groups may have names that topics may not: what does not fit is replaced, and a checksum told beside it.
+    Groups may have names that topics may not: what does not fit is replaced, and a checksum added.
     """
     fitting = re.sub(r"[^A-Za-z0-9._-]", "_", name)[: TOPIC_NAME_MAX - len(MAP_SUFFIX) - 9]
     checksum = "" if fitting == name else f"-{crc32(name.encode()):08x}"

@@ -1,7 +1,7 @@
 """Where the records of a partition went: a map from offsets of the source to offsets of its copy.
 
 A run is a span of records that lie side by side in both logs. Runs that touch each other in both become one.
-Whatever is not copied (control batches, aborted records, holes of compaction) parts two runs in the source; a
+What is not copied (control batches, aborted records, holes of compaction) parts two runs in the source; a
 marker of the copy's own transactions parts them in the target.
 
 Runs are packed into chunks, compressed once they are full: what repeats itself, as one record and one marker
