@@ -128,19 +128,10 @@ def command(
         raise ConfigError("--name names one copy, and several topics are to be copied")
     config = client_settings(properties)
     if old_source is not None:
-        if (
-            source
-            or from_config
-            or from_profile
-            or name
-            or len(topics) > 1
-            or groups
-            or keep_offsets
-            or check
-        ):
-            raise ConfigError(
-                "--from-0.7 takes one topic, and none of --from, --from-config, --name, --groups"
-            )
+        if source or from_config or from_profile or name or len(topics) > 1:
+            raise ConfigError("--from-0.7 takes one topic, and none of --from, --from-config, --name")
+        if groups or keep_offsets or check:
+            raise ConfigError("--from-0.7 takes none of --groups, --keep-offsets and --check")
         _copy_07(
             topics[0], old_source, bootstrap, target_topic, codec or "none", config, follow, quiet, as_json
         )

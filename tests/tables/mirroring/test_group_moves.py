@@ -352,7 +352,7 @@ def test_a_copy_of_an_older_release_has_a_map_from_where_it_goes_on(
         assert mirror.groups == ["late"]
     assert committed(new, "late") == {0: (5, "")}
     assert "has no map of partition 0 before offset 4" in caplog.text
-    assert "group early t-0 is not moved: offset 2 lies before the map" in caplog.text
+    assert "group early is not moved: t-0: offset 2 lies before the map" in caplog.text
 
 
 def test_a_target_that_does_not_let_the_map_be_made(
@@ -379,6 +379,22 @@ def test_a_target_without_transactions_gets_groups_too(old: str) -> None:
                 to_end(mirror)
                 assert mirror.move_groups() == 1
             assert committed(older.bootstrap_servers, "g") == {0: (offset, "")}
+
+
+@pytest.mark.parametrize("release", ["0.9", "0.10.2"])
+def test_a_source_of_old_has_its_groups_moved(release: str, new: str) -> None:
+    """Before 0.11 there are no transactions, and all that there is is committed."""
+    with Broker(as_version=release, log_retention_ms=-1) as older:
+        address = older.bootstrap_servers
+        with Producer(address) as producer:
+            for _ in range(4):
+                producer.send("t", b"v", partition=0).result()
+        commit(address, "g", 0, 3, "old")
+        with TopicMirror("t", address, new, groups=["g"]) as mirror:
+            while not mirror.is_at_end:
+                mirror.step()
+            assert mirror.move_groups() == 1
+        assert committed(new, "g") == {0: (3, "old")}
 
 
 def test_a_target_that_keeps_offsets_begins_where_the_source_does(old: str, new: str) -> None:

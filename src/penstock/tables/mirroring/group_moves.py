@@ -148,7 +148,7 @@ class GroupMoves:
                 try:
                     offset = self._translate(tp.partition, at.offset)
                 except ValueError as error:
-                    self._say(group, f"{tp} is not moved: {error}")
+                    self._say(group, f"is not moved: {tp}: {error}", key=f"{tp}")
                     continue
                 if offset is None:
                     self.waiting += 1
@@ -213,8 +213,9 @@ class GroupMoves:
         self._done[move.group, move.partition] = move.committed
         self.groups.add(move.group)
 
-    def _say(self, group: str, what: str) -> None:
-        """Log a warning once."""
-        if (group, what) not in self._said and len(self._said) < GROUPS_MAX:
-            self._said.add((group, what))
+    def _say(self, group: str, what: str, key: str = "") -> None:
+        """Log a warning once for each `key`, which is the warning itself where none is given."""
+        about = group, key or what
+        if about not in self._said and len(self._said) < GROUPS_MAX:
+            self._said.add(about)
             log.warning("%s: %s%s", self._name, f"group {group} " if group else "", what)
