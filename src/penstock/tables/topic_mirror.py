@@ -27,7 +27,7 @@ from penstock.client.blocking.producer import Producer
 from penstock.client.cluster.metadata import NO_TOPIC_ID, recreated
 from penstock.client.config import ConsumerConfig
 from penstock.client.group.offsets import OffsetAndMetadata
-from penstock.client.produce.encoded import TableDelivery
+from penstock.client.produce.encoded import EncodedBatch, TableDelivery
 from penstock.clock import SystemClock
 from penstock.common.logs import logger_named
 from penstock.errors import (
@@ -44,6 +44,7 @@ from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.uuid import uuid_to_text
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import read_header, set_leader_epoch
 from penstock.tables.batch_copies import BatchCopy, batch_copies
 from penstock.tables.mirroring.group_moves import GroupMoves
 from penstock.tables.mirroring.map_topic import MapTopic
@@ -75,6 +76,8 @@ FENCED = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 
 NOT_COPIED = ("min.insync.replicas", "confluent.", "penstock.")
 """Settings of topics, or beginnings of them, that depend on the brokers rather than on the topic."""
+
+INT_MAX = 2**31 - 1
 
 KEEP_OFFSETS = "penstock.keep.offsets"
 """The setting with which a topic of Penstock takes batches with their offsets."""
@@ -157,6 +160,8 @@ class TopicMirror:
         """Where the partitions of the target began and ended when groups were moved last."""
         self._firsts: dict[int, int] = {}
         """Where partitions begin whose offsets are kept, until their copies do."""
+        self._ends_of_target: dict[int, int] = {}
+        """Where partitions whose offsets are kept end, once what was sent is there."""
         self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None
         """The part of the source that is being copied: a transaction may end within it."""
         self._stack = contextlib.ExitStack()
@@ -275,7 +280,18 @@ class TopicMirror:
             if self.is_exactly_once:
                 self._producer.send_offsets(self._of_target(positions), self.name)
         if not self.is_exactly_once:
-            sent.delivery.result()
+            try:
+                sent.delivery.result()
+            except KafkaError as error:
+                if not self._keeps_offsets or error.code != ErrorCode.INVALID_RECORD:
+                    raise
+                if not self._go_on_behind_others():
+                    raise
+                counts = {}
+                for partition, _, count in sent.delivery.places():
+                    counts[partition] = counts.get(partition, 0) + count
+                self._count(counts)
+                return sum(counts.values())
             if self._firsts:
                 self._begin_as_source(counts)
             self._admin.alter_group_offsets(self.name, self._of_target(positions))
@@ -283,9 +299,12 @@ class TopicMirror:
         with contextlib.suppress(NetworkError, RequestTimeoutError):
             self._refuse_others(self._ids.source, self._id_of_target())
         self._positions |= positions
+        self._count(counts)
+        return sum(counts.values())
+
+    def _count(self, counts: Mapping[int, int]) -> None:
         for partition, count in counts.items():
             self._copied[partition] = self._copied.get(partition, 0) + count
-        return sum(counts.values())
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -387,12 +406,27 @@ class TopicMirror:
         for tp, copy in copies:
             positions[tp] = copy.next_offset
             if copy.batch is not None:
+                if self._keeps_offsets:
+                    self._chain(copy.batch, sent.delivery)
                 self._producer.send_encoded(self.target_topic, copy.batch, sent.delivery)
                 sent.note(tp.partition, copy)
                 counts[tp.partition] = counts.get(tp.partition, 0) + copy.batch.record_count
                 size += len(copy.batch.data)
             if size >= STEP_BYTES_MAX or time.monotonic() > deadline:
                 break
+
+    def _chain(self, batch: EncodedBatch, delivery: TableDelivery) -> None:
+        """Have the target take a batch only right behind the one before, or where the target ended at first.
+
+        Else a batch could follow one that is refused, and what is refused would never be copied.
+        """
+        header = read_header(batch.data)
+        gap = header.base_offset - self._ends_of_target[batch.partition]
+        if gap > INT_MAX:
+            delivery.result()
+            gap = -1
+        set_leader_epoch(batch.data, 0, gap)
+        self._ends_of_target[batch.partition] = header.next_offset
 
     def _of_target(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
@@ -406,6 +440,25 @@ class TopicMirror:
             return self._ids.to_json()
         found = self._maps.maps[partition]
         return self._ids._replace(map=(found.floor, found.end)).to_json()
+
+    def _look_at_end_of_target(self, partition: int) -> int:
+        """Return where a partition that keeps offsets ends; it is gone on there."""
+        end = self._ends_of_target[partition] = self._edges_of_target([partition])[partition][1]
+        return end
+
+    def _go_on_behind_others(self) -> bool:
+        """Go on behind what another copy of the same name has written, as one that was killed just now.
+
+        Return whether there was anything.
+        """
+        self._under_way = None
+        has_moved = False
+        for tp, position in self._positions.items():
+            end = self._look_at_end_of_target(tp.partition)
+            has_moved = has_moved or end > position
+            self._positions[tp] = self._fetched[tp] = max(position, end)
+            self._consumer.seek(tp, self._positions[tp])
+        return has_moved
 
     def _edges_of_target(self, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Where the partitions of the target begin and end now."""
@@ -606,7 +659,7 @@ class TopicMirror:
                 self._ids = now
             if self._keeps_offsets:
                 # What was written and not committed is there once, and is not written again.
-                position = max(position, self._edges_of_target([tp.partition])[tp.partition][1])
+                position = max(position, self._look_at_end_of_target(tp.partition))
                 self._firsts[tp.partition] = first[tp]
             if position > self._ends[tp]:
                 raise ConfigError(

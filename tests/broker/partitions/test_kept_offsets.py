@@ -14,6 +14,7 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.batch import encode_batch
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import set_leader_epoch
 from penstock.testing import KafkaCluster
 
 KEEP = "penstock.keep.offsets"
@@ -27,10 +28,12 @@ def put(
     key: bytes | None = b"k",
     codec: int = Codec.NONE,
     idempotent: bool = True,
+    gap: int = -1,
 ) -> int:
     """Append one batch to partition 0, and return the offset that the broker answers."""
     rows: list[Any] = [(key, b"%d" % (first + delta), (), 1_000) for delta in deltas]
     data = memoryview(bytearray(encode_batch(rows, base_offset=first, offset_deltas=deltas, codec=codec)))
+    set_leader_epoch(data, 0, gap)
     delivery = TableDelivery("t")
     with Producer(address, enable_idempotence=idempotent) as producer:
         producer.send_encoded("t", EncodedBatch(0, data, len(rows)), delivery)
@@ -75,6 +78,20 @@ def test_batches_stay_where_they_were(settings: dict[str, str], idempotent: bool
                 put(address, first, [0], idempotent=idempotent)
             assert caught.value.code == ErrorCode.INVALID_RECORD
         assert offsets(address) == expected
+
+
+def test_a_batch_may_say_how_far_behind_the_end_it_lies() -> None:
+    with Broker(log_retention_ms=-1) as broker:
+        address = broker.bootstrap_servers
+        with Admin(address) as admin:
+            admin.create_topic("t", partitions=1, config={KEEP: "true"})
+        put(address, 7, [0, 1], gap=7)
+        put(address, 9, [0], gap=0)
+        for first, gap in ((10, 1), (12, 0), (12, 1), (12, 3)):
+            with pytest.raises(KafkaError, match="ends at offset 10"):
+                put(address, first, [0], gap=gap)
+        put(address, 12, [0], gap=2)
+        assert offsets(address) == [7, 8, 9, 12]
 
 
 def test_other_topics_number_records_themselves() -> None:

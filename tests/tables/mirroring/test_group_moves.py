@@ -22,6 +22,7 @@ from penstock.records.batch import encode_batch
 from penstock.records.compression.codecs import Codec
 from penstock.tables import topic_mirror
 from penstock.tables.mirroring import map_topic, offset_map
+from penstock.tables.mirroring.record_check import check_copy
 from penstock.tables.topic_mirror import TopicMirror
 
 PARTITIONS = 2
@@ -435,27 +436,98 @@ def test_a_target_that_keeps_offsets_begins_where_the_source_does(old: str, new:
         assert producer.send("t", b"on", partition=0).result().offset == 6
 
 
+def test_a_copy_goes_on_behind_what_another_of_its_name_had_under_way(old: str, new: str) -> None:
+    """Of copies that keep offsets neither is fenced: a record is there once all the same."""
+    Source(old, random.Random(1))
+    with (
+        TopicMirror("t", old, new, keep_offsets=True) as first,
+        TopicMirror("t", old, new, keep_offsets=True) as second,
+        Producer(old) as producer,
+    ):
+        for number in range(6):
+            for partition in range(PARTITIONS):
+                producer.send("t", b"%d" % number, partition=partition).result()
+            turns = (first, second) if number % 2 else (second, first)
+            for mirror in turns:
+                mirror.look_at_end()
+                for _ in range(20):
+                    if not mirror.is_at_end:
+                        mirror.step(5_000)
+                assert mirror.is_at_end
+    assert records(new) == records(old)
+
+
+def test_nothing_follows_a_batch_that_is_refused(old: str, new: str) -> None:
+    """What lies behind it could be there, and what was refused would never be copied."""
+    Source(old, random.Random(1))
+    with Producer(old) as producer:
+        for value in (b"small", b"large" * 1_000, b"last"):
+            producer.send("t", value, partition=0).result()
+    with TopicMirror("t", old, new, keep_offsets=True) as mirror:
+        with Admin(new) as admin:
+            admin.alter_config("t", set={"max.message.bytes": "1000"})
+        with pytest.raises(KafkaError):
+            to_end(mirror)
+    assert records(new)[0] == [(0, b"small")]
+    with Admin(new) as admin:
+        admin.alter_config("t", set={"max.message.bytes": "1000000"})
+    with TopicMirror("t", old, new, keep_offsets=True) as mirror:
+        to_end(mirror)
+    assert records(new) == records(old)
+
+
 @pytest.mark.soak
-def test_groups_of_a_copy_that_is_killed_at_any_moment(old: str, new: str) -> None:
-    dice = random.Random(11)
+@pytest.mark.parametrize("keep_offsets", [False, True])
+@pytest.mark.parametrize("seed", [11])
+def test_groups_of_a_copy_that_is_killed_at_any_moment(
+    seed: int, keep_offsets: bool, old: str, new: str
+) -> None:
+    dice = random.Random(seed)
     source = Source(old, dice)
     words = [sys.executable, "-m", "penstock", "mirror", "--from", old, "-b", new, "-t", "t", "-q", "-f"]
+    words += ["--groups", "g*", *(["--keep-offsets"] if keep_offsets else [])]
     groups = [f"g{number}" for number in range(5)]
+    history: dict[tuple[str, int], list[int]] = {}
     deadline = time.monotonic() + 60
-    kills = 0
+    kills = seen = 0
     while time.monotonic() < deadline:
-        with subprocess.Popen([*words, "--groups", "g*"], stdout=subprocess.DEVNULL) as process:
-            until = time.monotonic() + dice.uniform(0.5, 3)
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
+            until = time.monotonic() + dice.uniform(0.5, 5)
             while time.monotonic() < until:
                 source.grow()
                 with Admin(old) as admin:
-                    partition = dice.randrange(PARTITIONS)
-                    commit(old, dice.choice(groups), partition, dice.randrange(end_of(admin, partition) + 1))
+                    group, partition = dice.choice(groups), dice.randrange(PARTITIONS)
+                    offset = dice.randrange(end_of(admin, partition) + 1)
+                commit(old, group, partition, offset)
+                history.setdefault((group, partition), []).append(offset)
             os.kill(process.pid, signal.SIGKILL)
             kills += 1
-    with TopicMirror("t", old, new, groups=["g*"]) as mirror:
+        seen += check_history(old, new, history)
+    with TopicMirror("t", old, new, groups=["g*"], keep_offsets=keep_offsets) as mirror:
         to_end(mirror)
         mirror.move_groups()
         assert mirror.waiting_offsets == 0
-    assert kills > 10
+    assert kills > 5
+    assert seen > 5
     assert check_groups(old, new, groups) > 5
+    assert all(not each.different for each in check_copy("t", old, new, keep_offsets=keep_offsets))
+
+
+def check_history(old: str, new: str, history: dict[tuple[str, int], list[int]]) -> int:
+    """Where a copy was killed, each group is to read what one of its commits says; return how many were."""
+    with Admin(new) as admin:
+        if "t" not in admin.list_topics():
+            return 0
+    here, there = records(old), records(new)
+    seen = 0
+    for (group, partition), offsets in history.items():
+        moved = committed(new, group).get(partition)
+        if moved is None:
+            continue
+        expected = [unread(here[partition], offset)[:1] for offset in offsets]
+        to_read = unread(there[partition], moved[0])[:1]
+        if not to_read:  # what comes next is not copied yet
+            to_read = [value for _, value in here[partition]][len(there[partition]) :][:1]
+        assert to_read in expected, (group, partition, moved)
+        seen += 1
+    return seen

@@ -192,11 +192,16 @@ class Partition(PartitionLog):
     def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
         """Return the offset that a copy has given to a batch.
 
+        A copy that sends several batches at a time says in the field for the leader's epoch, which producers
+        leave at -1, how many offsets lie between the batch and the one before. With that no batch can follow
+        one that was refused.
+
         Raises:
-            KafkaError: INVALID_RECORD (87), it lies below the end of the log, or beyond all offsets.
+            KafkaError: INVALID_RECORD (87), it lies below the end of the log, beyond all offsets, or not as
+                far behind the end as it says.
         """
-        first_offset = header.base_offset
-        if not end_offset <= first_offset <= KEPT_OFFSET_MAX:
+        first_offset, gap = header.base_offset, header.partition_leader_epoch
+        if not end_offset <= first_offset <= KEPT_OFFSET_MAX or 0 <= gap != first_offset - end_offset:
             raise error_for(
                 ErrorCode.INVALID_RECORD,
                 f"{self!r} keeps the offsets of a copy (penstock.keep.offsets), and ends at offset "
