@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.admin.admin import NewTopic
 from penstock.common.logs import logger_named
-from penstock.errors import CorruptRecordError, KafkaError, RequestTimeoutError
+from penstock.errors import CorruptRecordError, KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.tables.mirroring.notes import map_topic_name
@@ -30,6 +30,9 @@ log = logger_named("penstock.tables")
 
 MAP_BYTES_MAX = 64 << 20
 """What the packed maps of one topic may have, in memory and in the target; the oldest runs go beyond it."""
+
+READ_BYTES_MAX = 2 * MAP_BYTES_MAX
+"""What is read of the topic. A copy writes less, and the last chunks of its maps besides."""
 
 GROUP_OFFSETS_MAX = 1_000_000
 """Of how many offsets of groups the copy of one topic keeps what it has committed."""
@@ -61,6 +64,7 @@ class MapTopic:
         """The offsets that the copy has committed last for a group and a partition, the newest at the end."""
         self._chunks: dict[int, dict[int, bytes]] = {}
         """What was read, until a map is made of it."""
+        self._read_bytes = 0
         self._due: dict[str, bytes | None] = {}
 
     def create(self, admin: Admin) -> None:
@@ -81,6 +85,7 @@ class MapTopic:
 
         Raises:
             KafkaError: it may not be read.
+            PenstockError: it has more than any copy writes.
             RequestTimeoutError: nothing comes for `LOAD_TIMEOUT_S` seconds.
         """
         tp = TopicPartition(self.topic, 0)
@@ -92,23 +97,29 @@ class MapTopic:
             for record in consumer.poll(timeout_ms=500):
                 deadline = time.monotonic() + LOAD_TIMEOUT_S
                 self._take(bytes(record.key or b""), record.value)
+            if self._read_bytes > READ_BYTES_MAX:
+                raise PenstockError(
+                    f"topic {self.topic} has more than {READ_BYTES_MAX >> 20} MiB of maps, which no copy "
+                    "writes: delete it, and the map begins anew"
+                )
             if time.monotonic() > deadline:
                 raise RequestTimeoutError(f"topic {self.topic} has not come within {LOAD_TIMEOUT_S:g} s")
 
     def _take(self, key: bytes, value: bytes | None) -> None:
         """Note one record; what other programs may have written there is left out."""
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError):
             kind, partition, name = key.decode().split("/", 2)
             if kind == "map":
                 chunks = self._chunks.setdefault(int(partition), {})
-                if value is None:
-                    chunks.pop(int(name), None)
-                else:
+                self._read_bytes -= len(chunks.pop(int(name), b""))
+                if value is not None:
                     chunks[int(name)] = bytes(value)
-            elif kind == "group" and value is None:
-                self.moved.pop((name, int(partition)), None)
+                    self._read_bytes += len(value)
             elif kind == "group":
-                self.moved[name, int(partition)] = [int(each) for each in json.loads(value or b"[]")]
+                self.moved.pop((name, int(partition)), None)
+                if value is not None and len(self.moved) < GROUP_OFFSETS_MAX:
+                    kept = [int(each) for each in json.loads(value)]
+                    self.moved[name, int(partition)] = kept[-REMEMBERED:]
 
     def resume(self, partition: int, position: int, known: tuple[int, int] | None) -> OffsetMap:
         """The map of a partition whose copy goes on at `position`; `known` is what the note beside it says.
