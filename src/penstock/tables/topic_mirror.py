@@ -65,6 +65,9 @@ ANOTHER_MS = 100.0
 CHECK_EVERY_S = 1.0
 """How often a copy that has nothing to do asks whether its topics are still the same."""
 
+TRIM_EVERY_S = 60.0
+"""How often maps are shortened by what the target no longer has."""
+
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """What is fetched at a time unless the settings of the source say otherwise."""
 
@@ -150,7 +153,7 @@ class TopicMirror:
         self._maps: MapTopic | None = None
         """Where each record went; None where that is not kept."""
         self._groups: GroupMoves | None = None
-        self._checked_at = float("-inf")
+        self._checked_at = self._trimmed_at = float("-inf")
         self._copied: dict[int, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
@@ -210,6 +213,15 @@ class TopicMirror:
             self._grow_target(len(found))
             self._begin(new)
         self._ends = dict(self._consumer.end_offsets(list(self._ends)))
+        if time.monotonic() - self._trimmed_at >= TRIM_EVERY_S:
+            self._trim_maps()
+
+    def _trim_maps(self) -> None:
+        """Leave out of the maps what retention has removed from the target."""
+        self._trimmed_at = time.monotonic()
+        if self._maps is not None and not self._keeps_offsets:
+            for partition, (begin, _) in self._edges_of_target(list(self._maps.maps)).items():
+                self._maps.forget_before(partition, begin)
 
     def look_at_target(self) -> None:
         """Ask the target for an answer: while there is nothing to copy, nothing else is asked of it.
@@ -482,7 +494,6 @@ class TopicMirror:
         if self._keeps_offsets:
             return max(begin, min(offset, end))
         assert self._maps is not None
-        self._maps.forget_before(partition, begin)
         found = self._maps.maps[partition].translate(offset)
         return end if found is None else max(begin, found)
 
@@ -659,8 +670,10 @@ class TopicMirror:
                 self._ids = now
             if self._keeps_offsets:
                 # What was written and not committed is there once, and is not written again.
-                position = max(position, self._look_at_end_of_target(tp.partition))
-                self._firsts[tp.partition] = first[tp]
+                end = self._look_at_end_of_target(tp.partition)
+                position = max(position, end)
+                if not end:
+                    self._firsts[tp.partition] = first[tp]
             if position > self._ends[tp]:
                 raise ConfigError(
                     f"the copy of {tp} is at offset {position}, and the source ends at {self._ends[tp]}: it "

@@ -414,6 +414,15 @@ def test_a_target_that_keeps_offsets_begins_where_the_source_does(old: str, new:
         assert (end_of(admin, 0, when=-2), end_of(admin, 0)) == (2, 6)
     assert records(new) == records(old)
     assert committed(new, "g") == {0: (5, "kept")}
+    with Admin(old) as admin:
+        admin.delete_records({("t", 0): 4})
+    with Producer(old) as producer:
+        producer.send("t", b"6", partition=0).result()
+    with TopicMirror("t", old, new, keep_offsets=True) as mirror:
+        to_end(mirror)
+    with Admin(new) as admin:  # what the source removes later stays
+        assert (end_of(admin, 0, when=-2), end_of(admin, 0)) == (2, 7)
+        admin.delete_records({("t", 0): 4})
     # Written, and not committed: the log itself says what there is.
     with Admin(new) as admin:
         admin.alter_group_offsets(mirror.name, {("t", 0): 3})
@@ -433,7 +442,37 @@ def test_a_target_that_keeps_offsets_begins_where_the_source_does(old: str, new:
     ):
         pass
     with Producer(new) as producer:
-        assert producer.send("t", b"on", partition=0).result().offset == 6
+        assert producer.send("t", b"on", partition=0).result().offset == 7
+
+
+def test_what_retention_has_removed_from_the_target_leaves_the_map(
+    old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that was to read it reads what is left."""
+    monkeypatch.setattr(offset_map, "CHUNK_RUNS", 2)
+    monkeypatch.setattr(topic_mirror, "STEP_BYTES_MAX", 1)
+    Source(old, random.Random(1))
+    with Producer(old) as producer:
+        for number in range(8):
+            producer.send("t", b"%d" % number, partition=0).result()
+    with TopicMirror("t", old, new, groups=["g"]) as mirror:
+        to_end(mirror)
+        assert mirror._maps is not None
+        before = mirror._maps.maps[0].chunks()
+        with Admin(new) as admin:
+            admin.delete_records({("t", 0): 9})  # four records and their markers, and a fifth
+        monkeypatch.setattr(topic_mirror, "TRIM_EVERY_S", 0)
+        mirror.look_at_end()
+        assert len(before) - len(mirror._maps.maps[0].chunks()) == 2
+        for offset, expected in ((1, 9), (4, 9), (5, 10)):
+            commit(old, "g", 0, offset)
+            assert mirror.move_groups() == (offset != 4)  # the same as before
+            assert committed(new, "g") == {0: (expected, "")}
+    # The chunks are gone from the topic as well.
+    with TopicMirror("t", old, new) as mirror:
+        assert mirror._maps is not None
+        assert min(mirror._maps.maps[0].chunks()) == 4
+        assert not mirror._maps.has_changed
 
 
 def test_a_copy_goes_on_behind_what_another_of_its_name_had_under_way(old: str, new: str) -> None:
