@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,28 @@ def test_groups_go_along_and_a_check_compares(capsys: pytest.CaptureFixture[str]
         out, err = capsys.readouterr()
         assert out == "t-0: 4 the same, 1 different\n  offset none, in the target 4: is not of the copy\n"
         assert "1 records differ" in err
+
+
+def test_progress_as_json_is_there_while_the_copy_goes_on() -> None:
+    with Broker() as old, Broker() as new:
+        with Producer(old.bootstrap_servers) as producer:
+            producer.send("t", b"v").result()
+        words = [
+            "mirror",
+            "-t",
+            "t",
+            "--from",
+            old.bootstrap_servers,
+            "-b",
+            new.bootstrap_servers,
+            "-f",
+            "--json",
+        ]
+        with subprocess.Popen([sys.executable, "-m", "penstock", *words], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            row = json.loads(process.stdout.readline())
+            process.kill()
+    assert row["copied"] == 1
 
 
 def test_offsets_are_kept_in_penstock(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -174,6 +175,7 @@ def command(
             if as_json:
                 waiting.step_aside()
                 _put(mirrors, as_json)
+                sys.stdout.flush()
         waiting.step_aside()
         if not (follow and as_json):
             _put(mirrors, as_json)
