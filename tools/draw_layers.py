@@ -18,6 +18,7 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 CAPTIONS = {
     "cli": "one module per noun",
     "demo": "the main job",
+    "gateway": "old clients, a cluster of today",
     "spark": "data source, session, exactly-once tables",
     "testing": "faults, fixtures for pytest",
     "queries": "sql, topic_dataset, scan_polars",
@@ -75,6 +76,7 @@ FILLS = (
     "#93b9d8",
     "#8ab3d4",
     "#81add0",
+    "#78a7cc",
 )
 LEFT, WIDTH, GAP, HEIGHT, PITCH, TOP = 40, 640, 14, 52, 62, 24
 TEXT_LEFT = 726

@@ -188,6 +188,15 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
         ("mechanism", "text", "the mechanism that it has a password for"),
         ("iterations", "number", "iterations of the hash"),
     ),
+    "gateway client": _fields(
+        ("software", "text", "the name of the client's software; empty where it sends none"),
+        ("software_version", "text", "its version"),
+        ("client_id", "text", "its client id, where it sends no software; empty otherwise"),
+        ("api", "text", "the API, such as `Produce`"),
+        ("version", "number", "the version of the API"),
+        ("requests", "number", "how many requests have come since the gateway began"),
+        ("is_spoken", "boolean", "whether the broker met last has this version"),
+    ),
     "subject": _fields(
         ("subject", "text", "the name of the subject"),
         ("version", "number", "its newest version"),

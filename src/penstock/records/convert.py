@@ -17,12 +17,12 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
-from penstock.records.batch import iter_records
+from penstock.records.aborted import AbortedTransactions
+from penstock.records.batch import ABORT_MARKER, iter_records, read_marker
 from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
 from penstock.records.compression.codecs import Codec, compress
 from penstock.records.format.batch_header import (
     CODEC_MASK,
-    CONTROL_BIT,
     HEADER_BYTES,
     LOG_APPEND_BIT,
     MAGIC_POSITION,
@@ -30,8 +30,10 @@ from penstock.records.format.batch_header import (
     read_header,
     refresh_crc,
     split_batches,
+    verify_crc,
 )
 from penstock.records.legacy import encode_message, iter_messages, read_message
+from penstock.records.message_loops import lowered, raised
 from penstock.records.row_format import RowLike, encode_records
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ def convert_down(
     verify: bool = False,
     budget: UnpackBudget | None = None,
     enough_bytes: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    unpacks_zstd: bool = False,
 ) -> bytes:
     """Return the batches and messages in `buffer` as messages of `magic` 0 or 1.
 
@@ -66,7 +70,9 @@ def convert_down(
     below `first_offset` are left out; a compressed batch becomes one wrapper with all its records.
     The result is longer than the input at times, and empty where only control batches were. It ends behind
     the batch with which it has `enough_bytes`, and before one that is damaged, needs more than is left of
-    `budget`, or is compressed with zstd, unless that is the first.
+    `budget`, or is compressed with zstd, unless that is the first. `aborted` lists the (producer id, first
+    offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
+    `unpacks_zstd`, batches in zstd become uncompressed messages.
 
     Raises:
         UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not have.
@@ -77,12 +83,14 @@ def convert_down(
     if budget is None:
         budget = UnpackBudget()
     out = bytearray()
+    aborted = list(aborted)
+    transactions = AbortedTransactions(aborted) if aborted else None
     try:
         for start, end, found in split_batches(view):
             if found <= magic:
                 out += view[start:end]
-            else:
-                _convert_one(view, start, end, magic, first_offset, verify, budget, out)
+            elif found < 2 or not _is_left_out(view, start, end, transactions):
+                _convert_one(view, start, end, magic, first_offset, verify, budget, out, unpacks_zstd)
             if enough_bytes is not None and len(out) >= enough_bytes:
                 break
     except (DecodeError, UnsupportedVersionError):
@@ -119,20 +127,30 @@ def _convert_one(
     verify: bool,
     budget: UnpackBudget,
     out: bytearray,
+    unpacks_zstd: bool,
 ) -> None:
     """Append what the batch in `view[start:end]` becomes; or nothing, where it raises."""
+    header = None
     if view[start + MAGIC_POSITION] == 2:
         header = read_header(view, start)
         attributes = header.attributes
-        if attributes & CONTROL_BIT:
-            return
-        if not attributes & CODEC_MASK:
-            budget.take_records(header.record_count)
     else:
         attributes = read_message(view, start, end).attributes
     codec = attributes & CODEC_MASK
     if codec == Codec.ZSTD:
-        raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
+        if not unpacks_zstd:
+            raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
+        codec = Codec.NONE
+    if header is not None:
+        if verify:
+            verify_crc(view, start, end)
+            verify = False
+        done = lowered(view, start, end, header, magic, codec, first_offset, budget)
+        if done is not None:
+            out += done
+            return
+        if not header.codec:
+            budget.take_records(header.record_count)
     chunks = iter_records(view, start, end, "", -1, budget, verify=verify)
     try:
         if codec:
@@ -141,6 +159,22 @@ def _convert_one(
             out += _messages(chunks, magic, 0, budget, first_offset)
     except EncodeError as error:  # offsets or times that only a broken batch leads to
         raise CorruptRecordError(f"records cannot be written with magic {magic}: {error}") from error
+
+
+def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTransactions | None) -> bool:
+    """Whether the batch of magic 2 in `view[start:end]` is a marker, or holds aborted records.
+
+    Raises:
+        CorruptRecordError: the header or the marker cannot be read.
+    """
+    header = read_header(view, start)
+    if transactions is None or not header.is_transactional:
+        return header.is_control
+    if header.is_control:
+        if read_marker(view, start, end)[0] == ABORT_MARKER:
+            transactions.end_transaction(header.producer_id, header.last_offset)
+        return True
+    return transactions.is_aborted(header.producer_id, header.last_offset)
 
 
 def _messages(
@@ -209,13 +243,14 @@ def convert_up(
     budget: UnpackBudget | None = None,
     mixed: bool = False,
     nested: bool = False,
+    may_be_cut: bool = False,
 ) -> bytes:
     """Return the messages of magic 0 and 1 in `buffer` as one batch of magic 2.
 
     `codec` is the batch's, by default the one of the first message. With a `base_offset`, offsets
     count from there, as a broker assigns them to a producer's set; without, they stay, gaps and all.
     Messages of magic 0 get `timestamp_ms`. Where `mixed`, a wrapper may hold messages of another magic;
-    where `nested`, wrappers.
+    where `nested`, wrappers. A partial message at the end is dropped if it `may_be_cut`.
 
     Raises:
         CorruptRecordError: nothing in it, a batch of magic 2 among it, a partial message, wrong layout
@@ -225,6 +260,10 @@ def convert_up(
     view = memoryview(buffer)
     if budget is None:
         budget = UnpackBudget()
+    if base_offset is not None and timestamp_ms == NO_TIMESTAMP and verify:
+        batch = raised(view, codec, base_offset, partition_leader_epoch, budget, mixed, may_be_cut)
+        if batch is not None:
+            return batch
     growing = _GrowingBatch(base_offset, timestamp_ms, budget)
     position = 0
     for count, (start, end, magic) in enumerate(split_batches(view), 1):
@@ -239,7 +278,7 @@ def convert_up(
         position = end
         if count % CHUNK_RECORDS == 0:
             budget.take_records(CHUNK_RECORDS)
-    if position != view.nbytes:
+    if position != view.nbytes and not may_be_cut:
         raise CorruptRecordError(f"a message set with {view.nbytes - position} bytes of a partial message")
     try:
         return growing.finish(codec or Codec.NONE, partition_leader_epoch)

@@ -16,6 +16,8 @@ reports: deque[tuple[str, str]] = deque(maxlen=ENDED_MAX)
 
 def note(served: Served) -> None:
     """Note what a broker or cluster holds whose block an exception ends."""
+    if not served.holds_records:
+        return
     from penstock.testing.report import report_of, title_of
 
     reports.append((title_of(served), report_of(served)))

@@ -13,7 +13,7 @@ from penstock.broker.metadata.cluster import PRODUCER_ID_BLOCK, Cluster
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.partitions.partition_state import NO_LEADER
+from penstock.broker.partitions.partition import NO_LEADER
 from penstock.broker.replication.partition import Host, ReplicatedPartition
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError, StorageError

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.partitions.partition import Partition
-from penstock.broker.partitions.partition_state import NO_LEADER
+from penstock.broker.partitions.partition import NO_LEADER, Partition
 from penstock.broker.replication.followers import Followers
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -360,7 +359,7 @@ class ReplicatedPartition(Partition):
         return log.end_offset
 
     def delete_records(self, offset: int) -> int:
-        """Let the partition begin with `offset`; see `PartitionLog`. Followers do the same with the answer to
+        """Let the partition begin with `offset`; see `Partition`. Followers do the same with the answer to
         their fetch, which is given at once.
 
         Raises:

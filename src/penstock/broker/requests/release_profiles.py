@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.requests.routes import when_answered
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_history import highest_error
 from penstock.protocol.message import Struct
 from penstock.protocol.releases import FIRST_KRAFT, release
 
@@ -20,32 +21,6 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 Numbers = tuple[int, ...]
-
-_HIGHEST_ERRORS: tuple[tuple[Numbers, int], ...] = (
-    ((0, 8, 0), 11),
-    ((0, 8, 1), 12),
-    ((0, 8, 2), 20),
-    ((0, 9), 31),
-    ((0, 10, 0), 35),
-    ((0, 10, 1), 43),
-    ((0, 10, 2), 44),
-    ((0, 11), 55),
-    ((1, 0), 60),
-    ((1, 1), 71),
-    ((2, 0), 72),
-    ((2, 1), 76),
-    ((2, 2), 81),
-    ((2, 3), 82),
-    ((2, 4), 87),
-    ((2, 8), 104),
-    ((3, 0), 105),
-    ((3, 5), 112),
-    ((3, 9), 127),
-    ((4, 0), 129),
-    ((4, 1), 133),
-    ((4, 4), 136),
-)
-"""The greatest error code of a release, from this one on."""
 
 _OLDER_ERRORS = {
     ErrorCode.INVALID_TOPIC_EXCEPTION: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -90,7 +65,7 @@ class Profile:
         """0.8 reads every request as the version it has."""
         self.overlooks_unknown = (0, 9) <= numbers < (0, 10)
         """0.9 neither answers an unknown request nor closes the connection."""
-        self.error_max = max(code for since, code in _HIGHEST_ERRORS if since <= numbers)
+        self.error_max = highest_error(numbers)
         self.creating_code = (
             ErrorCode.LEADER_NOT_AVAILABLE if numbers < FIRST_KRAFT else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )

@@ -18,7 +18,13 @@ from penstock.client.addresses import Address, what_to_look_at
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.connection_pool import ConnectionPool, Peer
-from penstock.client.cluster.metadata import MOMENT_S, Cluster, TopicInfo, no_such_partition, no_such_topic
+from penstock.client.cluster.metadata import (
+    MOMENT_S,
+    ClusterMetadata,
+    TopicInfo,
+    no_such_partition,
+    no_such_topic,
+)
 from penstock.client.cluster.metadata_requests import MetadataRequests
 from penstock.client.cluster.obstacles import Troubles, register
 from penstock.client.cluster.other_protocols import wants_sasl
@@ -33,6 +39,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metrics_push import MetricsPush
+    from penstock.client.cluster.secured import SecuredOpener
     from penstock.client.counters import ClientCounters
     from penstock.client.statistics import Statistics
     from penstock.client.statistics_reports import StatisticsReports
@@ -62,7 +69,7 @@ class AsyncClient:
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
@@ -237,6 +244,20 @@ class AsyncClient:
             NetworkError: it cannot be opened.
         """
         return await self._pool.connect(address)
+
+    async def greet(self, address: Address) -> Peer:
+        """Open one more connection, negotiate versions and log in. It is the caller's.
+
+        Raises:
+            NetworkError: it cannot be opened.
+            PenstockError: the broker refuses the login, or its answer makes no sense.
+        """
+        return await self._pool.greet(address)
+
+    @property
+    def secured(self) -> SecuredOpener | None:
+        """What opens connections with TLS or SASL; None where they have neither."""
+        return self._pool.secured
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
         """The open connection to a node, if there is one."""

@@ -175,7 +175,7 @@ class ConnectionPool:
         if not_before > loop.time():
             await asyncio.sleep(not_before - loop.time())
         try:
-            peer = await self._greet(address)
+            peer = await self.greet(address)
         except PenstockError as error:
             counters = self.counters.of(address)
             counters.failures += 1
@@ -246,10 +246,20 @@ class ConnectionPool:
         connection.counters = self.counters.of(address)
         return connection
 
-    async def _greet(self, address: Address) -> Peer:
+    @property
+    def secured(self) -> SecuredOpener | None:
+        """What opens connections with TLS or SASL; None where they have neither."""
+        return self._secured
+
+    async def greet(self, address: Address) -> Peer:
         """Connect, negotiate versions, authenticate; again, while a refused login is waited out.
 
-        A broker that has once answered ApiVersions is never taken for one before 0.10.
+        The connection is the caller's. A broker that has once answered ApiVersions is never taken for one
+        before 0.10.
+
+        Raises:
+            NetworkError: it cannot be reached.
+            PenstockError: as `negotiate`.
         """
         while True:
             try:

@@ -76,6 +76,17 @@ class UnpackBudget:
             self.bytes_left == self.written_left == self.bytes_max and self.records_left == self.records_max
         )
 
+    def trial(self) -> UnpackBudget:
+        """Return a budget of what is left of this one, for an attempt that may come to nothing."""
+        trial = UnpackBudget(self.bytes_max, self.records_max, self.pause)
+        trial.settle(self)
+        return trial
+
+    def settle(self, other: UnpackBudget) -> None:
+        """Take over what is left of another budget: of a trial that has come to something."""
+        self.bytes_left, self.records_left = other.bytes_left, other.records_left
+        self.written_left = other.written_left
+
     def unpack(self, codec: int, data: memoryview) -> memoryview:
         """Return `data` decompressed.
 

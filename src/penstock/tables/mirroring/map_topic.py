@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.client.admin.admin import NewTopic
+from penstock.client.admin.topics import NewTopic
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition

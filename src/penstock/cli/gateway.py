@@ -1,0 +1,140 @@
+"""``penstock gateway``: clients of any release in front of a cluster, at ports of this machine."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli import waiting
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import client_settings, property_option, settings_in_force
+from penstock.cli.outcome import put
+from penstock.cli.settings import BOOTSTRAP, meaning
+from penstock.cli.times import DURATION_HELP, parse_duration
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.gateway import Gateway
+
+LEAST_MS = 100
+
+
+@click.command("gateway", short_help="Serve a cluster to old clients, at ports of this machine.")
+@click.option("--to", metavar="HOST:PORT,...", help="The cluster.  [default: as configured]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="Where clients connect first; 0 is any free port.",
+)
+@click.option(
+    "--ports",
+    metavar="FIRST-LAST",
+    help="The ports of brokers, one each.  [default: the 100 behind --port; free ones with --port 0]",
+)
+@click.option(
+    "--advertised-host",
+    metavar="HOST",
+    help="The host that clients are to connect to.  [default: the address that they have connected to]",
+)
+@click.option("--watch", is_flag=True, help="Print which clients send what, again and again.")
+@click.option(
+    "-d",
+    "--every",
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help=f"How often, with --watch: {DURATION_HELP}; seconds without unit.",
+)
+@json_option()
+@property_option()
+def command(
+    to: str | None,
+    host: str,
+    port: int,
+    ports: str | None,
+    advertised_host: str | None,
+    watch: bool,
+    every: str,
+    as_json: bool,
+    properties: tuple[str, ...],
+) -> None:
+    """Serve a cluster until Ctrl-C or SIGTERM; clients connect as to the cluster.
+
+    Each broker is found at a port of its own, and the first port stands for all of them. What clients and
+    brokers both speak is passed on as it is. Nothing is stored. Other machines reach the gateway only with
+    --host, and without a login: what they may do is what the gateway may do in the cluster.
+
+    \b
+    Examples:
+      penstock gateway --to kafka-1:9093,kafka-2:9093
+      penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
+      penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
+    """
+    every_ms = parse_duration(every, "--every", 1000)
+    if every_ms < LEAST_MS:
+        raise ConfigError(f"--every {every}: at least {LEAST_MS} ms")
+    if as_json and not watch:
+        raise ConfigError("--json says how --watch prints: give both")
+    config = client_settings(properties)
+    from penstock.broker.process import log_to_stderr
+    from penstock.gateway import Gateway
+
+    waiting.be_quiet()
+    log_to_stderr()
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    serving = Gateway(
+        to or _configured(),
+        host=host,
+        port=port,
+        ports=None if ports is None else port_range(ports),
+        advertised_host=advertised_host,
+        config=config,
+    )
+    with serving as gateway:
+        if not as_json:
+            put(f"gateway at {gateway.bootstrap_servers}, cluster at {serving.config.described}")
+            sys.stdout.flush()
+        while not stopped.wait(every_ms / 1000 if watch else None):
+            _put(gateway, as_json=as_json)
+        if watch:
+            _put(gateway, as_json=as_json)
+
+
+def _put(gateway: Gateway, *, as_json: bool) -> None:
+    put_rows("gateway client", [row._asdict() for row in gateway.clients()], as_json)
+    if not as_json:
+        put()
+    sys.stdout.flush()
+
+
+def _configured() -> str:
+    """The cluster that a file of settings, the profile or the environment names."""
+    found = settings_in_force()
+    named = [setting.value for name, setting in found.items() if meaning(name) == meaning(BOOTSTRAP)]
+    if not named:
+        raise ConfigError("say where the cluster is: --to HOST:PORT, or --profile NAME")
+    return named[0]
+
+
+def port_range(text: str) -> range:
+    """Read ``9093-9192``, or one port.
+
+    Raises:
+        ConfigError: it is no range of ports from 1 to 65535.
+    """
+    first, dash, last = text.partition("-")
+    numbers = [each.strip() for each in ((first, last) if dash else (first, first))]
+    if not all(each.isascii() and each.isdecimal() and 0 < int(each[:6]) < 65536 for each in numbers):
+        raise ConfigError(f"--ports {text}: FIRST-LAST is needed, such as 9093-9192")
+    low, high = map(int, numbers)
+    if low > high:
+        raise ConfigError(f"--ports {text}: the first port is above the last")
+    return range(low, high + 1)

@@ -1,0 +1,23 @@
+"""The gateway: clients of any release in front, a Kafka cluster behind, every broker under a port of its own.
+
+    with Gateway(to="kafka-1:9093,kafka-2:9093") as gateway:
+        ...  # any client at gateway.bootstrap_servers
+
+Names are imported on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from penstock.gateway.gateway import Gateway as Gateway
+    from penstock.gateway.limits import Limits as Limits
+
+_HOMES = {"Gateway": "gateway", "Limits": "limits"}
+
+__all__ = ["Gateway", "Limits"]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

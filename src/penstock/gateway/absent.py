@@ -1,0 +1,120 @@
+"""Responses that the gateway gives where no broker can be reached: errors after which clients try again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_entries, error_response
+from penstock.protocol.messages.fetch_response import FetchResponse
+from penstock.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from penstock.gateway.nodes import Nodes
+
+NO_ANSWER = "the gateway does not reach the broker"
+
+_OF_LEADERS = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DELETE_RECORDS,
+)
+_OF_COORDINATORS = (
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+)
+
+OF_ONE_BROKER = frozenset(
+    map(
+        int,
+        (
+            ApiKey.LIST_GROUPS,
+            ApiKey.LIST_TRANSACTIONS,
+            ApiKey.DESCRIBE_LOG_DIRS,
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ),
+    )
+)
+"""APIs that each broker answers for itself alone: another one must not stand in for it."""
+
+CODES = {
+    int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    int(ApiKey.LIST_TRANSACTIONS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    **dict.fromkeys(map(int, _OF_LEADERS), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    **dict.fromkeys(map(int, _OF_COORDINATORS), ErrorCode.NOT_COORDINATOR),
+    int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""The error of each API after which clients look for leaders or coordinators anew."""
+
+SESSIONS_SINCE = 7
+"""The first version of Fetch with sessions (KIP-227)."""
+
+
+def code_for(key: int) -> ErrorCode:
+    """Return the retriable error for an API; 7 REQUEST_TIMED_OUT where none is its own."""
+    return CODES.get(key, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
+    """Return the response while no broker is there; None where the protocol has no place for one."""
+    key: int = message.API_KEY
+    if key == ApiKey.METADATA:
+        return _metadata(message, version, nodes, host)
+    if key in (
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+    ):
+        return None
+    if key == ApiKey.FETCH and version >= SESSIONS_SINCE:
+        if message.session_id:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        # An error of the whole response would keep clients from looking for leaders.
+        return FetchResponse(
+            responses=error_entries(key, version, "responses", message.topics, code_for(key), NO_ANSWER)
+        )
+    return error_response(key, version, message, code_for(key), NO_ANSWER)
+
+
+def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:
+    """The brokers that were there, and topics without leaders; all topics cannot be answered for."""
+    names = asked.topics
+    if names is None or (version == 0 and not names):
+        return None
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node.node_id, host=host, port=node.port)
+            for node in nodes.by_id.values()
+        ],
+        topics=[
+            MetadataResponseTopic(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+                name=each.name if each.name is not None or version >= 12 else "",
+                topic_id=each.topic_id,
+            )
+            for each in names
+        ],
+    )

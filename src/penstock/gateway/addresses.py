@@ -1,0 +1,75 @@
+"""Addresses in responses: those of brokers become those of the gateway's ports.
+
+Four kinds of responses lead clients to brokers: Metadata, FindCoordinator and DescribeCluster, and the
+endpoints of new leaders (KIP-951) in Produce from version 10, Fetch from 16, and those of share groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.gateway.nodes import Broker, Nodes
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+
+ADDRESSED_SINCE = {
+    int(ApiKey.PRODUCE): 10,
+    int(ApiKey.FETCH): 16,
+    int(ApiKey.METADATA): 0,
+    int(ApiKey.FIND_COORDINATOR): 0,
+    int(ApiKey.DESCRIBE_CLUSTER): 0,
+    int(ApiKey.SHARE_FETCH): 0,
+    int(ApiKey.SHARE_ACKNOWLEDGE): 0,
+}
+"""The first version of each API whose responses have addresses of brokers."""
+
+CONTROLLERS = 2
+"""The endpoint type of controllers in DescribeCluster (KIP-919)."""
+
+
+def has_addresses(api_key: int, version: int) -> bool:
+    """Whether the response of an API at a version has addresses of brokers."""
+    return version >= ADDRESSED_SINCE.get(api_key, 1 << 15)
+
+
+def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
+    """Put `host` and the gateway's ports into a response, and note its brokers; return whether it changed.
+
+    A broker that has no port at the gateway is left out: its partitions have no leader for the client.
+    """
+    key = message.API_KEY
+    if key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
+        if getattr(message, "endpoint_type", 1) == CONTROLLERS:
+            return False
+        id_name = "node_id" if key == ApiKey.METADATA else "broker_id"
+        message.brokers = _moved(message.brokers, id_name, nodes, host)
+        return True
+    if key == ApiKey.FIND_COORDINATOR:
+        for each in (message, *message.coordinators):
+            _move_coordinator(each, nodes, host)
+        return True
+    if not message.node_endpoints:
+        return False
+    message.node_endpoints = _moved(message.node_endpoints, "node_id", nodes, host)
+    return True
+
+
+def _moved(brokers: list[Any], id_name: str, nodes: Nodes, host: str) -> list[Any]:
+    found = []
+    for each in brokers:
+        node = nodes.learn(Broker(getattr(each, id_name), each.host, each.port))
+        if node is not None:
+            each.host, each.port = host, node.port
+            found.append(each)
+    return found
+
+
+def _move_coordinator(each: Any, nodes: Nodes, host: str) -> None:
+    if each.error_code or not each.host:
+        return
+    node = nodes.learn(Broker(each.node_id, each.host, each.port))
+    if node is None:
+        each.error_code, each.node_id = ErrorCode.COORDINATOR_NOT_AVAILABLE, -1
+        each.host, each.port = "", -1
+    else:
+        each.host, each.port = host, node.port

@@ -1,0 +1,280 @@
+"""The cluster behind a gateway: connections to its brokers, and where these are by now.
+
+A relay gets a connection to the broker of its port. While that is away it gets one to another broker, which
+answers what is not its own with the errors after which clients look for leaders and coordinators anew. The
+broker that is away is looked for in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.addresses import Address
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.connection import open_socket
+from penstock.client.cluster.connection_pool import Peer
+from penstock.client.cluster.login_session import SESSION_PARTS
+from penstock.common.logs import logger_named
+from penstock.errors import AuthenticationError, NetworkError, PenstockError
+from penstock.gateway.calls import Call
+from penstock.gateway.nodes import Broker, Nodes
+from penstock.gateway.routes import Routes
+from penstock.gateway.sockets import UpstreamSocket
+from penstock.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.negotiation import NodeVersions
+    from penstock.client.config import ClientConfig
+    from penstock.client.security.authenticator import Authenticator
+    from penstock.gateway.contracts import Attachable
+    from penstock.gateway.sockets import SocketHost
+    from penstock.gateway.versions import Translation
+
+FOLLOW_EVERY_S = 10.0
+"""How often the cluster is asked for its brokers. Responses that pass by name them as well."""
+
+FOLLOW_AGAIN_S = 0.5
+"""How soon it is asked again, where it did not answer; and how often a broker that is away is looked for."""
+
+HOME_PATIENCE_S = 5.0
+"""For how long one broker is waited for, where there are others."""
+
+STAND_INS_MAX = 3
+"""How many other brokers are tried for one that is away."""
+
+FAILED_AGAIN_S = 0.1
+"""Where no broker could be reached, the next attempt comes after so long."""
+
+VERSIONS_KEPT_S = 60.0
+"""How long a broker's versions are taken for known, unless it has ended a connection."""
+
+ROUTES_MAX = 100
+"""Sets of versions whose routes are kept: as many as there are releases in a cluster, and one more each time
+that a broker is upgraded.
+"""
+
+SIDE = "gateway"
+"""The purpose of connections to brokers that a translation names."""
+
+log = logger_named("penstock.gateway")
+
+
+class Brokers:
+    """Opens the connections of relays. `sockets` is what they read into and are counted by."""
+
+    def __init__(
+        self, config: ClientConfig, nodes: Nodes, translation: Translation, sockets: SocketHost
+    ) -> None:
+        self.client = AsyncClient(config)
+        self.last_routes: Routes | None = None
+        self._config = config
+        self._has_account = config.security is not None and config.security.uses_sasl
+        self._nodes = nodes
+        self._translation = translation
+        self._sockets = sockets
+        self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
+        self._versions: dict[Address, tuple[NodeVersions, float]] = {}
+        """What brokers have answered to ApiVersions, and when, where clients log in themselves."""
+        self._failed_at = float("-inf")
+        self._looking: dict[int, asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        for task in self._looking.values():
+            task.cancel()
+        await self.client.close(0)
+
+    # --- where brokers are ------------------------------------------------------------------------------
+
+    async def follow(self, has_begun: asyncio.Event) -> None:
+        """Ask the cluster for its brokers, again and again; `has_begun` is set after the first attempt."""
+        said = ""
+        while True:
+            pause_s = FOLLOW_EVERY_S
+            try:
+                await self.client.refresh()
+                for node in self.client.cluster.nodes.values():
+                    self._nodes.learn(Broker(node.node_id, node.host, node.port))
+                said = ""
+            except PenstockError as error:
+                if isinstance(error, AuthenticationError) and not self._has_account:
+                    log.info("brokers become known as clients meet them, since the gateway has no login")
+                    has_begun.set()
+                    return
+                # Wrong logins in a row lock accounts out in some directories of users.
+                pause_s = FOLLOW_EVERY_S if isinstance(error, AuthenticationError) else FOLLOW_AGAIN_S
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("the cluster does not answer: %s", said)
+            has_begun.set()
+            await asyncio.sleep(pause_s)
+
+    def note_away(self, node_id: int | None) -> None:
+        """A broker could not be reached: it is looked for in the background until it can be."""
+        node = None if node_id is None else self._nodes.by_id.get(node_id)
+        if node is None or node.is_away:
+            return
+        node.is_away = True
+        log.warning("broker %d at %s is away", node.node_id, node.address)
+        task = asyncio.get_running_loop().create_task(self._look_for(node.node_id))
+        self._looking[node.node_id] = task
+        task.add_done_callback(lambda _: self._looking.pop(node.node_id, None))
+
+    async def _look_for(self, node_id: int) -> None:
+        while (node := self._nodes.by_id.get(node_id)) is not None and node.is_away:
+            await asyncio.sleep(FOLLOW_AGAIN_S)
+            try:
+                (await open_socket(node.address, self._config)).close()
+            except NetworkError:
+                continue
+            node.is_away = False
+            log.info("broker %d at %s is back", node_id, node.address)
+
+    def is_back(self, node_id: int) -> bool:
+        node = self._nodes.by_id.get(node_id)
+        return node is not None and not node.is_away
+
+    # --- connections ------------------------------------------------------------------------------------
+
+    async def open(self, relay: Attachable) -> UpstreamSocket:
+        """Return a connection for a relay, to the broker of its port if that can be reached.
+
+        Raises:
+            PenstockError: no broker can be reached.
+        """
+        loop = asyncio.get_running_loop()
+        early_s = self._failed_at + FAILED_AGAIN_S - loop.time()
+        if early_s > 0:
+            await asyncio.sleep(early_s)
+        targets = self._targets(relay.home)
+        failure: PenstockError = NetworkError("every broker of the cluster is away")
+        for number, (node_id, address) in enumerate(targets, 1):
+            patience_s = None if number == len(targets) else HOME_PATIENCE_S
+            try:
+                async with asyncio.timeout(patience_s):
+                    peer = await self._connect(address)
+                return self._handed_over(relay, node_id, peer)
+            except TimeoutError:
+                failure = NetworkError(f"broker {address} did not answer within {HOME_PATIENCE_S:g} s")
+            except AuthenticationError:
+                raise  # every broker would refuse it
+            except PenstockError as error:
+                failure = error
+            self.note_away(node_id)
+        self._failed_at = loop.time()
+        raise failure
+
+    def _targets(self, home: int | None) -> list[tuple[int | None, Address]]:
+        """Which addresses to try, in order: that of a port's own broker, then others."""
+        nodes = self._nodes.by_id
+        found: list[tuple[int | None, Address]] = []
+        if home is not None and (node := nodes.get(home)) is not None and not node.is_away:
+            found.append((home, node.address))
+        others = [node for node in nodes.values() if node.node_id != home and not node.is_away]
+        random.shuffle(others)
+        found += [(node.node_id, node.address) for node in others[:STAND_INS_MAX]]
+        known = {node.address for node in nodes.values()}
+        bootstrap = [address for address in self._config.bootstrap_servers if address not in known]
+        return found + [(None, address) for address in bootstrap]
+
+    async def _connect(self, address: Address) -> Peer:
+        """Open a connection whose broker's versions are known.
+
+        Before a login a broker answers ApiVersions once, which is then the client's question. So a gateway
+        without an account asks on a connection of its own, now and then.
+        """
+        if self._has_account:
+            return await self.client.greet(address)
+        known = self._versions.get(address)
+        now = asyncio.get_running_loop().time()
+        if known is None or now - known[1] > VERSIONS_KEPT_S:
+            peer = await self.client.greet(address)
+            peer.connection.close()
+            known = self._versions[address] = peer.versions, now
+        return Peer(await self.client.connect(address), known[0])
+
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        """Return the routes to brokers that have these versions."""
+        key = tuple(sorted(ranges.items()))
+        routes = self._routes.get(key)
+        if routes is None:
+            if len(self._routes) >= ROUTES_MAX:
+                self._routes.clear()
+            routes = self._routes[key] = Routes(ranges, self._translation)
+        self.last_routes = routes
+        return routes
+
+    def _handed_over(self, relay: Attachable, node_id: int | None, peer: Peer) -> UpstreamSocket:
+        connection = peer.connection
+        routes = self.routes_of(peer.versions.ranges)
+        address = connection.address
+        transport, tls = connection.hand_over()
+
+        def drop_versions() -> None:
+            self._versions.pop(address, None)  # a broker that comes back may be of another release
+
+        upstream = UpstreamSocket(self._sockets, relay, routes, node_id, tls, drop_versions)
+        upstream.take_over(transport)
+        if connection.session is not None and connection.session.lifetime_s:
+            self._renew(upstream, peer, connection.session.lifetime_s)
+        return upstream
+
+    def _renew(self, upstream: UpstreamSocket, peer: Peer, session_s: float) -> None:
+        """Have the gateway's credentials shown again before the broker's session ends."""
+        secured, versions = self.client.secured, peer.versions
+        address = peer.connection.address
+        loop = asyncio.get_running_loop()
+
+        async def prepare() -> None:
+            try:
+                assert secured is not None
+                authenticator = await secured.authenticator(address, session_s, is_raw=False)
+            except PenstockError as error:
+                log.warning("%s", error)
+                return
+            if authenticator is not None:
+                version = min(2, versions.highest(ApiKey.SASL_AUTHENTICATE))
+                upstream.show(_credentials(authenticator, version, again))
+
+        def again(lifetime_s: float) -> None:
+            if lifetime_s > 0:
+                upstream.renew_after(lifetime_s * random.uniform(*SESSION_PARTS), begin)
+
+        tasks: set[asyncio.Task[None]] = set()
+
+        def begin() -> None:
+            task = loop.create_task(prepare())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        upstream.renew_after(session_s * random.uniform(*SESSION_PARTS), begin)
+
+    async def ask(self, call: Call) -> Any:
+        """Ask the broker that a call names, on a connection that relays share; None for acks=0.
+
+        Raises:
+            PenstockError: it does not answer.
+        """
+        assert call.node_id is not None
+        if call.node_id not in self.client.cluster.nodes:
+            await self.client.refresh()
+        peer = await self.client.peer(call.node_id, SIDE)
+        if call.api_key == ApiKey.PRODUCE and not call.message.acks:  # type: ignore[attr-defined]
+            peer.connection.send_only(call.message, call.version)
+            return None
+        return await peer.connection.request(call.message, call.version, self.client.request_timeout_s)
+
+
+def _credentials(
+    authenticator: Authenticator, version: int, done: Callable[[float], None]
+) -> Generator[Call, Any, None]:
+    """The requests that show credentials again; `done` is called with the new session's length in seconds."""
+    message: Any = authenticator.begin()
+    key, at = int(ApiKey.SASL_HANDSHAKE), authenticator.handshake_version
+    while message is not None:
+        answer = yield Call(key, at, message)
+        message = authenticator.receive(answer)
+        key, at = int(ApiKey.SASL_AUTHENTICATE), version
+    done(authenticator.session_lifetime_ms / 1000)

@@ -1,0 +1,195 @@
+"""The endpoints of new leaders (KIP-951) in responses of Produce and Fetch: found, and hidden.
+
+They stand behind the records of a Fetch, in a tagged field that clients may leave aside, and the size of the
+frame stands in front. So a response of which the beginning has left cannot get other addresses.
+`EndpointsHider` walks over the bytes as they pass and gives the field a number that no version has: clients
+then take the leader by its id, with the address that Metadata has given them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator, Sequence
+
+from penstock.errors import DecodeError
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.codec import codec_for
+from penstock.protocol.compiler.runtime import Data, read_uvarint
+from penstock.protocol.compiler.wire_type import Step, StepKind
+from penstock.protocol.messages.fetch_response import FetchResponse
+
+ENDPOINTS_TAG = 0
+"""The tag of NodeEndpoints at the end of a Fetch response."""
+
+HIDDEN_TAG = 127
+"""The highest number that takes one byte, as that of the tag does."""
+
+SHORT_COUNT_MAX = 126
+"""The highest count or length that takes one byte."""
+
+TOPIC_IDS = 13
+"""The first version of Produce that names topics by their ids."""
+
+Walk = Generator[None, None, None]
+
+
+class EndpointsHider:
+    """Steps over one response as its bytes pass, and hides the endpoints if there are some.
+
+    `frame_bytes` is the number of its bytes, those of its size included.
+    """
+
+    def __init__(self, version: int, frame_bytes: int) -> None:
+        self._data: memoryview = memoryview(b"")
+        self._position = 8
+        """Of the next byte to read; beyond the data where a field goes on in what follows."""
+        self._left = frame_bytes
+        steps = codec_for(FetchResponse, version).layout.steps()
+        self._walk: Walk | None = self._response(steps)
+
+    def pass_bytes(self, data: memoryview) -> None:
+        """Walk over the next bytes of the response, which are writable.
+
+        Raises:
+            DecodeError: they are no such response.
+        """
+        if self._walk is None:
+            return
+        self._data = data
+        self._left -= len(data)
+        try:
+            next(self._walk)
+        except StopIteration:
+            self._walk = None
+        self._data = memoryview(b"")
+
+    def _response(self, steps: Sequence[Step]) -> Walk:
+        if steps[-1].kind is not StepKind.TAGS:
+            raise DecodeError("a Fetch response without tagged fields")
+        yield from self._steps([Step(StepKind.TAGS), *steps[:-1]])  # the tags of the header come first
+        count = yield from self._varint()
+        if count:
+            yield from self._need()
+            if self._data[self._position] == ENDPOINTS_TAG:
+                self._data[self._position] = HIDDEN_TAG
+
+    def _steps(self, steps: Sequence[Step]) -> Walk:
+        for kind, size, length, inner, _ in steps:
+            if kind is StepKind.BYTES:
+                self._position += size
+            elif kind is StepKind.VARINT:
+                yield from self._varint()
+            elif kind is StepKind.TAGS:
+                yield from self._tags()
+            elif kind is StepKind.TEXT or kind is StepKind.FIXED_ARRAY:
+                assert length is not None
+                count = yield from self._varint()
+                self._position += max(0, count - 1) * (1 if kind is StepKind.TEXT else size)
+            elif kind is StepKind.ARRAY:
+                count = yield from self._varint()
+                if count - 1 > self._left + len(self._data) - self._position:
+                    raise DecodeError(f"a Fetch response with an array of {count - 1} elements")
+                for _ in range(count - 1):
+                    yield from self._steps(inner)
+            else:
+                raise DecodeError(f"a Fetch response with {kind.name}")
+
+    def _tags(self) -> Walk:
+        count = yield from self._varint()
+        for _ in range(count):
+            yield from self._varint()
+            size = yield from self._varint()
+            self._position += size
+
+    def _varint(self) -> Generator[None, None, int]:
+        """Read an unsigned varint of up to five bytes."""
+        value = 0
+        for shift in range(0, 35, 7):
+            if self._position >= len(self._data):
+                yield from self._need()
+            byte = self._data[self._position]
+            self._position += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise DecodeError("a Fetch response with a length of more than five bytes")
+
+    def _need(self) -> Walk:
+        """Wait until the byte at the position has arrived."""
+        while self._position >= len(self._data):
+            self._position -= len(self._data)
+            if self._left < self._position + 1:
+                raise DecodeError("a Fetch response ends before its last field")
+            yield
+
+
+def is_plain(whole: bytearray, key: int, version: int) -> bool:
+    """Whether a Produce or Fetch response is one of successes, without endpoints and other tagged fields.
+
+    `whole` is a response, with its size. Nearly every response is plain, and is not decoded then: this
+    walks over it by hand, and returns False for what it does not expect, unreadable bytes among it.
+    """
+    frame = memoryview(whole)
+    walk = _behind_produced if key == ApiKey.PRODUCE else _behind_fetched
+    try:
+        return frame[8] == 0 and walk(frame, 9, version) == len(frame) - 1 and frame[-1] == 0
+    except (IndexError, struct.error, DecodeError):
+        return False
+
+
+_PRODUCED = struct.Struct(">4xH24xBBB")
+"""Error, positions, then empty record errors (1), no message (0), no tagged fields (0)."""
+
+_FETCHED = struct.Struct(">4xH24xB4x")
+"""Error, positions, then the aborted transactions, and the preferred replica."""
+
+
+def _behind_produced(frame: Data, position: int, version: int) -> int:
+    """Return the position behind the topics and the throttle time of a Produce response; -1 if not plain."""
+    topics = frame[position] - 1
+    position += 1
+    if topics > SHORT_COUNT_MAX:
+        return -1
+    for _ in range(topics):
+        name_bytes = 16 if version >= TOPIC_IDS else frame[position]
+        if name_bytes > SHORT_COUNT_MAX:
+            return -1
+        position += name_bytes
+        partitions = frame[position] - 1
+        position += 1
+        if partitions > SHORT_COUNT_MAX:
+            return -1
+        for _ in range(partitions):
+            if _PRODUCED.unpack_from(frame, position) != (0, 1, 0, 0):
+                return -1
+            position += _PRODUCED.size
+        if frame[position]:
+            return -1
+        position += 1
+    return position + 4
+
+
+def _behind_fetched(frame: Data, position: int, version: int) -> int:
+    """Return the position behind the topics of a Fetch response; -1 if it is not plain."""
+    topics = frame[position + 10] - 1
+    position += 11
+    if topics > SHORT_COUNT_MAX:
+        return -1
+    for _ in range(topics):
+        partitions = frame[position + 16] - 1
+        position += 17
+        if partitions > SHORT_COUNT_MAX:
+            return -1
+        for _ in range(partitions):
+            error, aborted = _FETCHED.unpack_from(frame, position)
+            if error or aborted > 1:
+                return -1
+            length, position = read_uvarint(frame, position + _FETCHED.size)
+            position += max(0, length - 1)
+            if frame[position]:
+                return -1
+            position += 1
+        if frame[position]:
+            return -1
+        position += 1
+    return position

@@ -1,0 +1,169 @@
+"""`Gateway`: a gateway inside this process, on a thread with an event loop of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from penstock.client.addresses import Address
+from penstock.client.config import ClientConfig
+from penstock.common.listening.serving_thread import Served, ServingThread
+from penstock.errors import ConfigError
+from penstock.gateway import translation as old_versions
+from penstock.gateway.limits import Limits
+from penstock.gateway.server import serving
+
+if TYPE_CHECKING:
+    from penstock.gateway.counters import ClientCount
+    from penstock.gateway.server import GatewayServer
+    from penstock.gateway.versions import Translation
+
+DEFAULT_PORTS = 100
+"""How many ports behind that of the gateway brokers have, where nothing else is said."""
+
+CLIENT_ID = "penstock-gateway"
+
+
+class GatewayPort(NamedTuple):
+    """A broker of the cluster, and the port of the gateway at which clients find it."""
+
+    node_id: int
+    broker: str
+    """Its address behind the gateway, as host:port."""
+    port: int
+    is_away: bool
+
+
+class Gateway(Served):
+    """Serves a cluster of Kafka at ports of its own, to clients that are as old or as new as they are.
+
+        with Gateway(to="kafka-1:9093,kafka-2:9093") as gateway:
+            producer = SomeKafkaClient(bootstrap_servers=gateway.bootstrap_servers)
+
+    Every broker of the cluster has a port of the gateway, and all responses name these. The gateway keeps
+    nothing on disk.
+
+    Args:
+        to: addresses of the cluster, as ``host:port,host:port`` or a list of them.
+        port: where clients connect first; 0 takes a free one.
+        host: the address to listen on; other machines reach the gateway only where this names another one
+            than loopback.
+        ports: the ports of the brokers. By default the 100 behind `port`, or free ones where that is 0.
+        advertised_host: the host in responses; None for the address that a client has connected to.
+        config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
+        limits: what peers may make the gateway hold.
+        translation: what answers requests in versions that the cluster does not have; by default
+            `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
+
+    Raises:
+        ConfigError: an argument does not fit.
+    """
+
+    holds_records = False
+
+    def __init__(
+        self,
+        to: str | Sequence[str],
+        *,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        ports: Sequence[int] | None = None,
+        advertised_host: str | None = None,
+        config: Mapping[str, object] | None = None,
+        limits: Limits | None = None,
+        translation: Translation | None = None,
+    ) -> None:
+        if not isinstance(host, str):
+            raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
+        if advertised_host is not None and (not isinstance(advertised_host, str) or not advertised_host):
+            raise ConfigError(f"advertised_host is {advertised_host!r}: the name of a host is needed")
+        _check_port("port", port, 0)
+        for each in ports or ():
+            _check_port("ports", each, 1)
+        self.host = host
+        self.config = ClientConfig.of(config, {}, bootstrap_servers=to, client_id=_client_id(config))
+        self.limits = limits or Limits()
+        self._port = port
+        self._ports = ports
+        self._advertised_host = advertised_host
+        self._translation: Translation = old_versions if translation is None else translation
+        self._server: GatewayServer | None = None
+        self._thread = ServingThread(self._serving)
+
+    @property
+    def port(self) -> int:
+        """The port where clients connect first; the one asked for as long as it has not been started."""
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect, as host:port."""
+        return str(Address(self._advertised_host or self.host, self._port))
+
+    @property
+    def node_ports(self) -> list[GatewayPort]:
+        """The brokers that are known, by id. Empty while it is stopped."""
+        server = self._server
+        if server is None:
+            return []
+        nodes = sorted(server.nodes.by_id.values(), key=lambda node: node.node_id)
+        return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
+
+    def clients(self) -> list[ClientCount]:
+        """Which clients have sent what since the start: by software, API and version."""
+        server = self._server
+        if server is None:
+            return []
+        routes = server.last_routes
+        return server.counters.rows({} if routes is None else routes.upstream)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that it holds: what sockets have not taken, and frames that are being decoded."""
+        return 0 if self._server is None else self._server.held_bytes
+
+    def start(self) -> Self:
+        """Start serving; return when clients can connect. A cluster that is away is looked for on and on.
+
+        Raises:
+            NetworkError: the address cannot be listened on.
+        """
+        self._thread.start("penstock-gateway")
+        return self
+
+    def close(self) -> None:
+        """Stop serving; connections end. Harmless when stopped. It may be started again, on the same port."""
+        self._thread.stop()
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        ports = self._ports
+        if ports is None:
+            ports = range(self._port + 1, min(self._port + 1 + DEFAULT_PORTS, 65536)) if self._port else ()
+        async with serving(
+            self.config,
+            self._translation,
+            self.limits,
+            self.host,
+            self._port,
+            ports,
+            self._advertised_host,
+        ) as server:
+            self._port, self._ports = server.port, ports
+            self._server = server
+            try:
+                yield
+            finally:
+                self._server = None
+
+
+def _client_id(config: Mapping[str, object] | None) -> str | None:
+    """The name in the headers of the gateway's own requests, where the settings have none."""
+    given = config or {}
+    return None if "client.id" in given or "client_id" in given else CLIENT_ID
+
+
+def _check_port(name: str, port: object, least: int) -> None:
+    if not isinstance(port, int) or isinstance(port, bool) or not least <= port < 1 << 16:
+        raise ConfigError(f"{name} is {port!r}: a number from {least} to 65535 is needed")

@@ -1,0 +1,100 @@
+"""What the gateway reads of a request that it passes on as bytes: its header, and the acks of a Produce."""
+
+from __future__ import annotations
+
+import struct
+
+from penstock.errors import DecodeError
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.compiler.runtime import Data, read_uvarint
+
+REQUEST_HEAD = struct.Struct(">ihhi")
+"""Size, API key, version, correlation id."""
+
+_SHORT = struct.Struct(">h")
+
+RESPONSE_HEAD = struct.Struct(">ii")
+"""Size, correlation id."""
+
+HEAD_BYTES_MAX = 128 << 10
+"""Bytes in front of the acks of a Produce: client id and transactional id have less than 32 KiB each."""
+
+PRODUCE_FLEXIBLE = 9
+"""The first version of Produce with a header of version 2."""
+
+TRANSACTIONAL = 3
+"""The first version of Produce that names a transactional id."""
+
+
+class Incomplete(Exception):
+    """More bytes are needed."""
+
+
+def client_id_of(head: Data) -> str:
+    """Return the client id of a request as far as it has arrived; empty where there is none.
+
+    `head` is the request from its size on. ControlledShutdown 0, from broker to broker, has none.
+    """
+    if len(head) < 14:
+        return ""
+    length = int.from_bytes(head[12:14], "big", signed=True)
+    return str(head[14 : 14 + max(length, 0)], "utf-8", "replace")
+
+
+def produce_acks(head: Data, start: int, version: int) -> int:
+    """Return the acks of a Produce, which begins in `head` with its size at `start`, as far as it has come.
+
+    Raises:
+        Incomplete: the acks have not arrived.
+        DecodeError: they are not where they should be.
+    """
+    position = start + 12
+    try:
+        length = _SHORT.unpack_from(head, position)[0]
+        position += 2 + (length if length > 0 else 0)
+        if version >= PRODUCE_FLEXIBLE:
+            position = _behind_tags(head, position)
+            length, position = read_uvarint(head, position)
+            length -= 1
+        elif version >= TRANSACTIONAL:
+            length = _SHORT.unpack_from(head, position)[0]
+            position += 2
+        else:
+            length = 0
+        if length > 0:
+            position += length
+        acks: int = _SHORT.unpack_from(head, position)[0]
+    except (IndexError, struct.error):
+        if len(head) - start > HEAD_BYTES_MAX:
+            raise DecodeError(f"no acks in the first {HEAD_BYTES_MAX} bytes of a Produce") from None
+        raise Incomplete from None
+    return acks
+
+
+def _behind_tags(head: Data, position: int) -> int:
+    count, position = read_uvarint(head, position)
+    for _ in range(count):
+        _, position = read_uvarint(head, position)
+        size, position = read_uvarint(head, position)
+        position += size
+    return position
+
+
+def is_kafka_request(start: Data) -> bool:
+    """Whether the bytes behind a size begin a request of an API and version that exist.
+
+    Tokens of SASL that come without a header (before Kafka 1.0) do not: those of SCRAM begin with a letter
+    and a comma, those of Kerberos with 0x60 or 0x05 0x04, those of PLAIN with a zero and the user's name.
+    """
+    if len(start) < 8:
+        return False
+    api = API_TABLE.get(int.from_bytes(start[:2], "big", signed=True))
+    version = int.from_bytes(start[2:4], "big", signed=True)
+    return api is not None and api.versions[0] <= version <= api.versions[1]
+
+
+KERBEROS_TOKEN = 0x60
+"""The first byte of a token by which clients of 0.9 begin, without a handshake."""
+
+SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))

@@ -1,0 +1,110 @@
+"""The brokers behind a gateway: where each is, and at which port of the gateway it is found.
+
+Independent of sockets: `listen` is called with a broker and a port, and opens what listens there. A broker
+keeps its port while it is away. With a range of ports, broker N is at the N-th one, counted round, so that
+ports are the same after a restart, and at another gateway of the same cluster.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from penstock.client.addresses import Address
+from penstock.common.logs import logger_named
+from penstock.gateway.limits import NODES_MAX
+
+logger = logger_named("penstock.gateway")
+
+
+class GatewayNode:
+    """One broker: its id, its address behind the gateway, its port at the gateway."""
+
+    __slots__ = ("address", "is_away", "node_id", "port", "seen")
+
+    def __init__(self, node_id: int, address: Address, port: int) -> None:
+        self.node_id = node_id
+        self.address = address
+        self.port = port
+        self.is_away = False
+        """Whether it could not be reached lately; it is looked for in the background."""
+        self.seen = 0
+        """The number of the last response that has named it."""
+
+
+class Broker(NamedTuple):
+    """A broker as a response names it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Nodes:
+    """The brokers that responses have named.
+
+    Args:
+        ports: where brokers are found; empty for any free port.
+        listen: opens the port of a broker, 0 for any, and returns its number; raises OSError.
+        stop: closes the port of a broker.
+    """
+
+    def __init__(
+        self, ports: Sequence[int], listen: Callable[[int, int], int], stop: Callable[[int], None]
+    ) -> None:
+        self.by_id: dict[int, GatewayNode] = {}
+        self._ports = ports
+        self._listen = listen
+        self._stop = stop
+        self._responses = 0
+
+    def learn(self, broker: Broker) -> GatewayNode | None:
+        """Note where a broker is; return its node. None: it names none, or there is no port for it."""
+        node_id = broker.node_id
+        if node_id < 0 or not broker.host or not 0 < broker.port < 65536:
+            return None
+        self._responses += 1
+        address = Address(broker.host, broker.port)
+        node = self.by_id.get(node_id)
+        if node is None:
+            port = self._open(node_id)
+            if port is None:
+                return None
+            node = self.by_id[node_id] = GatewayNode(node_id, address, port)
+            logger.info("broker %d at %s is found at port %d", node_id, address, port)
+        elif node.address != address:
+            logger.info("broker %d has moved from %s to %s", node_id, node.address, address)
+            node.address = address
+            node.is_away = False
+        node.seen = self._responses
+        return node
+
+    def _open(self, node_id: int) -> int | None:
+        """The port of a new broker; one that was not named for long leaves, where there are too many."""
+        most = len(self._ports) or NODES_MAX
+        if len(self.by_id) >= most:
+            oldest = min((n for n in self.by_id.values() if n.is_away), key=lambda n: n.seen, default=None)
+            if oldest is None:
+                logger.error(
+                    "no port is left for broker %d: %d brokers have one; give --ports a longer range",
+                    node_id,
+                    len(self.by_id),
+                )
+                return None
+            del self.by_id[oldest.node_id]
+            self._stop(oldest.node_id)
+        taken = {node.port for node in self.by_id.values()}
+        for step in range(max(1, len(self._ports))):
+            wanted = self._ports[(node_id + step) % len(self._ports)] if self._ports else 0
+            if wanted and wanted in taken:
+                continue
+            try:
+                return self._listen(node_id, wanted)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    logger.error("broker %d cannot be listened for at port %d: %s", node_id, wanted, error)
+                    return None
+                logger.warning("port %d, for broker %d, is taken by another program", wanted, node_id)
+        logger.error("no port is free for broker %d; give --ports another range", node_id)
+        return None

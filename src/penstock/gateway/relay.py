@@ -1,0 +1,784 @@
+"""What passes between one client and the cluster: requests one way, responses the other, in their order.
+
+A `Relay` is given the bytes of both sides and writes to both; it has no socket. A frame that is passed on is
+never held: its bytes leave as they come, and only the first twelve are looked at. What has to be decoded is
+collected first. While a request is translated, or no broker is connected, later requests wait unread.
+
+Every request that a broker answers has an entry in a queue; brokers answer in order, so the first entry says
+what the next response is. A response that the gateway makes itself waits for its turn in the same queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import AuthenticationError, DecodeError, PenstockError
+from penstock.gateway.absent import OF_ONE_BROKER, absent_response
+from penstock.gateway.addresses import has_addresses, rewrite
+from penstock.gateway.calls import Call
+from penstock.gateway.contracts import Due, Ended, Job, Kind, Pause, advanced
+from penstock.gateway.endpoints import EndpointsHider, is_plain
+from penstock.gateway.heads import (
+    KERBEROS_TOKEN,
+    REQUEST_HEAD,
+    RESPONSE_HEAD,
+    Incomplete,
+    client_id_of,
+    is_kafka_request,
+    produce_acks,
+)
+from penstock.gateway.limits import DUE_MAX
+from penstock.gateway.routes import Route, Routes
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.codec import codec_for
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_response
+from penstock.protocol.framing import decode_response, encode_request, encode_response
+from penstock.protocol.header import RequestHeader, decode_request_header
+from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
+from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from penstock.gateway.contracts import Host, Side, Upstream
+    from penstock.protocol.message import Message
+
+INLINE_BYTES_MAX = 64 << 10
+"""Frames up to this size are translated on the event loop; longer ones beside it."""
+
+DECODED_FETCH_BYTES = 64 << 10
+"""A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
+
+TOKEN_BYTES_MAX = 512 << 10
+"""A token of SASL without a header. Apache Kafka has the same limit (`sasl.server.max.receive.size`)."""
+
+TLS_RECORD = 0x1603
+"""What a connection with TLS begins with."""
+
+REQUEST_BYTES_MIN = 8
+"""Key, version and correlation id."""
+
+VERSIONS_BYTES_MAX = 64 << 10
+"""A request of ApiVersions, which is collected to be looked at."""
+
+
+_UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+"""The error for an unsupported version of ApiVersions, in the layout of version 0."""
+
+
+class Relay:
+    """One client and the broker that it is connected to.
+
+    Args:
+        host: the gateway.
+        client: the socket of the client.
+        home: the broker whose port the client has connected to; None for the port that stands for all.
+        peer: the address of the client, for the log.
+        advertised_host: what the addresses of responses begin with.
+    """
+
+    def __init__(self, host: Host, client: Side, home: int | None, peer: str, advertised_host: str) -> None:
+        self.home = home
+        self.peer = peer
+        self.upstream: Upstream | None = None
+        self.is_closed = False
+        self.is_logged_in = False
+        """Whether the client has shown a broker its own credentials, which no other connection has."""
+        self._host = host
+        self._client = client
+        self._advertised_host = advertised_host
+        self._software = ("", "")
+        self._client_id: str | None = None
+        self._counts: dict[int, int] = {}
+        # --- requests
+        self._waiting = b""
+        """What is not looked at yet: the beginning of a request, or what has come while one is held."""
+        self._is_paused = False
+        """Whether the client is not read, because what it has sent before waits."""
+        self._request_left = 0
+        """Bytes of the request that is arriving."""
+        self._collected: bytearray | None = None
+        """The request that is arriving, with its size, where it is not passed on."""
+        self._absent = False
+        """Whether requests are answered here, because no broker is there."""
+        self._job: Job | None = None
+        self._job_bytes = 0
+        """Bytes of frames that it works on."""
+        self._worker: Job | None = None
+        """The job whose step is under way beside the event loop."""
+        self._is_attaching = False
+        self._takes_tokens = False
+        self._is_first = True
+        # --- responses
+        self._due: deque[Due] = deque()
+        self._head = b""
+        """The first bytes of a response, until there are enough of them."""
+        self._response_left = 0
+        self._response: bytearray | None = None
+        self._responding: Due | None = None
+        self._hider: EndpointsHider | None = None
+        self._client_is_clogged = False
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether nothing happens unless the client does something: it is owed nothing, or does not read."""
+        owes = self._due or self._job or self._response_left or self._is_attaching
+        return self._client_is_clogged or not owes
+
+    # --- requests ---------------------------------------------------------------------------------------
+
+    def client_bytes(self, data: memoryview) -> None:
+        """Take bytes of the client, lent for the length of the call."""
+        if self._is_held:
+            self._wait(data)
+            return
+        if self._waiting:
+            whole = bytearray(self._waiting)
+            self._waiting = b""
+            whole += data
+            data = memoryview(whole)
+        try:
+            self._take_requests(data)
+        except PenstockError as error:
+            self.close(str(error))
+        except Exception:
+            self._host.caught(f"a request from {self.peer}")
+            self.close("an error of the gateway", logging.ERROR)
+
+    @property
+    def _is_held(self) -> bool:
+        return self._job is not None or self._is_attaching or len(self._due) >= DUE_MAX
+
+    def _wait(self, data: memoryview) -> None:
+        self._waiting += bytes(data)
+        self._pause_client()
+
+    def _pause_client(self) -> None:
+        self._is_paused = True
+        self._client.pause(Pause.HELD)
+
+    def _take_requests(self, data: memoryview) -> None:
+        position = run = 0
+        end = len(data)
+        while position < end and not self.is_closed:
+            left = self._request_left
+            if left:
+                stop = min(end, position + left)
+                self._request_left = left - (stop - position)
+                collected = self._collected
+                if collected is not None:
+                    self._keep(collected, data[position:stop])
+                    position = run = stop
+                    if not self._request_left:
+                        self._collected = None
+                        self._take_whole(collected)
+                else:
+                    position = stop
+                continue
+            begun = -1 if self._is_held else self._begin(data, position, end, run)
+            if begun < 0:
+                self._pass_on(data, run, position)
+                self._waiting = bytes(data[position:])
+                if self._is_held:
+                    self._pause_client()
+                return
+            if self._collected is not None:
+                run = position
+        self._pass_on(data, run, position)
+
+    def _pass_on(self, data: memoryview, start: int, stop: int) -> None:
+        if start < stop and self.upstream is not None and not self.is_closed:
+            self.upstream.send(data[start:stop])
+
+    def _begin(self, data: memoryview, position: int, end: int, run: int) -> int:
+        """Look at a request that begins at a position; return 0, or -1 where it has to wait.
+
+        What lies between `run` and the position is passed on before anything else is written.
+        """
+        if end - position < 12 and not self._takes_tokens:
+            return self._begin_short(data, position, end)
+        if self._takes_tokens or self._is_first:
+            token = self._begin_token(data, position, end)
+            if token is not None:
+                return token
+        size, key, version, correlation_id = REQUEST_HEAD.unpack_from(data, position)
+        if not REQUEST_BYTES_MIN <= size <= self._host.limits.request_bytes_max:
+            raise self._no_request(size)
+        if key not in API_TABLE:
+            raise DecodeError(f"a request with key {key}: there is no such API")
+        upstream = self.upstream
+        if self._absent:
+            self._collect(size, 0)
+            return 0
+        if upstream is None or self._moves_home(upstream):
+            self._attach()
+            return -1
+        if key in OF_ONE_BROKER and self._is_other(upstream):
+            self._pass_on(data, run, position)
+            self._collect(size, 0)
+            return 0
+        code = key << 16 | version & 0xFFFF
+        route = upstream.routes.of(code)
+        if route is Route.PASS:
+            self._due.append(Due(Kind.PASS, correlation_id, code))
+        elif route is Route.PRODUCE:
+            try:
+                acks = produce_acks(data, position, version)
+            except Incomplete:
+                if end - position >= size + 4:
+                    raise DecodeError("a Produce that is too short") from None
+                return -1
+            if acks:
+                kind = Kind.REWRITE if has_addresses(key, version) else Kind.PASS
+                self._due.append(Due(kind, correlation_id, code))
+        elif route is Route.REWRITE:
+            self._due.append(Due(Kind.REWRITE, correlation_id, code))
+        elif route is Route.FETCH:
+            self._due.append(Due(Kind.FETCH, correlation_id, code))
+        elif route is Route.REFUSE:
+            raise DecodeError(f"request with key {key}, version {version}: there is no such API or version")
+        else:
+            self._pass_on(data, run, position)
+            is_versions = key == ApiKey.API_VERSIONS
+            self._collect(size, VERSIONS_BYTES_MAX if is_versions else 0)
+            if not is_versions:  # it says which software is counted
+                self._count(code, data, position)
+            return 0
+        self._request_left = size + 4
+        self._count(code, data, position)
+        return 0
+
+    def _begin_short(self, data: memoryview, position: int, end: int) -> int:
+        """Refuse what cannot become a request, before more of it is waited for."""
+        if end - position >= 4:
+            size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            if (
+                not (0 if self._is_first else REQUEST_BYTES_MIN)
+                <= size
+                <= self._host.limits.request_bytes_max
+            ):
+                raise self._no_request(size)
+        return -1
+
+    def _no_request(self, size: int) -> DecodeError:
+        most = self._host.limits.request_bytes_max
+        if size >> 16 == TLS_RECORD:
+            return DecodeError("it begins with TLS, and the gateway takes clients without TLS only")
+        return DecodeError(f"a request of {size} bytes, {REQUEST_BYTES_MIN} to {most} are taken")
+
+    def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
+        """Pass on a token of SASL that has no header; None where this is a request, -1 to wait for more."""
+        if end - position < 4:
+            return -1
+        size = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if end - position < 4 + min(max(size, 0), 8):
+            return -1
+        start = data[position + 4 : position + 12]
+        if self._is_first:
+            self._is_first = False
+            if not (size > 0 and start[0] == KERBEROS_TOKEN and not is_kafka_request(start)):
+                return None
+            if self._host.has_account:
+                return None
+        elif is_kafka_request(start) and size >= REQUEST_BYTES_MIN:
+            # The last token of Kerberos has no answer.
+            self._takes_tokens = False
+            self._due = deque(due for due in self._due if due.kind is not Kind.TOKEN)
+            return None
+        if not 0 <= size <= TOKEN_BYTES_MAX:
+            raise DecodeError(f"a token of {size} bytes")
+        if self.upstream is None:
+            self._is_first = not self._takes_tokens
+            self._attach()
+            return -1
+        self._takes_tokens = self.is_logged_in = True
+        self._due.append(Due(Kind.TOKEN, 0, 0))
+        self._request_left = size + 4
+        return 0
+
+    def _is_other(self, upstream: Upstream) -> bool:
+        """Whether a broker stands in for that of this port."""
+        return self.home is not None and upstream.node_id not in (self.home, None)
+
+    def _moves_home(self, upstream: Upstream) -> bool:
+        """Leave a broker that has stood in for that of this port, where the latter is back."""
+        if self.home is None or not self._is_other(upstream) or not self._host.is_back(self.home):
+            return False
+        if self._due or self._response_left or self.is_logged_in:
+            return False
+        self.upstream = None
+        upstream.close()
+        return True
+
+    def _attach(self) -> None:
+        self._is_attaching = True
+        self._host.attach(self)
+
+    def _collect(self, size: int, most: int) -> None:
+        limit = most or self._host.limits.frame_bytes_max
+        if size > limit:
+            raise DecodeError(f"a request of {size} bytes has to be decoded, and {limit} are allowed")
+        self._request_left = size + 4
+        self._collected = bytearray()
+
+    def _keep(self, collected: bytearray, data: memoryview) -> None:
+        collected += data
+        if not self._host.hold(len(data)):
+            raise DecodeError("frames that are being decoded take too much memory (held_bytes_max)")
+
+    def _count(self, code: int, data: memoryview, position: int) -> None:
+        if self._client_id is None:
+            self._client_id = client_id_of(data[position:])
+            self._counts = self._host.counters.of(*self._software, self._client_id)
+        self._counts[code] = self._counts.get(code, 0) + 1
+
+    # --- requests that are not passed on ----------------------------------------------------------------
+
+    def _take_whole(self, frame: bytearray) -> None:
+        """Take a request that was collected, with its size."""
+        self._host.let_go(len(frame))
+        body = memoryview(frame)[4:]
+        key, version = (
+            int.from_bytes(body[:2], "big", signed=True),
+            int.from_bytes(body[2:4], "big", signed=True),
+        )
+        correlation_id = int.from_bytes(body[4:8], "big", signed=True)
+        upstream = self.upstream
+        if upstream is None:
+            routes = self._host.last_routes
+            if key == ApiKey.API_VERSIONS and routes is not None:
+                self._note_software(body, version)
+                self._respond_versions(routes, version, correlation_id)
+            else:
+                self._answer_absent(body, key, version, correlation_id)
+            return
+        if key in OF_ONE_BROKER and self._is_other(upstream):
+            self._answer_absent(body, key, version, correlation_id)
+            return
+        code = key << 16 | version & 0xFFFF
+        route = upstream.routes.of(code)
+        if route in (Route.VERSIONS, Route.VERSIONS_HERE):
+            self._note_software(body, version)
+            self._count(code, memoryview(frame), 0)
+            if route is Route.VERSIONS:
+                self._due.append(Due(Kind.REWRITE, correlation_id, code))
+                upstream.send(frame)
+            else:
+                self._respond_versions(upstream.routes, version, correlation_id)
+        elif route is Route.LOGIN:
+            self._take_login(upstream, frame, code, correlation_id)
+        else:
+            self._translate(upstream.routes, body, code, correlation_id)
+
+    def _note_software(self, body: memoryview, version: int) -> None:
+        if version < 3 or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
+            return
+        _, message = _decoded_request(body)
+        self._software = message.client_software_name, message.client_software_version
+        self._counts = self._host.counters.of(*self._software, "")
+        self._client_id = ""
+
+    def _respond_versions(self, routes: Routes, version: int, correlation_id: int) -> None:
+        response = ApiVersionsResponse()
+        routes.put_versions(response)
+        low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
+        if not low <= version <= high:
+            response.error_code = ErrorCode.UNSUPPORTED_VERSION
+            version = 0  # KIP-511
+        self._respond(encode_response(response, version, correlation_id))
+
+    def _take_login(self, upstream: Upstream, frame: bytearray, code: int, correlation_id: int) -> None:
+        if self._host.has_account:
+            refusal: Any = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+            if code >> 16 == ApiKey.SASL_AUTHENTICATE:
+                refusal = SaslAuthenticateResponse(
+                    error_code=ErrorCode.ILLEGAL_SASL_STATE,
+                    error_message="the gateway logs in itself: connect without SASL",
+                )
+            self._respond(encode_response(refusal, code & 0xFFFF, correlation_id))
+            return
+        self.is_logged_in = True
+        is_raw = code == ApiKey.SASL_HANDSHAKE << 16  # version 0: tokens without headers follow
+        self._due.append(Due(Kind.HANDSHAKE if is_raw else Kind.PASS, correlation_id, code))
+        upstream.send(frame)
+
+    def _translate(self, routes: Routes, body: memoryview, code: int, correlation_id: int) -> None:
+        key, version = code >> 16, code & 0xFFFF
+        _, message = _decoded_request(body)
+        try:
+            steps = self._host.translation.translate(key, version, message, routes.upstream)
+        except self._host.translation.Refused as error:
+            self._respond_refusal(message, version, correlation_id, str(error))
+            return
+        self._job = Job(steps, code, correlation_id, message)
+        self._keep_for_job(len(body))
+        self._step(None, len(body))
+
+    def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
+        """Answer with UNSUPPORTED_VERSION (35) where the API has a place for it."""
+        name = message.NAME.removesuffix("Request")
+        if message.API_KEY == ApiKey.PRODUCE and not message.acks:
+            self.close(f"{name} {version} without acknowledgement is refused: {reason}", logging.WARNING)
+            return
+        self._host.note_end(logging.WARNING, self._described, f"{name} {version} is refused: {reason}")
+        try:
+            code = ErrorCode.UNSUPPORTED_VERSION
+            response = error_response(message.API_KEY, version, message, code, reason)
+            chunks = encode_response(response, version, correlation_id)
+        except (PenstockError, AttributeError):
+            self.close(f"{name} {version} has no place for an error")
+            return
+        self._respond(chunks)
+
+    def _step(self, answer: Any, size: int = 0) -> None:
+        """Give a job the answer to its last call, and take its next one, or its end.
+
+        `size` is how many bytes it has to work on: many are worked on beside the event loop.
+        """
+        job = self._job
+        assert job is not None
+        if size > INLINE_BYTES_MAX:
+            self._worker = job
+            self._host.in_thread(self, lambda: advanced(job.steps, answer))
+            return
+        while not self.is_closed and self._settle(job, advanced(job.steps, answer)):
+            answer = None
+
+    def worked(self, outcome: Call | Ended | Exception) -> None:
+        """Take what came of a step beside the event loop."""
+        job, self._worker = self._worker, None
+        assert job is not None
+        if self.is_closed:
+            job.steps.close()
+            return
+
+        def settle() -> None:
+            if self._settle(job, outcome):
+                self._step(None)
+
+        self._guarded(settle)
+        self.go_on()
+
+    def _settle(self, job: Job, outcome: Call | Ended | Exception) -> bool:
+        """Act on what came of a step; return True where the next step waits for nothing."""
+        if isinstance(outcome, Call):
+            return self._call(outcome, job)
+        if isinstance(outcome, Ended):
+            self._end_job(job, outcome.answer)
+        elif isinstance(outcome, AuthenticationError):
+            self.close(str(outcome), logging.WARNING)
+        elif isinstance(outcome, self._host.translation.Refused):
+            self._drop_job()
+            self._respond_refusal(job.request, job.code & 0xFFFF, job.correlation_id, str(outcome))
+        else:
+            raise outcome
+        return False
+
+    def _drop_job(self) -> None:
+        self._job = None
+        self._host.let_go(self._job_bytes)
+        self._job_bytes = 0
+
+    def _call(self, call: Call, job: Job) -> bool:
+        """Send the request of a call; return True where it has no response."""
+        upstream = self.upstream
+        if upstream is None:
+            self.close("the broker has gone while a request was translated")
+            return False
+        if call.node_id is not None and call.node_id != upstream.node_id:
+            self._host.call_node(self, call)
+            return False
+        chunks = encode_request(call.message, call.version, job.correlation_id, self._client_id or "penstock")
+        is_silent = call.api_key == ApiKey.PRODUCE and call.message.acks == 0  # type: ignore[attr-defined]
+        if not is_silent:
+            self._due.append(Due(Kind.CALL, job.correlation_id, call.api_key << 16 | call.version))
+        for chunk in chunks:
+            upstream.send(chunk)
+        return is_silent
+
+    def answer_call(self, answer: Message) -> None:
+        """Take the answer to a call of another broker."""
+        if self._job is not None and not self.is_closed:
+            self._guarded(lambda: self._step(answer))
+            self.go_on()
+
+    def _keep_for_job(self, size: int) -> None:
+        """Count the bytes of a frame that a job works on."""
+        self._job_bytes += size
+        if not self._host.hold(size):
+            raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")
+
+    def _end_job(self, job: Job, answer: Any) -> None:
+        self._drop_job()
+        if answer is None or job.code < 0:
+            return
+        version = job.code & 0xFFFF
+        if has_addresses(job.code >> 16, version):
+            rewrite(answer, self._host.nodes, self._advertised_host)
+        self._respond(encode_response(answer, version, job.correlation_id))
+
+    def _answer_absent(self, body: memoryview, key: int, version: int, correlation_id: int) -> None:
+        """Answer a request for which there is no broker."""
+        api = API_TABLE.get(key)
+        name = f"API {key}" if api is None else api.name
+        try:
+            _, message = _decoded_request(body)
+            if key == ApiKey.PRODUCE and not message.acks:
+                raise DecodeError("the gateway reaches no broker for a Produce without acknowledgement")
+            response = absent_response(message, version, self._host.nodes, self._advertised_host)
+            if response is None:
+                raise DecodeError(f"the gateway reaches no broker for {name}")
+            self._respond(encode_response(response, version, correlation_id))
+        except PenstockError as error:
+            self.close(str(error))
+
+    def _respond(self, chunks: list[Any]) -> None:
+        """Send a response of the gateway's own, after those that are due before it."""
+        if self._due or self._response_left or self._head:
+            self._due.append(Due(Kind.HERE, 0, 0, [bytes(chunk) for chunk in chunks]))
+        else:
+            for chunk in chunks:
+                self._client.send(chunk)
+
+    # --- the broker -------------------------------------------------------------------------------------
+
+    def attached(self, upstream: Upstream) -> None:
+        """There is a connection to a broker: go on with what has waited."""
+        self._is_attaching = False
+        if self.is_closed:
+            upstream.close()
+            return
+        self.upstream = upstream
+        if self._client_is_clogged:
+            upstream.pause(Pause.CLOGGED)
+        self.go_on()
+
+    def unreachable(self, error: PenstockError) -> None:
+        """There is no broker: answer what has arrived with errors."""
+        self._is_attaching = False
+        if self.is_closed:
+            return
+        self._host.note_end(logging.WARNING, self._described, f"no broker answers: {error}")
+        self._absent = True
+        self.go_on()
+        self._absent = False
+
+    def upstream_lost(self, reason: str) -> None:
+        """The broker has ended the connection. What it has not answered, it may have done."""
+        self.upstream = None
+        if self.is_closed:
+            return
+        self._client.go_on(Pause.CLOGGED)
+        is_passing = self._request_left and self._collected is None
+        if self._due or self._job or self._response_left or self.is_logged_in or is_passing:
+            self.close(reason)
+
+    def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
+        """Show the gateway's credentials again (KIP-368); False where a request is in the way just now."""
+        if self._job is not None or self._request_left or self._waiting or self._is_attaching:
+            return False
+        self._job = Job(steps, -1, 0)
+        self._guarded(lambda: self._step(None))
+        return True
+
+    def go_on(self) -> None:
+        """Turn to what has waited."""
+        if self.is_closed or self._is_held:
+            return
+        waiting, self._waiting = self._waiting, b""
+        if waiting:
+            self.client_bytes(memoryview(waiting))
+        if self._is_paused and not (self.is_closed or self._is_held):
+            self._is_paused = False
+            self._client.go_on(Pause.HELD)
+
+    # --- responses --------------------------------------------------------------------------------------
+
+    def upstream_bytes(self, data: memoryview) -> None:
+        """Take bytes of the broker, writable, and lent for the length of the call."""
+        self._guarded(lambda: self._take_responses(data))
+        if self._waiting or self._is_paused:
+            self.go_on()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except PenstockError as error:
+            self.close(f"the broker has sent what cannot be passed on: {error}", logging.WARNING)
+        except Exception:
+            self._host.caught(f"a response for {self.peer}")
+            self.close("an error of the gateway", logging.ERROR)
+
+    def _take_responses(self, data: memoryview) -> None:
+        if self._head:
+            data = memoryview(bytearray(self._head) + data)
+            self._head = b""
+        position = run = 0
+        end = len(data)
+        while position < end and not self.is_closed:
+            left = self._response_left
+            if not left:
+                self._begin_response(data, position, end)
+                if self._head:
+                    break
+                if self._response is not None:
+                    self._send_on(data, run, position)
+                    run = position
+                continue
+            stop = min(end, position + left)
+            self._response_left = left = left - (stop - position)
+            response = self._response
+            if response is not None:
+                self._keep(response, data[position:stop])
+                position = run = stop
+                if not left:
+                    self._response = None
+                    self._host.let_go(len(response))
+                    self._take_response(response)
+            else:
+                if self._hider is not None:
+                    self._hider.pass_bytes(data[position:stop])
+                position = stop
+            if not left:
+                self._hider = None
+                if self._due and self._due[0].kind is Kind.HERE:
+                    self._send_on(data, run, position)
+                    run = position
+                    self._send_own()
+        self._send_on(data, run, position)
+
+    def _send_on(self, data: memoryview, start: int, stop: int) -> None:
+        if start < stop and not self.is_closed:
+            self._client.send(data[start:stop])
+
+    def _send_own(self) -> None:
+        """Send the gateway's own responses whose turn has come."""
+        while self._due and self._due[0].kind is Kind.HERE:
+            for chunk in self._due.popleft().chunks or ():
+                self._client.send(chunk)
+
+    def _begin_response(self, data: memoryview, position: int, end: int) -> None:
+        """Look at a response that begins at a position: which request it answers, and what becomes of it."""
+        if not self._due:
+            raise DecodeError(f"{end - position} bytes have come while no request was in flight")
+        due = self._due[0]
+        kind = due.kind
+        if end - position < (4 if kind is Kind.TOKEN else 8):
+            self._head = bytes(data[position:end])
+            return
+        limits = self._host.limits
+        if kind is Kind.TOKEN:
+            size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            if not 0 <= size <= TOKEN_BYTES_MAX:
+                raise DecodeError(f"a token of {size} bytes")
+        else:
+            size, correlation_id = RESPONSE_HEAD.unpack_from(data, position)
+            if size < 4:
+                raise DecodeError(f"a response of {size} bytes")
+            if correlation_id != due.correlation_id:
+                raise DecodeError(f"request {correlation_id} was answered where {due.correlation_id} was due")
+        self._due.popleft()
+        self._response_left = size + 4
+        if kind is Kind.PASS or kind is Kind.TOKEN:
+            return
+        if kind is Kind.FETCH and size > DECODED_FETCH_BYTES:
+            self._hider = EndpointsHider(due.code & 0xFFFF, size + 4)
+            return
+        if size > limits.frame_bytes_max:
+            raise DecodeError(f"a response of {size} bytes, and {limits.frame_bytes_max} can be decoded")
+        self._response = bytearray()
+        self._responding = due
+
+    def _take_response(self, frame: bytearray) -> None:
+        """Take a response that was collected, with its size."""
+        due = self._responding
+        assert due is not None
+        key, version = due.code >> 16, due.code & 0xFFFF
+        if due.kind in (Kind.FETCH, Kind.REWRITE) and key <= ApiKey.FETCH and is_plain(frame, key, version):
+            self._client.send(frame)
+            return
+        body = memoryview(frame)[4:]
+        if key == ApiKey.API_VERSIONS and body[4:6] == _UNSUPPORTED_VERSION:
+            version = 0  # KIP-511
+        _, message = decode_response(body, API_TABLE[key].response, version)
+        if due.kind is Kind.CALL:
+            self._keep_for_job(len(frame))
+            self._step(message, len(frame))
+            return
+        has_changed = False
+        if due.kind is Kind.HANDSHAKE:
+            self._takes_tokens = not message.error_code  # type: ignore[attr-defined]
+        elif isinstance(message, ApiVersionsResponse):
+            if self.upstream is not None:
+                if not message.error_code:
+                    has = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
+                    self.upstream.routes = self._host.routes_of(has)
+                self.upstream.routes.put_versions(message)
+                has_changed = True
+        else:
+            has_changed = rewrite(message, self._host.nodes, self._advertised_host)
+        if not has_changed:
+            self._client.send(frame)
+            return
+        for chunk in encode_response(message, version, due.correlation_id):
+            self._client.send(chunk)
+
+    # --- clogged sockets, and the end -------------------------------------------------------------------
+
+    def client_clogged(self, is_clogged: bool) -> None:
+        """The client reads too slowly, or has caught up: read the broker's responses accordingly."""
+        self._client_is_clogged = is_clogged
+        if self.upstream is not None:
+            (self.upstream.pause if is_clogged else self.upstream.go_on)(Pause.CLOGGED)
+
+    def upstream_clogged(self, is_clogged: bool) -> None:
+        """The broker reads too slowly, or has caught up: read the client's requests accordingly."""
+        (self._client.pause if is_clogged else self._client.go_on)(Pause.CLOGGED)
+
+    def close(self, reason: str, level: int = logging.INFO) -> None:
+        """End both connections."""
+        if self.is_closed:
+            return
+        self._host.note_end(level, self._described, reason)
+        self.client_lost()
+        self._client.close()
+
+    def client_lost(self) -> None:
+        """The client has gone: end the connection to the broker."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for collected in (self._collected, self._response):
+            if collected is not None:
+                self._host.let_go(len(collected))
+        self._collected = self._response = None
+        self._waiting = b""
+        self._due.clear()
+        if self._job is not None:
+            if self._worker is None:
+                self._job.steps.close()
+            self._drop_job()
+        if self.upstream is not None:
+            self.upstream.close()
+            self.upstream = None
+
+    @property
+    def _described(self) -> str:
+        """The client, for the log."""
+        name = " ".join(filter(None, self._software)) or self._client_id
+        return f"{self.peer} ({name})" if name else self.peer
+
+
+def _decoded_request(body: memoryview) -> tuple[RequestHeader, Any]:
+    """Return the header and the message of a request, without its size.
+
+    Raises:
+        DecodeError, UnsupportedVersionError: it cannot be read.
+    """
+    header, position = decode_request_header(body)
+    codec = codec_for(API_TABLE[header.api_key].request, header.api_version)
+    return header, codec.decode(body, position)[0]

@@ -1,0 +1,97 @@
+"""What becomes of a request by API and version: passed on, rewritten, translated, answered here, refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, auto
+from typing import TYPE_CHECKING
+
+from penstock.gateway.addresses import has_addresses
+from penstock.gateway.heads import SASL_KEYS
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from penstock.gateway.versions import Translation
+
+ENDPOINTS_STREAMED = 16
+"""The first version of Fetch whose responses may have endpoints of leaders."""
+
+
+class Route(IntEnum):
+    """What becomes of a request."""
+
+    PASS = auto()
+    """It is passed on as bytes, and so is its response."""
+    PRODUCE = auto()
+    """It is passed on as bytes; whether there is a response depends on its acks."""
+    REWRITE = auto()
+    """It is passed on as bytes; its response is decoded, and gets the gateway's addresses."""
+    FETCH = auto()
+    """It is passed on as bytes; a short response is decoded, a long one passed on as it arrives."""
+    VERSIONS = auto()
+    """ApiVersions: it is looked at, and its response gets what clients are offered."""
+    VERSIONS_HERE = auto()
+    """ApiVersions in a version that the broker does not have: the gateway answers."""
+    LOGIN = auto()
+    """SASL of the client."""
+    TRANSLATE = auto()
+    REFUSE = auto()
+    """There is no such API or version."""
+
+
+class Routes:
+    """The routes to one broker, by `(api_key << 16) | version`. `upstream` is what the broker says it has."""
+
+    def __init__(self, upstream: Mapping[int, tuple[int, int]], translation: Translation) -> None:
+        self.upstream = clamped(translation.spoken(upstream))
+        self.offered = clamped(translation.offered(self.upstream))
+        self._found: dict[int, Route] = {}
+
+    def of(self, code: int) -> Route:
+        """The route of a request."""
+        found = self._found.get(code)
+        if found is None:
+            found = self._found[code] = self._route(code >> 16, code & 0xFFFF)
+        return found
+
+    def _route(self, key: int, version: int) -> Route:
+        low, high = self.upstream.get(key, (0, -1))
+        has = low <= version <= high
+        if key == ApiKey.API_VERSIONS:
+            return Route.VERSIONS if has else Route.VERSIONS_HERE
+        if has:
+            if key in SASL_KEYS:
+                return Route.LOGIN
+            if key == ApiKey.PRODUCE:
+                return Route.PRODUCE
+            if key == ApiKey.FETCH and version >= ENDPOINTS_STREAMED:
+                return Route.FETCH
+            return Route.REWRITE if has_addresses(key, version) else Route.PASS
+        low, high = self.offered.get(key, (0, -1))
+        if low <= version <= high:
+            return Route.TRANSLATE
+        api = API_TABLE.get(key)
+        if api is None or not api.versions[0] <= version <= api.versions[1]:
+            return Route.REFUSE
+        return Route.TRANSLATE  # clients without ApiVersions ask in versions that they were not offered
+
+    def put_versions(self, response: ApiVersionsResponse) -> None:
+        """Put what clients are offered into the response to ApiVersions."""
+        response.api_keys = [
+            ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, (low, high) in sorted(self.offered.items())
+        ]
+
+
+def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return the part of `versions` that exists here: what is newer may carry addresses unseen."""
+    found = {}
+    for key, (low, high) in versions.items():
+        api = API_TABLE.get(key)
+        if api is not None:
+            lowest, highest = max(low, api.versions[0]), min(high, api.versions[1])
+            if lowest <= highest:
+                found[key] = (lowest, highest)
+    return found

@@ -1,0 +1,279 @@
+"""A gateway that serves on the running loop: its ports, its clients, and what they may hold together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from penstock.common.failures import Failures, LimitedLog
+from penstock.common.listening.accepting import Acceptor, listening_sockets
+from penstock.common.listening.exposure import warn_if_exposed
+from penstock.common.logs import logger_named
+from penstock.errors import NetworkError, PenstockError
+from penstock.gateway.brokers import Brokers
+from penstock.gateway.counters import Counters
+from penstock.gateway.nodes import Nodes
+from penstock.gateway.sockets import ClientSocket, new_buffer
+
+if TYPE_CHECKING:
+    from penstock.client.config import ClientConfig
+    from penstock.gateway.calls import Call
+    from penstock.gateway.contracts import Attachable, Ended
+    from penstock.gateway.limits import Limits
+    from penstock.gateway.routes import Routes
+    from penstock.gateway.versions import Translation
+
+CIPHERTEXT_BYTES = 64 << 10
+
+BACKLOG = 512
+"""Connections that may wait to be taken in, at each port."""
+
+START_PATIENCE_S = 2.0
+"""For how long a start waits for the cluster to name its brokers."""
+
+SWEEP_EVERY_S = 5.0
+"""How often connections that do nothing are looked for."""
+
+logger = logger_named("penstock.gateway")
+
+
+class GatewayServer:
+    """Serves a cluster at ports of its own. It is the host of sockets and relays."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        translation: Translation,
+        limits: Limits,
+        host: str,
+        ports: Sequence[int],
+        advertised_host: str | None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.scratch = new_buffer()
+        self.ciphertext = new_buffer(CIPHERTEXT_BYTES)
+        self.limits = limits
+        self.translation = translation
+        self.counters = Counters()
+        self.failures = Failures(self.loop.time, logger)
+        self.nodes = Nodes(ports, self._listen, self._stop_listening)
+        self.port = 0
+        self.held_bytes = 0
+        """Bytes of frames that are being decoded, and bytes that wait for a socket."""
+        self.clients: set[ClientSocket] = set()
+        self.connections = 0
+        """Connections that have been taken in, those among them that are no clients yet."""
+        self._brokers = Brokers(config, self.nodes, translation, self)
+        self._has_account = config.security is not None and config.security.uses_sasl
+        self._host = host
+        self._advertised_host = advertised_host
+        self._acceptors: dict[int | None, Acceptor] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._log = LimitedLog(self.loop.time, logger)
+
+    async def start(self, port: int) -> None:
+        """Listen, and look for the cluster; one that is away is looked for on and on.
+
+        Raises:
+            NetworkError: the address cannot be listened on.
+        """
+        try:
+            self.port = self._listen(None, port)
+        except OSError as error:
+            raise NetworkError(
+                f"cannot listen on {self._host}:{port}: {error.strerror or error}; take another port"
+            ) from error
+        has_begun = asyncio.Event()
+        self._begin(self._brokers.follow(has_begun))
+        self._begin(self._sweep())
+        try:
+            async with asyncio.timeout(START_PATIENCE_S):
+                await has_begun.wait()
+        except TimeoutError:
+            logger.warning("the cluster does not answer; it is looked for")
+
+    async def stop(self) -> None:
+        """Close all ports and connections."""
+        for acceptor in self._acceptors.values():
+            await acceptor.stop()
+        for client in list(self.clients):
+            if client.relay is not None:
+                client.relay.client_lost()
+            client.abort()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._brokers.close()
+        await asyncio.sleep(0)
+
+    def _begin(self, work: object) -> None:
+        task: asyncio.Task[None] = self.loop.create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sweep(self) -> None:
+        """Close connections that do nothing for too long."""
+        while True:
+            await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000))
+            now = self.loop.time()
+            for client in list(self.clients):
+                idle_s = now - client.active_at
+                if idle_s * 1000 > self.limits.idle_ms and client.relay is not None and client.relay.is_stuck:
+                    client.relay.close(f"nothing has come for {idle_s:.0f} s")
+                    client.abort()
+
+    # --- ports ------------------------------------------------------------------------------------------
+
+    def _listen(self, node_id: int | None, port: int) -> int:
+        """Open the port of a broker, or for None that of all; return its number. Raises OSError."""
+        sockets = listening_sockets(self._host, port)
+        if not port:
+            for other in sockets[1:]:  # it would get another number
+                other.close()
+            del sockets[1:]
+        acceptor = Acceptor(
+            self.loop,
+            lambda: ClientSocket(self, self, node_id, self._advertised_host),
+            self.failures,
+            ConnectionGate(self),
+        )
+        try:
+            for one in sockets:
+                acceptor.start(one, BACKLOG)
+        except OSError:
+            for one in sockets:
+                one.close()
+            raise
+        if node_id is None:
+            warn_if_exposed(sockets[0], "use the cluster with what the gateway may do there", logger)
+        self._acceptors[node_id] = acceptor
+        number: int = sockets[0].getsockname()[1]
+        return number
+
+    def _stop_listening(self, node_id: int) -> None:
+        acceptor = self._acceptors.pop(node_id, None)
+        if acceptor is not None:
+            self._begin(acceptor.stop())
+
+    # --- clients ----------------------------------------------------------------------------------------
+
+    def enter(self, client: ClientSocket) -> None:
+        self.clients.add(client)
+
+    def leave(self, client: ClientSocket) -> None:
+        self.clients.discard(client)
+        self.connections -= 1
+        for acceptor in self._acceptors.values():
+            acceptor.look_for_room()
+
+    @property
+    def is_short(self) -> bool:
+        return self.held_bytes * 2 > self.limits.held_bytes_max
+
+    def hold(self, size: int) -> bool:
+        self.held_bytes += size
+        return self.held_bytes <= self.limits.held_bytes_max
+
+    def let_go(self, size: int) -> None:
+        self.held_bytes -= size
+
+    def note_end(self, level: int, client: str, reason: str) -> None:
+        self._log.write(level, "closed connections", "client %s: %s", client, reason)
+
+    def caught(self, what: str) -> None:
+        self.failures.caught("gateway", what)
+
+    # --- what relays ask for ----------------------------------------------------------------------------
+
+    @property
+    def has_account(self) -> bool:
+        return self._has_account
+
+    @property
+    def last_routes(self) -> Routes | None:
+        return self._brokers.last_routes
+
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        return self._brokers.routes_of(ranges)
+
+    def is_back(self, node_id: int) -> bool:
+        return self._brokers.is_back(node_id)
+
+    def attach(self, relay: Attachable) -> None:
+        self._begin(self._attach(relay))
+
+    async def _attach(self, relay: Attachable) -> None:
+        try:
+            upstream = await self._brokers.open(relay)
+        except PenstockError as error:
+            relay.unreachable(error)
+        except Exception:
+            self.caught(f"connecting {relay.peer} to a broker")
+            relay.close("an error of the gateway", logging.ERROR)
+        else:
+            relay.attached(upstream)
+
+    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        self._begin(self._in_thread(relay, work))
+
+    async def _in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        relay.worked(await asyncio.to_thread(work))
+
+    def call_node(self, relay: Attachable, call: Call) -> None:
+        self._begin(self._call_node(relay, call))
+
+    async def _call_node(self, relay: Attachable, call: Call) -> None:
+        try:
+            answer = await self._brokers.ask(call)
+        except PenstockError as error:
+            relay.close(f"broker {call.node_id} does not answer: {error}", logging.WARNING)
+        except Exception:
+            self.caught(f"asking broker {call.node_id} for {relay.peer}")
+            relay.close("an error of the gateway", logging.ERROR)
+        else:
+            relay.answer_call(answer)
+
+
+class ConnectionGate:
+    """Lets connections in while there are fewer than `connections_max`; the others wait in the kernel."""
+
+    def __init__(self, server: GatewayServer) -> None:
+        self._server = server
+
+    def wait_s(self) -> float:
+        return 0.0
+
+    def has_room(self) -> bool:
+        return self._server.connections < self._server.limits.connections_max
+
+    def refuse_s(self, address: str) -> float:
+        return 0.0
+
+    def enter(self) -> None:
+        self._server.connections += 1
+
+    def leave(self) -> None:
+        self._server.connections -= 1
+
+
+@asynccontextmanager
+async def serving(
+    config: ClientConfig,
+    translation: Translation,
+    limits: Limits,
+    host: str,
+    port: int,
+    ports: Sequence[int],
+    advertised_host: str | None,
+) -> AsyncIterator[GatewayServer]:
+    """Serve a gateway on the running loop for as long as the block lasts."""
+    server = GatewayServer(config, translation, limits, host, ports, advertised_host)
+    try:
+        await server.start(port)
+        yield server
+    finally:
+        await server.stop()

@@ -1,0 +1,359 @@
+"""The sockets of a gateway, for asyncio: one of each client, one to a broker for each of them.
+
+All read into one buffer, whose bytes leave before the next socket is read. What the kernel does not take is
+copied, and the other side is not read until it has left: a reader that does not read holds up itself, and the
+gateway keeps one read of it at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Protocol, cast
+
+from penstock.common.listening.addresses import canonical_address
+from penstock.gateway.contracts import Pause
+from penstock.gateway.limits import READ_BYTES
+from penstock.gateway.relay import Relay
+from penstock.security.tls import TlsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from typing_extensions import Buffer
+
+    from penstock.gateway.calls import Call
+    from penstock.gateway.contracts import Attachable, Host
+    from penstock.gateway.routes import Routes
+    from penstock.security.tls import TlsConnection
+
+SHORT_READ_BYTES = 16 << 10
+"""How much is read at a time while much is held."""
+
+LINGER_S = 5.0
+"""How long a connection that was closed may take to send what is left."""
+
+REAUTHENTICATE_AGAIN_S = 0.02
+"""After so long it is looked again whether credentials can be shown."""
+
+HAS_POSIX_WRITE = os.name == "posix"
+"""Whether a socket is a descriptor that can be written to."""
+
+
+class SocketHost(Protocol):
+    """The gateway, as its sockets see it."""
+
+    scratch: memoryview
+    """What every socket reads into."""
+    ciphertext: memoryview
+    """What every socket with TLS reads into, before it decrypts into `scratch`."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether little should be read at a time."""
+
+    def hold(self, size: int) -> bool:
+        """Count bytes that are kept; False where there are too many."""
+
+    def let_go(self, size: int) -> None:
+        """Count bytes that are kept no longer."""
+
+
+class Socket:
+    """The half of a protocol object that writes, and stops reading.
+
+    What is unsent is counted by the host. A connection that would make it too much ends.
+    """
+
+    def __init__(self, host: SocketHost, transport: asyncio.Transport) -> None:
+        self._host = host
+        self._transport = transport
+        self._fd = transport.get_extra_info("socket").fileno()
+        self._why_paused = Pause(0)
+        self._unsent = 0
+        """Bytes that the host has counted."""
+        transport.set_write_buffer_limits(high=0)
+
+    def send(self, data: Buffer) -> bool:
+        """Send bytes; return False where too many are unsent."""
+        transport = self._transport
+        if transport.is_closing():
+            return True
+        view = memoryview(data)
+        if HAS_POSIX_WRITE and not transport.get_write_buffer_size():
+            try:
+                sent = os.write(self._fd, view)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                transport.abort()
+                return True
+            if sent == len(view):
+                return True
+            view = view[sent:]
+        transport.write(bytes(view))
+        return self._count()
+
+    def _count(self) -> bool:
+        unsent = self._transport.get_write_buffer_size()
+        more, self._unsent = unsent - self._unsent, unsent
+        if more > 0:
+            return self._host.hold(more)
+        self._host.let_go(-more)
+        return True
+
+    def written(self) -> None:
+        """Note that the kernel has taken what was unsent, or that the connection has ended."""
+        self._host.let_go(self._unsent)
+        self._unsent = 0
+
+    def pause(self, why: Pause) -> None:
+        if not self._why_paused:
+            self._transport.pause_reading()
+        self._why_paused |= why
+
+    def go_on(self, why: Pause) -> None:
+        if self._why_paused:
+            self._why_paused &= ~why
+            if not self._why_paused:
+                self._transport.resume_reading()
+
+    def close(self) -> None:
+        """End the connection, after what is unsent has left; at once where that takes too long."""
+        transport = self._transport
+        if not transport.is_closing():
+            transport.close()
+            if transport.get_write_buffer_size():
+                asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+class Clients(SocketHost, Protocol):
+    """What has the sockets of clients."""
+
+    def enter(self, client: ClientSocket) -> None:
+        """There is one more client."""
+
+    def leave(self, client: ClientSocket) -> None:
+        """A client has gone."""
+
+
+class ClientSocket(asyncio.BufferedProtocol):
+    """The connection of one client. `home` is the broker of its port; None for the port for all."""
+
+    def __init__(self, clients: Clients, relays: Host, home: int | None, advertised_host: str | None) -> None:
+        self._clients = clients
+        self._relays = relays
+        self._home = home
+        self._advertised_host = advertised_host
+        self._socket: Socket | None = None
+        self.relay: Relay | None = None
+        self.active_at = 0.0
+        self._loop = asyncio.get_running_loop()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)
+        self._socket = Socket(self._clients, transport)
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
+        host = self._advertised_host or canonical_address(local[0])
+        self.active_at = self._loop.time()
+        self.relay = Relay(self._relays, self, self._home, f"{canonical_address(peer[0])}:{peer[1]}", host)
+        self._clients.enter(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        scratch = self._clients.scratch
+        return scratch[:SHORT_READ_BYTES] if self._clients.is_short else scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.active_at = self._loop.time()
+        relay = self.relay
+        if relay is not None and not relay.is_closed:
+            relay.client_bytes(self._clients.scratch[:nbytes])
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if self.relay is not None:
+            self.relay.client_clogged(True)
+
+    def resume_writing(self) -> None:
+        self.active_at = self._loop.time()
+        assert self._socket is not None
+        self._socket.written()
+        if self.relay is not None:
+            self.relay.client_clogged(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._socket is not None:
+            self._socket.written()
+        if self.relay is not None:
+            self.relay.client_lost()
+        self._clients.leave(self)
+
+    # --- what the relay calls
+
+    def send(self, data: Buffer) -> None:
+        assert self._socket is not None
+        if not self._socket.send(data):
+            self._end("responses that are not read take too much memory (held_bytes_max)")
+
+    def _end(self, reason: str) -> None:
+        if self.relay is not None:
+            self.relay.close(reason)
+        self.abort()
+
+    def pause(self, why: Pause) -> None:
+        assert self._socket is not None
+        self._socket.pause(why)
+
+    def go_on(self, why: Pause) -> None:
+        assert self._socket is not None
+        self._socket.go_on(why)
+
+    def close(self) -> None:
+        assert self._socket is not None
+        self._socket.close()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        assert self._socket is not None
+        self._socket.abort()
+
+
+class UpstreamSocket(asyncio.BufferedProtocol):
+    """The connection to a broker of one relay, through TLS where `tls` is given.
+
+    `lost` is called when the broker has ended it.
+    """
+
+    def __init__(
+        self,
+        host: SocketHost,
+        relay: Attachable,
+        routes: Routes,
+        node_id: int | None,
+        tls: TlsConnection | None,
+        lost: Callable[[], None],
+    ) -> None:
+        self.routes = routes
+        self.node_id = node_id
+        self._host = host
+        self._relay = relay
+        self._tls = tls
+        self._lost = lost
+        self._socket: Socket | None = None
+        self._renewal: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def take_over(self, transport: asyncio.Transport) -> None:
+        """Become the protocol object of a connection that is open and logged in."""
+        transport.set_protocol(self)
+        self._socket = Socket(self._host, transport)
+
+    def renew_after(self, seconds: float, begin: Callable[[], None]) -> None:
+        """Call `begin` after so many seconds, if the connection is there then."""
+        if not self._is_closed:
+            self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
+
+    def show(self, credentials: Generator[Call, object, object]) -> None:
+        """Show credentials again (KIP-368), as soon as no request is in the way."""
+        if not (self._is_closed or self._relay.reauthenticate(credentials)):
+            self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._tls is not None:
+            return self._host.ciphertext
+        scratch = self._host.scratch
+        return scratch[:SHORT_READ_BYTES] if self._host.is_short else scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closed:
+            return
+        tls = self._tls
+        scratch = self._host.scratch
+        if tls is None:
+            self._relay.upstream_bytes(scratch[:nbytes])
+            return
+        try:
+            tls.receive(self._host.ciphertext[:nbytes])
+            while not self._is_closed and (count := tls.read_into(scratch)):
+                self._relay.upstream_bytes(scratch[:count])
+        except TlsError as error:
+            self._lose(f"broker {self.node_id}: {error}")
+            return
+        self._flush()
+        if tls.is_ended:
+            self._lose("the broker has ended the connection")
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if not self._is_closed:
+            self._relay.upstream_clogged(True)
+
+    def resume_writing(self) -> None:
+        if self._socket is not None:
+            self._socket.written()
+        if not self._is_closed:
+            self._relay.upstream_clogged(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._socket is not None:
+            self._socket.written()
+        self._lose("the broker has ended the connection")
+
+    def _lose(self, reason: str) -> None:
+        if self._is_closed:
+            return
+        self.close()
+        self._lost()
+        self._relay.upstream_lost(reason)
+
+    # --- what the relay calls
+
+    def send(self, data: Buffer) -> None:
+        assert self._socket is not None
+        tls = self._tls
+        if tls is not None:
+            tls.write(data)
+            self._flush()
+        elif not self._socket.send(data):
+            self._refuse()
+
+    def _flush(self) -> None:
+        assert self._tls is not None
+        assert self._socket is not None
+        for chunk in self._tls.to_send():
+            if not self._socket.send(chunk):
+                self._refuse()
+                return
+
+    def _refuse(self) -> None:
+        self._relay.close("requests that the broker does not read take too much memory (held_bytes_max)")
+        if self._socket is not None:
+            self._socket.abort()
+
+    def pause(self, why: Pause) -> None:
+        if self._socket is not None:
+            self._socket.pause(why)
+
+    def go_on(self, why: Pause) -> None:
+        if self._socket is not None:
+            self._socket.go_on(why)
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._socket is not None:
+            self._socket.close()
+
+
+def new_buffer(size: int = READ_BYTES) -> memoryview:
+    """Return a buffer that all sockets of a gateway read into."""
+    return memoryview(bytearray(size))

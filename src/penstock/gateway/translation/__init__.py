@@ -1,0 +1,78 @@
+"""Requests in versions that a cluster has dropped, as it takes them, and its answers as clients read them.
+
+Nothing here opens a connection: a translation is a generator that yields calls and is sent their responses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.gateway.translation.errors import Refused as Refused
+from penstock.gateway.translation.rules import Asked
+from penstock.gateway.translation.table import RULES, reason_of
+from penstock.protocol.api import API_TABLE, ApiKey
+
+if TYPE_CHECKING:
+    from penstock.gateway.translation.rules import Ranges, Rule, Steps
+    from penstock.protocol.message import Message
+
+FIRST_FETCH_OF_MAGIC_2 = 4
+FIRST_PRODUCE_OF_MAGIC_2 = 3
+
+
+def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
+    """Return the versions that a broker really takes, of those in its answer to ApiVersions.
+
+    Kafka since 4.0 lists Produce 0 to 2, for the sake of librdkafka, and closes the connection when it gets
+    one (KAFKA-18659). Such a broker is recognized by the first version of Fetch that it has.
+    """
+    ranges = dict(advertised)
+    produce, fetch = ranges.get(ApiKey.PRODUCE), ranges.get(ApiKey.FETCH)
+    if produce is not None and fetch is not None and fetch[0] >= FIRST_FETCH_OF_MAGIC_2:
+        ranges[ApiKey.PRODUCE] = (max(produce[0], FIRST_PRODUCE_OF_MAGIC_2), produce[1])
+    return ranges
+
+
+def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
+    """Return the versions that clients may use: those of a cluster, and all that translate to them.
+
+    `upstream` are the versions that the cluster takes, as `spoken` returns them. APIs and versions that are
+    not defined here are left out, since the gateway has to read what it passes on.
+    """
+    ranges: dict[int, tuple[int, int]] = {}
+    for key, (lowest, highest) in upstream.items():
+        api = API_TABLE.get(key)
+        if api is None:
+            continue
+        low, high = max(lowest, api.versions[0]), min(highest, api.versions[1])
+        if low > high:
+            continue
+        while low and _rule(key, low - 1, upstream) is not None:
+            low -= 1
+        ranges[key] = low, high
+    return ranges
+
+
+def translate(api_key: int, version: int, request: Message, upstream: Ranges) -> Steps:
+    """Return the translation of a request whose version the cluster does not take.
+
+    It yields a `Call` for each request to the cluster and is sent the decoded response. What it returns is
+    the answer at the client's version; None where the client has asked for none (acks 0). `upstream` are the
+    versions that the cluster takes, as `spoken` returns them. The request is not changed.
+
+    Raises:
+        Refused: there is no translation, or it cannot go on; the message is the reason. Both this function
+            and the generator may raise it.
+    """
+    rule = _rule(api_key, version, upstream)
+    target = None if rule is None else rule.target(version, upstream)
+    if rule is None or target is None:
+        raise Refused(reason_of(api_key, version))
+    return rule.run(Asked(api_key, version, request, target, upstream))
+
+
+def _rule(api_key: int, version: int, upstream: Ranges) -> Rule | None:
+    for rule in RULES:
+        if rule.api_key == api_key and rule.target(version, upstream) is not None:
+            return rule
+    return None

@@ -1,0 +1,50 @@
+"""Metadata 0 and DescribeConfigs 0, whose fields mean something else than those of later versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import replace_codes
+from penstock.gateway.translation.fields import convert
+from penstock.gateway.translation.rules import answered
+
+if TYPE_CHECKING:
+    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
+    from penstock.protocol.messages.metadata_response import MetadataResponse
+
+TOPIC_RESOURCE = 2
+SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
+
+
+def metadata(asked: Asked) -> Steps:
+    """Translate a Metadata request of version 0, in which no topics mean all of them.
+
+    Topics that are named may be created, as in every version before 4.
+    """
+    request = convert(asked.request, asked.version, asked.target)
+    if not request.topics:
+        request.topics = None
+    response: MetadataResponse = yield Call(asked.api_key, asked.target, request)
+    return answered(response, asked)
+
+
+def describe_configs(asked: Asked) -> Steps:
+    """Translate a DescribeConfigs request of version 0, which has a flag in the place of the source.
+
+    A setting of a topic counts as default unless the topic has it, one of another resource only where nothing
+    sets it.
+    """
+    request = convert(asked.request, asked.version, asked.target)
+    response = yield Call(asked.api_key, asked.target, request)
+    converted: DescribeConfigsResponse = convert(response, asked.target, asked.version, may_lose=True)
+    for result, found in zip(converted.results, response.results, strict=True):
+        for entry, original in zip(result.configs, found.configs, strict=True):
+            source = original.config_source
+            if result.resource_type == TOPIC_RESOURCE:
+                entry.is_default = source != SOURCE_TOPIC
+            else:
+                entry.is_default = source == SOURCE_DEFAULT
+    replace_codes(converted, asked.version)
+    return converted

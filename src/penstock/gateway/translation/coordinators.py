@@ -1,0 +1,45 @@
+"""The coordinator of a group, for requests that clients of 0.8.1 sent to any broker."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import Refused
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+
+if TYPE_CHECKING:
+    from penstock.gateway.translation.rules import Ranges
+
+SEVERAL_KEYS_SINCE = 4
+NEWEST = 6
+
+MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
+"""Errors after which a coordinator is looked for again."""
+
+ATTEMPTS = 2
+"""How often a request is sent to a coordinator, looked for anew each time."""
+
+
+def find_coordinator(group_id: str, upstream: Ranges) -> Generator[Call, Any, tuple[int, int]]:
+    """Ask for the coordinator of a group; return (node id, error code), one of which is -1 or 0.
+
+    Raises:
+        Refused: the cluster has no version of FindCoordinator that is known here.
+    """
+    low, high = upstream.get(ApiKey.FIND_COORDINATOR, (0, -1))
+    version = min(high, NEWEST)
+    if version < low:
+        raise Refused("the cluster offers no FindCoordinator that the gateway has")
+    if version < SEVERAL_KEYS_SINCE:
+        one = yield Call(ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key=group_id))
+    else:
+        request = FindCoordinatorRequest(coordinator_keys=[group_id])
+        response = yield Call(ApiKey.FIND_COORDINATOR, version, request)
+        if not response.coordinators:
+            return -1, ErrorCode.COORDINATOR_NOT_AVAILABLE
+        one = response.coordinators[0]
+    return (one.node_id, 0) if not one.error_code else (-1, one.error_code)

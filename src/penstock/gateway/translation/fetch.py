@@ -1,0 +1,192 @@
+"""Fetch before 4: batches of magic 2 become messages of magic 0 (Fetch 0 and 1) or magic 1 (2 and 3).
+
+The cluster is asked for committed records only, without a session. A request may take several calls: reading
+goes on behind batches that are nothing for the client, and partitions that got nothing since others had used
+up the answer are asked by themselves, because a client that old takes its partitions as independent.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from penstock.errors import CorruptRecordError
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import Refused, highest_code, older_code
+from penstock.gateway.translation.fetched_records import PartitionReading
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.format.crc import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.gateway.translation.rules import Asked, Steps
+
+MAGIC_1_SINCE = 2
+WHOLE_LIMIT_SINCE = 3
+READ_COMMITTED = 1
+
+FETCH_BYTES_MAX = 8 << 20
+"""What the cluster is asked for in one call: it is converted in one step, while other clients wait."""
+
+BATCH_BYTES = (1 << 20) + 12
+"""The default of `max.message.bytes`: what a partition is asked for that other ones had crowded out."""
+
+CROWDED_OUT_MAX = 16
+"""Partitions of one request that are asked for one by one, since their next batch is larger than that."""
+
+UNPACKED_BYTES_MAX = 64 << 20
+"""What the records of one call may unpack to."""
+
+
+def fetch(asked: Asked) -> Steps:
+    """Translate a Fetch request of a consumer without magic 2.
+
+    Raises:
+        Refused: the request is one of a broker that copies partitions.
+    """
+    if asked.request.replica_id >= 0:
+        raise Refused("Fetch of a replica: only consumers can read through the gateway")
+    return _Fetching(asked).steps()
+
+
+class _Fetching:
+    """One request of a client, and the calls that are made for it."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._request = asked.request
+        self._magic = 1 if asked.version >= MAGIC_1_SINCE else 0
+        self._throttle_ms = 0
+        self._readings: dict[tuple[str, int], PartitionReading] = {}
+        for topic in asked.request.topics:
+            for partition in topic.partitions:
+                self._readings[topic.topic, partition.partition] = PartitionReading(topic.topic, partition)
+
+    def steps(self) -> Steps:
+        """Ask until there is something to answer, or nothing more to read."""
+        everything = self._in_turn()
+        while everything:
+            response = yield self._call(everything, is_waiting=True)
+            self._take(response, everything)
+            if any(reading.is_done for reading in everything):
+                yield from self._read_the_rest()
+                break
+            if not any(reading.skips for reading in everything):
+                break
+        return self._answer()
+
+    def _in_turn(self) -> list[PartitionReading]:
+        """Return the partitions in the order in which the cluster is asked for them.
+
+        Without a limit for the whole answer, clients do not change the order by themselves. Where so much is
+        there that not all are served, others come first once something has been read: the checksum of the
+        offsets decides, since nothing is kept from one request to the next.
+        """
+        readings = list(self._readings.values())
+        if self._asked.version >= WHOLE_LIMIT_SINCE or not readings:
+            return readings
+        offsets = array("q", (each.offset for each in readings))
+        first = crc32(offsets.tobytes()) % len(readings)
+        return readings[first:] + readings[:first]
+
+    def _read_the_rest(self) -> Steps:
+        """Ask about the partitions that have more to read and got nothing yet."""
+        everything = self._in_turn()
+        while skipping := [each for each in everything if each.skips]:
+            response = yield self._call(skipping)
+            self._take(response, skipping)
+        starved = [each for each in everything if each.is_starved]
+        if len(starved) > 1:
+            response = yield self._call(starved, least_bytes=BATCH_BYTES)
+            self._take(response, starved)
+        for reading in [each for each in starved if each.is_starved or each.skips][:CROWDED_OUT_MAX]:
+            while reading.is_starved or reading.skips:
+                # The first batch of the first partition comes whole, however large it is.
+                response = yield self._call([reading])
+                was_skipping = reading.skips
+                self._take(response, [reading])
+                if reading.is_starved and not was_skipping:
+                    break
+        return None
+
+    def _call(
+        self, readings: Iterable[PartitionReading], *, is_waiting: bool = False, least_bytes: int = 0
+    ) -> Call:
+        topics: dict[str, FetchTopic] = {}
+        for reading in readings:
+            topic = topics.setdefault(reading.topic, FetchTopic(topic=reading.topic))
+            topic.partitions.append(
+                FetchPartition(
+                    partition=reading.partition,
+                    fetch_offset=reading.offset,
+                    partition_max_bytes=max(reading.max_bytes, least_bytes),
+                )
+            )
+        request = self._request
+        max_bytes = FETCH_BYTES_MAX
+        if self._asked.version >= WHOLE_LIMIT_SINCE:
+            max_bytes = min(max_bytes, request.max_bytes)
+        message = FetchRequest(
+            replica_id=request.replica_id,
+            max_wait_ms=request.max_wait_ms if is_waiting else 0,
+            min_bytes=request.min_bytes if is_waiting else 0,
+            max_bytes=max_bytes,
+            isolation_level=READ_COMMITTED,
+            topics=list(topics.values()),
+        )
+        return Call(self._asked.api_key, self._asked.target, message)
+
+    def _take(self, response: FetchResponse, readings: list[PartitionReading]) -> None:
+        """Take in a response to a call about `readings`."""
+        for reading in readings:
+            reading.skips = reading.is_starved = False
+        budget = UnpackBudget(UNPACKED_BYTES_MAX)
+        self._throttle_ms = max(self._throttle_ms, response.throttle_time_ms)
+        for topic in response.responses:
+            for data in topic.partitions:
+                found = self._readings.get((topic.topic, data.partition_index))
+                if found is not None:
+                    found.take(data, self._magic, budget)
+        if response.error_code:
+            for reading in readings:
+                reading.error_code = reading.error_code or response.error_code
+
+    def _answer(self) -> FetchResponse:
+        asked = self._asked
+        highest = highest_code(asked.api_key, asked.version)
+        left_bytes: int | None = None
+        if asked.version >= WHOLE_LIMIT_SINCE:
+            left_bytes = self._request.max_bytes
+        topics: dict[str, FetchableTopicResponse] = {}
+        found = False
+        for reading in self._readings.values():
+            records = reading.cut(left_bytes)
+            if left_bytes is not None:
+                if reading.records and not found:
+                    records = max(records, _first_message(reading), key=len)
+                    found = True
+                left_bytes = max(left_bytes - len(records), 0)
+            topic = topics.setdefault(reading.topic, FetchableTopicResponse(topic=reading.topic))
+            topic.partitions.append(
+                PartitionData(
+                    partition_index=reading.partition,
+                    error_code=older_code(reading.error_code, highest),
+                    high_watermark=reading.high_watermark,
+                    records=records,
+                )
+            )
+        return FetchResponse(throttle_time_ms=self._throttle_ms, responses=list(topics.values()))
+
+
+def _first_message(reading: PartitionReading) -> bytes:
+    try:
+        return reading.first_message()
+    except CorruptRecordError:  # of a topic whose segments hold messages that are damaged
+        return b""

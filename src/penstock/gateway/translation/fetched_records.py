@@ -1,0 +1,114 @@
+"""The records of one partition for a consumer of messages of magic 0 or 1.
+
+Some batches become nothing: markers of transactions, aborted records, and what compaction has emptied. Where
+that is all that came, reading goes on behind it, since a client that old only has the offset of the last
+message it was given, and would ask for the same batches for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import CorruptRecordError, DecodeError, UnpackLimitError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.records.convert import convert_down, offset_after
+from penstock.records.format.batch_header import split_batches
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.fetch_request import FetchPartition
+    from penstock.protocol.messages.fetch_response import PartitionData
+    from penstock.records.compression.budget import UnpackBudget
+
+
+class PartitionReading:
+    """What has been read of one partition: where reading goes on, and what the client is to be given."""
+
+    __slots__ = (
+        "error_code",
+        "high_watermark",
+        "is_starved",
+        "max_bytes",
+        "offset",
+        "partition",
+        "records",
+        "skips",
+        "topic",
+    )
+
+    def __init__(self, topic: str, asked: FetchPartition) -> None:
+        self.topic = topic
+        self.partition = asked.partition
+        self.offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.records = b""
+        self.error_code = 0
+        self.high_watermark = -1
+        self.skips = False
+        """Whether all that came was nothing for the client, so that reading goes on at `offset`."""
+        self.is_starved = False
+        """Whether there are records and none came, since other partitions had used up the answer."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is something to answer."""
+        return bool(self.records or self.error_code)
+
+    def take(self, data: PartitionData, magic: int, budget: UnpackBudget) -> None:
+        """Take in what the cluster has answered for the partition."""
+        self.skips = self.is_starved = False
+        self.error_code = data.error_code
+        self.high_watermark = data.high_watermark
+        end_offset = data.high_watermark
+        if 0 <= data.last_stable_offset < end_offset:
+            # Only what is committed is read, so that is where reading ends.
+            self.high_watermark = end_offset = data.last_stable_offset
+        if self.error_code:
+            return
+        view = memoryview(data.records or b"")
+        aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+        is_first = budget.is_untouched
+        try:
+            if next(split_batches(view), None) is None:
+                self.is_starved = self.offset < end_offset
+                return
+            self.records = convert_down(
+                view,
+                magic,
+                first_offset=self.offset,
+                verify=True,
+                budget=budget,
+                enough_bytes=max(self.max_bytes, 1),
+                aborted=aborted,
+                unpacks_zstd=True,
+            )
+            if not self.records:
+                next_offset = offset_after(view)
+                self.skips = next_offset > self.offset
+                self.offset = max(self.offset, next_offset)
+        except UnpackLimitError:
+            # Others have used the budget up: the client's next request begins here.
+            self.error_code = ErrorCode.MESSAGE_TOO_LARGE if is_first else ErrorCode.NONE
+        except DecodeError:
+            self.error_code = ErrorCode.CORRUPT_MESSAGE
+
+    def cut(self, left_bytes: int | None) -> bytes:
+        """Return the records to answer.
+
+        `left_bytes` is what is left of the whole answer; the first message comes whole then, if nothing was
+        answered before it. None is for versions without such a limit: there the records end at
+        `partition_max_bytes`, even within a message.
+        """
+        if left_bytes is None:
+            return self.records[: max(self.max_bytes, 0)]
+        limit = max(min(self.max_bytes, left_bytes), 0)
+        return self.records[:limit]
+
+    def first_message(self) -> bytes:
+        """Return the first message alone.
+
+        Raises:
+            CorruptRecordError: there is none.
+        """
+        for _, end, _ in split_batches(self.records):
+            return self.records[:end]
+        raise CorruptRecordError("no whole message")

@@ -1,0 +1,173 @@
+"""ListOffsets 0: a list of offsets before a time becomes one offset, and the start of the log behind it.
+
+Version 0 answered with the starts of segments, newest first, and with the end of the log. A cluster of today
+has one offset for a time. The latest (-1) and the earliest (-2) are the same in both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import replace_codes
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from penstock.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.gateway.translation.rules import Asked, Steps
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+MAX_TIMESTAMP_SINCE = 7
+READ_COMMITTED = 1
+ISOLATION_SINCE = 2
+
+TIMEOUT_MS = 30_000
+"""How long the cluster may look in tiered storage: the timeout of requests of Kafka's clients."""
+
+TIMES_MAX = 100
+"""How many times one request may ask of the same partition: each takes a call of its own."""
+
+
+class _Question:
+    """One time of one partition, and the offsets to answer: the newest first."""
+
+    __slots__ = ("error_code", "found_ms", "index", "is_of_record", "offsets", "time", "topic", "wanted")
+
+    def __init__(self, topic: str, asked: ListOffsetsPartition) -> None:
+        self.topic = topic
+        self.index = asked.partition_index
+        self.time = asked.timestamp
+        self.wanted = asked.max_num_offsets
+        if self.time < EARLIEST:
+            # Version 0 found nothing for such a time; to clusters of today some of them mean something else.
+            self.time, self.wanted = EARLIEST, 0
+        self.offsets: list[int] = []
+        self.error_code = 0
+        self.found_ms = -1
+        """The time of the record that was found last, in milliseconds since 1970; -1 if it has none."""
+        self.is_of_record = False
+        """Whether the newest offset is that of a record, the first that is not before the time."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.index
+
+
+def list_offsets(asked: Asked) -> Steps:
+    """Translate a ListOffsets request for lists of offsets."""
+    questions = [
+        _Question(topic.name, partition) for topic in asked.request.topics for partition in topic.partitions
+    ]
+    for turn in _turns(questions):
+        yield from _ask(turn, asked)
+    return _answer(asked, questions)
+
+
+def _turns(questions: list[_Question]) -> list[list[_Question]]:
+    """Divide questions so that none of the parts asks about a partition twice, which is an error since 1."""
+    counts: dict[tuple[str, int], int] = {}
+    turns: list[list[_Question]] = []
+    for question in questions:
+        turn = counts.get(question.place, 0)
+        counts[question.place] = turn + 1
+        if turn >= TIMES_MAX:
+            question.error_code = ErrorCode.INVALID_REQUEST
+            continue
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(question)
+    return turns
+
+
+def _ask(questions: list[_Question], asked: Asked) -> Steps:
+    found = yield _call(asked, ((each, each.time) for each in questions))
+    _take(found, questions)
+    later = [each for each in questions if each.offsets == [-1]]
+    if later and asked.target >= MAX_TIMESTAMP_SINCE:
+        found = yield _call(asked, ((each, MAX_TIMESTAMP) for each in later))
+        _take(found, later)
+        # Records of producers before 0.10 have no times: nothing is known to be before one.
+        untimed = [each for each in later if each.found_ms < 0]
+        later = [each for each in later if each.found_ms >= 0]
+        for each in untimed:
+            each.offsets = []
+    if later:
+        # No record is as late as the time: all of them are before it.
+        for each in later:
+            each.offsets = []
+        found = yield _call(asked, ((each, LATEST) for each in later))
+        _take(found, later)
+    for each in questions:
+        each.is_of_record = each.time >= 0
+    for each in later:
+        each.is_of_record = False
+    needing_start = [
+        each
+        for each in questions
+        if each.offsets and each.time != EARLIEST and (each.wanted > 1 or each.is_of_record)
+    ]
+    if needing_start:
+        found = yield _call(asked, ((each, EARLIEST) for each in needing_start))
+        _take(found, needing_start)
+    for each in questions:
+        if len(each.offsets) == 2 and each.offsets[1] >= each.offsets[0]:
+            each.offsets.pop()
+            if each.is_of_record:  # the log begins after the time: nothing is before it
+                each.offsets.pop()
+        del each.offsets[max(each.wanted, 0) :]
+    return None
+
+
+def _call(asked: Asked, times: Iterable[tuple[_Question, int]]) -> Call:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for question, time in times:
+        topic = topics.setdefault(question.topic, ListOffsetsTopic(name=question.topic))
+        topic.partitions.append(ListOffsetsPartition(partition_index=question.index, timestamp=time))
+    message = ListOffsetsRequest(
+        replica_id=asked.request.replica_id,
+        # The end is that of what a translated Fetch reads.
+        isolation_level=READ_COMMITTED if asked.target >= ISOLATION_SINCE else 0,
+        topics=list(topics.values()),
+        timeout_ms=TIMEOUT_MS,
+    )
+    return Call(asked.api_key, asked.target, message)
+
+
+def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
+    """Put the offsets of a response behind those that the questions have."""
+    by_place = {each.place: each for each in questions}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            question = by_place.get((topic.name, partition.partition_index))
+            if question is not None:
+                question.error_code = question.error_code or partition.error_code
+                if not partition.error_code:
+                    question.offsets.append(partition.offset)
+                    question.found_ms = partition.timestamp
+
+
+def _answer(asked: Asked, questions: list[_Question]) -> ListOffsetsResponse:
+    topics: dict[str, ListOffsetsTopicResponse] = {}
+    for question in questions:
+        topic = topics.setdefault(question.topic, ListOffsetsTopicResponse(name=question.topic))
+        topic.partitions.append(
+            ListOffsetsPartitionResponse(
+                partition_index=question.index,
+                error_code=question.error_code,
+                old_style_offsets=[] if question.error_code else question.offsets,
+            )
+        )
+    response = ListOffsetsResponse(topics=list(topics.values()))
+    replace_codes(response, asked.version)
+    return response

@@ -1,0 +1,154 @@
+"""Produce before 3: message sets become one batch of magic 2 for each partition.
+
+What is wrong with the messages of a partition is answered for it alone, with the code that brokers answered;
+the cluster is not asked about it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import Refused
+from penstock.gateway.translation.rules import answered
+from penstock.model import TimestampType
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from penstock.protocol.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.convert import convert_up
+from penstock.records.format.batch_header import read_header, split_batches
+
+if TYPE_CHECKING:
+    from penstock.gateway.translation.rules import Asked, Steps
+
+UNPACKED_BYTES_MAX = 32 << 20
+"""What the messages of one request may unpack to."""
+
+UNPACKED_RECORDS_MAX = 1_000_000
+"""The messages that one request may hold."""
+
+ALL_REPLICAS = -1
+
+_Outcomes = dict[tuple[str, int], PartitionProduceResponse]
+
+
+def produce(asked: Asked) -> Steps:
+    """Translate a Produce request with message sets.
+
+    Raises:
+        Refused: the client has asked for no answer (acks 0), and a partition has failed.
+    """
+    request = asked.request
+    budget = UnpackBudget(UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX)
+    outcomes: _Outcomes = {}
+    topics = [_converted(topic, budget, outcomes) for topic in request.topic_data]
+    response = ProduceResponse()
+    topics = [topic for topic in topics if topic.partition_data]
+    if topics:
+        response = yield Call(
+            asked.api_key,
+            asked.target,
+            ProduceRequest(
+                acks=_acks(request.acks),
+                timeout_ms=request.timeout_ms,
+                topic_data=topics,
+            ),
+        )
+        response = answered(response, asked)
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            outcomes.setdefault((topic.name, partition.index), partition)
+    if not request.acks:
+        _refuse_failures(outcomes)
+        return None
+    response.responses = _in_order(request, outcomes)
+    return response
+
+
+def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduceResponse]:
+    """Return the outcomes in the order in which the request names partitions, each once."""
+    topics: dict[str, TopicProduceResponse] = {}
+    for topic in request.topic_data:
+        answer = topics.setdefault(topic.name, TopicProduceResponse(name=topic.name))
+        for data in topic.partition_data:
+            outcome = outcomes.pop((topic.name, data.index), None)
+            if outcome is not None:
+                answer.partition_responses.append(outcome)
+    return list(topics.values())
+
+
+def _acks(asked: int) -> int:
+    """Return the acks to ask the cluster for.
+
+    Before 0.9 a number above 1 asked for so many replicas; all that are in sync are never fewer than is safe.
+    Where a client asks for no answer the leader is asked for one, so that a failure is noticed.
+    """
+    if asked > 1:
+        return ALL_REPLICAS
+    return asked or 1
+
+
+def _refuse_failures(outcomes: _Outcomes) -> None:
+    for (topic, index), outcome in outcomes.items():
+        if outcome.error_code:
+            error = error_for(outcome.error_code, f"Produce with acks=0 to {topic}-{index}")
+            raise Refused(str(error))
+
+
+def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcomes) -> TopicProduceData:
+    """Return what of a topic is to be sent on; outcomes of the rest go into `outcomes`."""
+    kept: list[PartitionProduceData] = []
+    for data in topic.partition_data:
+        place = topic.name, data.index
+        try:
+            batch = batch_of(data.records, budget)
+        except KafkaError as error:
+            outcomes[place] = PartitionProduceResponse(
+                index=data.index, error_code=error.code, base_offset=-1
+            )
+            continue
+        if batch is None:
+            outcomes[place] = PartitionProduceResponse(index=data.index, base_offset=-1)
+        else:
+            kept.append(PartitionProduceData(index=data.index, records=batch))
+    return TopicProduceData(name=topic.name, partition_data=kept)
+
+
+def batch_of(records: memoryview | bytes | None, budget: UnpackBudget) -> memoryview | None:
+    """Return the batch of magic 2 that a message set stands for; None where it has no whole message.
+
+    A message that is cut at the end is dropped. Messages of magic 1 may be inside wrappers of magic 0, and
+    wrappers inside wrappers, as 0.8 and 0.9 took them. Batches of magic 2 stay as they are: clients that send
+    them in a version this old are left to the cluster's judgement.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE (2), INVALID_TIMESTAMP (32), or MESSAGE_TOO_LARGE (10) for what exceeds
+            `budget`.
+    """
+    view = memoryview(records or b"")
+    try:
+        first = next(split_batches(view), None)
+        if first is None:
+            return None
+        if first[2] == 2:
+            return view[: max(end for _, end, _ in split_batches(view))]
+        batch = memoryview(
+            convert_up(view, base_offset=0, budget=budget, mixed=True, nested=True, may_be_cut=True)
+        )
+    except UnpackLimitError as error:
+        raise error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+    except CorruptRecordError as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if read_header(batch).timestamp_type == TimestampType.LOG_APPEND_TIME:
+        raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
+    return batch

@@ -1,0 +1,97 @@
+"""What a translation is: versions of clients, versions of the cluster, and the function between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from penstock.gateway.calls import Call
+from penstock.gateway.translation.errors import replace_codes
+from penstock.gateway.translation.fields import convert
+from penstock.protocol.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+M = TypeVar("M", bound=Message)
+
+Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
+"""Lowest and highest version by API key, as a broker's ApiVersions has them."""
+
+Steps: TypeAlias = Generator[Call, Any, Message | None]
+"""A translation at work: it yields calls, is sent their responses, and returns the answer to the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client has asked, and the version in which the cluster is asked instead."""
+
+    api_key: int
+    version: int
+    request: Any
+    target: int
+    upstream: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How requests of some versions are translated. `done` and `inexact` are texts of the reference."""
+
+    api_key: int
+    versions: tuple[int, int]
+    """The client's versions, both included."""
+    targets: tuple[int, int]
+    """The cluster's versions that requests can be translated to."""
+    run: Callable[[Asked], Steps]
+    done: str
+    inexact: str = ""
+    takes_highest: bool = False
+    """Whether the highest target that the cluster has is taken, and not the lowest."""
+    needs: tuple[int, ...] = ()
+    """Other APIs that the cluster must have."""
+
+    def target(self, version: int, upstream: Ranges) -> int | None:
+        """Return the version in which the cluster is asked; None where it has none that fits."""
+        offered = upstream.get(self.api_key)
+        first, last = self.versions
+        if offered is None or not first <= version <= last or any(key not in upstream for key in self.needs):
+            return None
+        low, high = max(self.targets[0], offered[0], version + 1), min(self.targets[1], offered[1])
+        if low > high:
+            return None
+        return high if self.takes_highest else low
+
+
+def by_fields(asked: Asked) -> Steps:
+    """Translate a request and its answer by the names of their fields.
+
+    Raises:
+        Refused: the request has a value that the cluster's version has no field for.
+    """
+    request = convert(asked.request, asked.version, asked.target)
+    response: Message = yield Call(asked.api_key, asked.target, request)
+    return answered(response, asked)
+
+
+def by_fields_exactly(asked: Asked) -> Steps:
+    """Translate a request and its answer, none of whose fields may be lost.
+
+    Raises:
+        Refused: the request or the response has a value that the other version has no field for.
+    """
+    request = convert(asked.request, asked.version, asked.target)
+    response: Message = yield Call(asked.api_key, asked.target, request)
+    return answered(response, asked, may_lose=False)
+
+
+def answered(response: M, asked: Asked, *, may_lose: bool = True) -> M:
+    """Return the cluster's response as one of the client's version, with error codes that are as old.
+
+    Raises:
+        Refused: the response has a null, or unless it `may_lose` fields any value, that the client's version
+            has no place for.
+    """
+    converted = convert(response, asked.target, asked.version, may_lose=may_lose)
+    replace_codes(converted, asked.version)
+    return converted

@@ -1,0 +1,108 @@
+"""``penstock gateway``: where it listens, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from penstock.cli import main
+from penstock.cli.gateway import port_range
+from penstock.cli.listing import NOUNS
+from penstock.client import Admin
+from penstock.errors import ConfigError
+from penstock.testing import KafkaBroker
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock", "gateway", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_gateway_runs_until_it_is_to_stop() -> None:
+    with KafkaBroker() as broker:
+        process = start("--to", broker.bootstrap_servers, "--port", "0")
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("gateway at 127.0.0.1:")
+            assert line.endswith(f"cluster at {broker.bootstrap_servers}\n")
+            with Admin(bootstrap_servers=line.split()[2].rstrip(",")) as admin:
+                [node] = admin.describe_cluster().nodes
+                assert node.port != broker.port
+            process.send_signal(signal.SIGTERM)
+            _, log = process.communicate(timeout=20)
+            assert process.returncode == 0
+            assert f"INFO broker 1 at {broker.bootstrap_servers} is found at port {node.port}" in log
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_a_gateway_prints_which_clients_send_what() -> None:
+    with KafkaBroker() as broker:
+        process = start("--to", broker.bootstrap_servers, "--port", "0", "--watch", "-d", "200ms")
+        try:
+            assert process.stdout is not None
+            at = process.stdout.readline().split()[2].rstrip(",")
+            with Admin(bootstrap_servers=at) as admin:
+                admin.list_topics()
+            while not (line := process.stdout.readline()).startswith("penstock"):
+                assert line
+            assert line.split()[2:4] == ["-", "ApiVersions"]
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_a_gateway_prints_lines_of_json() -> None:
+    with KafkaBroker() as broker:
+        process = start("--to", broker.bootstrap_servers, "--port", "0", "--watch", "-d", "10m", "-J")
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            while "is found at port" not in line:
+                line = process.stderr.readline()
+            with Admin(bootstrap_servers=f"127.0.0.1:{line.split()[-1]}") as admin:
+                admin.list_topics()
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=20)
+            rows = [json.loads(line) for line in out.splitlines()]
+            assert {row["api"] for row in rows} >= {"ApiVersions", "Metadata"}
+            assert all(list(row) == [field.name for field in NOUNS["gateway client"]] for row in rows)
+            assert all(row["is_spoken"] for row in rows)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--to", "a:b"], "is not host:port"),
+        (["--to", "a:1", "--ports", "9-x"], "FIRST-LAST is needed"),
+        (["--to", "a:1", "--json"], "give both"),
+        (["--to", "a:1", "-X", "nonsense=1"], "nonsense"),
+        (["--to", "a:1", "--watch", "-d", "1ms"], "at least 100 ms"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gateway", "--port", "0", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_ranges_of_ports() -> None:
+    assert port_range("9093-9095") == range(9093, 9096)
+    assert port_range(" 9093 ") == range(9093, 9094)
+    for text in ("", "-", "9095-9093", "0-5", "1-65536", "a"):
+        with pytest.raises(ConfigError):
+            port_range(text)

@@ -1,0 +1,197 @@
+"""A relay without sockets: two peers send it bytes, and what it sends them is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.gateway.calls import Call
+from penstock.gateway.contracts import Attachable, Ended, Pause
+from penstock.gateway.counters import Counters
+from penstock.gateway.limits import Limits
+from penstock.gateway.nodes import Broker, Nodes
+from penstock.gateway.relay import Relay
+from penstock.gateway.routes import Routes
+from penstock.gateway.versions import NoTranslation, Translation
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.framing import decode_response, encode_request, encode_response
+from penstock.protocol.header import decode_request_header
+
+ADVERTISED = "gateway.test"
+
+KAFKA_4 = {
+    0: (3, 13),
+    1: (4, 18),
+    2: (1, 11),
+    3: (0, 13),
+    10: (0, 6),
+    17: (0, 1),
+    18: (0, 4),
+    36: (0, 2),
+    60: (0, 2),
+}
+"""Some of the versions that Kafka 4 has."""
+
+
+class Wire:
+    """One side's socket: the bytes that the relay has sent, and why it is not read."""
+
+    def __init__(
+        self, versions: Mapping[int, tuple[int, int]], translation: Translation, node_id: int | None
+    ) -> None:
+        self.sent = bytearray()
+        self.paused = Pause(0)
+        self.is_closed = False
+        self.routes = Routes(versions, translation)
+        self.node_id = node_id
+
+    def send(self, data: Any) -> None:
+        assert not self.is_closed
+        self.sent += data
+
+    def pause(self, why: Pause) -> None:
+        self.paused |= why
+
+    def go_on(self, why: Pause) -> None:
+        self.paused &= ~why
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def taken(self) -> bytes:
+        """What was sent since this was called last."""
+        sent = bytes(self.sent)
+        self.sent.clear()
+        return sent
+
+
+class World:
+    """A relay between two wires, and the gateway that it belongs to."""
+
+    def __init__(
+        self,
+        *,
+        home: int | None = None,
+        versions: Mapping[int, tuple[int, int]] = KAFKA_4,
+        translation: Translation | None = None,
+        limits: Limits | None = None,
+        has_account: bool = False,
+        attaches: bool = True,
+    ) -> None:
+        self.translation: Translation = translation or NoTranslation()
+        self.versions = versions
+        self.limits = limits or Limits()
+        self.counters = Counters()
+        self.nodes = Nodes((), lambda node_id, port: 20_000 + node_id, lambda node_id: None)
+        self.has_account = has_account
+        self.last_routes: Routes | None = None
+        self.held = 0
+        self.ends: list[str] = []
+        self.failures: list[str] = []
+        self.calls: list[Call] = []
+        self.works: list[Callable[[], Call | Ended | Exception]] = []
+        self.back: set[int] = set()
+        self.attempts = 0
+        self._attaches = attaches
+        self._is_asked = False
+        self.client = Wire(versions, self.translation, None)
+        self.brokers: list[Wire] = []
+        self.relay = Relay(self, self.client, home, "10.0.0.7:1234", ADVERTISED)
+
+    @property
+    def broker(self) -> Wire:
+        """The connection to a broker that was made last."""
+        return self.brokers[-1]
+
+    # what the relay asks for
+
+    def attach(self, relay: Attachable) -> None:
+        self.attempts += 1
+        self._is_asked = True
+
+    def connect(self, node_id: int | None = None) -> None:
+        self._is_asked = False
+        self.brokers.append(Wire(self.versions, self.translation, node_id))
+        self.last_routes = self.broker.routes
+        self.relay.attached(self.broker)
+
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+        return Routes(ranges, self.translation)
+
+    def is_back(self, node_id: int) -> bool:
+        return node_id in self.back
+
+    def call_node(self, relay: Attachable, call: Call) -> None:
+        self.calls.append(call)
+
+    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+        self.works.append(work)
+
+    def work(self) -> None:
+        """Do what was to be done beside the event loop."""
+        self.relay.worked(self.works.pop()())
+
+    def hold(self, size: int) -> bool:
+        self.held += size
+        return self.held <= self.limits.held_bytes_max
+
+    def let_go(self, size: int) -> None:
+        self.held -= size
+
+    def note_end(self, level: int, client: str, reason: str) -> None:
+        self.ends.append(reason)
+
+    def caught(self, what: str) -> None:
+        self.failures.append(what)
+
+    # the two peers
+
+    def client_sends(self, *frames: bytes, split: int = 0) -> None:
+        """Have requests arrive, in pieces of `split` bytes or all at once."""
+        data = b"".join(frames)
+        for start in range(0, len(data), split or len(data)):
+            self.relay.client_bytes(memoryview(data[start : start + (split or len(data))]))
+            if self._is_asked and self._attaches:
+                self.connect()
+
+    def broker_sends(self, *frames: bytes, split: int = 0) -> None:
+        """Have responses arrive."""
+        data = b"".join(frames)
+        for start in range(0, len(data), split or len(data)):
+            self.relay.upstream_bytes(memoryview(bytearray(data[start : start + (split or len(data))])))
+
+    def learn(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            assert self.nodes.learn(Broker(node_id, f"kafka-{node_id}", 9092)) is not None
+
+
+def request(message: Any, version: int, correlation_id: int = 1, client_id: str | None = "device") -> bytes:
+    """The bytes of a request."""
+    return b"".join(encode_request(message, version, correlation_id, client_id))
+
+
+def response(message: Any, version: int, correlation_id: int = 1) -> bytes:
+    """The bytes of a response."""
+    return b"".join(encode_response(message, version, correlation_id))
+
+
+def frames_of(data: bytes) -> list[bytes]:
+    """The frames in bytes that hold nothing else, without their sizes."""
+    found = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        assert len(data) >= 4 + size, "a frame that is not whole"
+        found.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return found
+
+
+def answers_of(data: bytes, key: int, version: int) -> list[tuple[int, Any]]:
+    """Correlation ids and messages of responses to one API."""
+    return [decode_response(frame, API_TABLE[key].response, version) for frame in frames_of(data)]
+
+
+def asked_of(data: bytes) -> list[tuple[int, int, int]]:
+    """Key, version and correlation id of each request in some bytes."""
+    headers = [decode_request_header(frame)[0] for frame in frames_of(data)]
+    return [(header.api_key, header.api_version, header.correlation_id) for header in headers]
