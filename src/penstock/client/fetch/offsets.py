@@ -41,6 +41,9 @@ class OffsetAt(NamedTuple):
     timestamp: int = -1
 
 
+ISOLATION_VERSION = 2
+"""From here on ListOffsets distinguishes what is committed (KIP-98)."""
+
 Answers = dict[TopicPartition, OffsetAt | None]
 
 
@@ -109,6 +112,7 @@ async def _ask(
         topic.partitions.append(ListOffsetsPartition(partition_index=tp.partition, timestamp=question))
     request = ListOffsetsRequest(
         replica_id=-1,
+        # Before Kafka 0.11 there are no transactions: everything is committed.
         isolation_level=ISOLATION_LEVELS[isolation] if version >= ISOLATION_VERSION else 0,
         topics=list(topics.values()),
         timeout_ms=int(client.config.request_timeout_ms),
