@@ -41,9 +41,6 @@ class OffsetAt(NamedTuple):
     timestamp: int = -1
 
 
-ISOLATION_VERSION = 2
-"""From here on ListOffsets distinguishes what is committed (KIP-98)."""
-
 Answers = dict[TopicPartition, OffsetAt | None]
 
 

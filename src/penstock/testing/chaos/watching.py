@@ -47,7 +47,7 @@ def watching(recorder: Recorder) -> Iterator[None]:
             (AsyncProducer, "leave_transaction", watch.leave_transaction),
             (FetchedRecords, "poll_now", watch.poll_now),
             (FetchedRecords, "iterate_now", watch.iterate_now),
-            (FetchedRecords, "forget", watch.forget),
+            (FetchedRecords, FetchedRecords.forget.__name__, watch.forget),
             (AsyncConsumer, "hold", watch.forget),
             (AsyncConsumer, "commit", watch.commit),
             (AsyncConsumer, "commit_async", watch.commit_async),
