@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -11,6 +11,8 @@ from penstock.client.config import ClientConfig
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.gateway import translation as old_versions
+from penstock.gateway.hooks.chain import Hooks
+from penstock.gateway.hooks.hook import Hook, OnBatches, OnRequest, OnResponse
 from penstock.gateway.limits import Limits
 from penstock.gateway.server import serving
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
     from penstock.gateway.versions import Translation
+    from penstock.testing.faults import Faults
 
 DEFAULT_PORTS = 100
 """How many ports behind that of the gateway brokers have, where nothing else is said."""
@@ -55,6 +58,7 @@ class Gateway(Served):
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
+        hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
 
     Raises:
         ConfigError: an argument does not fit.
@@ -73,6 +77,7 @@ class Gateway(Served):
         config: Mapping[str, object] | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
+        hooks: Iterable[Hook] = (),
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -88,6 +93,7 @@ class Gateway(Served):
         self._ports = ports
         self._advertised_host = advertised_host
         self._translation: Translation = old_versions if translation is None else translation
+        self._hooks = Hooks(hooks)
         self._server: GatewayServer | None = None
         self._thread = ServingThread(self._serving)
 
@@ -117,6 +123,55 @@ class Gateway(Served):
             return []
         routes = server.last_routes
         return server.counters.rows({} if routes is None else routes.upstream)
+
+    def add_hook(self, hook: Hook) -> Hook:
+        """Call a hook for requests from now on, behind those that there are; return it."""
+        self._hooks.add(hook)
+        return hook
+
+    def on_request(self, *apis: str, blocks: bool = False) -> Callable[[OnRequest], OnRequest]:
+        """Decorate a function that is called with requests of some APIs, as `Hook.on_request` is.
+
+        Raises:
+            ConfigError: there is no such API.
+        """
+
+        def add(function: OnRequest) -> OnRequest:
+            self.add_hook(Hook(apis, on_request=function, blocks=blocks))
+            return function
+
+        return add
+
+    def on_response(self, *apis: str, blocks: bool = False) -> Callable[[OnResponse], OnResponse]:
+        """Decorate a function that is called with requests and responses, as `Hook.on_response` is.
+
+        Raises:
+            ConfigError: there is no such API.
+        """
+
+        def add(function: OnResponse) -> OnResponse:
+            self.add_hook(Hook(apis, on_response=function, blocks=blocks))
+            return function
+
+        return add
+
+    def on_batches(self, *apis: str, blocks: bool = False) -> Callable[[OnBatches], OnBatches]:
+        """Decorate a function that is called with batches of records, as `Hook.on_batches` is.
+
+        Raises:
+            ConfigError: there is no such API, or one without records.
+        """
+
+        def add(function: OnBatches) -> OnBatches:
+            self.add_hook(Hook(apis, on_batches=function, blocks=blocks))
+            return function
+
+        return add
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on demand between clients and the cluster: `penstock.testing.Faults`."""
+        return self._hooks.faults_of()
 
     @property
     def held_bytes(self) -> int:
@@ -149,6 +204,7 @@ class Gateway(Served):
             self._port,
             ports,
             self._advertised_host,
+            self._hooks,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server

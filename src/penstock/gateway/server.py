@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.client.config import ClientConfig
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Ended
+    from penstock.gateway.hooks.chain import Hooks
     from penstock.gateway.limits import Limits
     from penstock.gateway.routes import Routes
     from penstock.gateway.versions import Translation
@@ -51,12 +52,14 @@ class GatewayServer:
         host: str,
         ports: Sequence[int],
         advertised_host: str | None,
+        hooks: Hooks,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scratch = new_buffer()
         self.ciphertext = new_buffer(CIPHERTEXT_BYTES)
         self.limits = limits
         self.translation = translation
+        self.hooks = hooks
         self.counters = Counters()
         self.failures = Failures(self.loop.time, logger)
         self.nodes = Nodes(ports, self._listen, self._stop_listening)
@@ -217,6 +220,9 @@ class GatewayServer:
         else:
             relay.attached(upstream)
 
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.loop.call_later(seconds, work)
+
     def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
         self._begin(self._in_thread(relay, work))
 
@@ -269,9 +275,10 @@ async def serving(
     port: int,
     ports: Sequence[int],
     advertised_host: str | None,
+    hooks: Hooks,
 ) -> AsyncIterator[GatewayServer]:
     """Serve a gateway on the running loop for as long as the block lasts."""
-    server = GatewayServer(config, translation, limits, host, ports, advertised_host)
+    server = GatewayServer(config, translation, limits, host, ports, advertised_host, hooks)
     try:
         await server.start(port)
         yield server

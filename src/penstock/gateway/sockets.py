@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import struct
 from typing import TYPE_CHECKING, Protocol, cast
 
 from penstock.common.listening.addresses import canonical_address
@@ -129,6 +131,12 @@ class Socket:
     def abort(self) -> None:
         self._transport.abort()
 
+    def reset(self) -> None:
+        """End the connection so that the peer gets a reset."""
+        sock = self._transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
 
 class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
@@ -222,6 +230,10 @@ class ClientSocket(asyncio.BufferedProtocol):
         """End the connection at once."""
         assert self._socket is not None
         self._socket.abort()
+
+    def reset(self) -> None:
+        assert self._socket is not None
+        self._socket.reset()
 
 
 class UpstreamSocket(asyncio.BufferedProtocol):
@@ -345,6 +357,11 @@ class UpstreamSocket(asyncio.BufferedProtocol):
     def go_on(self, why: Pause) -> None:
         if self._socket is not None:
             self._socket.go_on(why)
+
+    def reset(self) -> None:
+        self.close()
+        if self._socket is not None:
+            self._socket.reset()
 
     def close(self) -> None:
         self._is_closed = True
