@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from penstock.errors import ConfigError
@@ -58,6 +59,8 @@ class MovableClock:
         self._ahead_s = 0.0
         self._still: tuple[int, float] | None = None
         """What the machine's clocks showed when this one was stopped."""
+        self.when_moved: Callable[[int], None] | None = None
+        """Called with the milliseconds after each `advance`, in the thread that advances."""
 
     def now_ms(self) -> int:
         still = self._still
@@ -79,16 +82,19 @@ class MovableClock:
             self._ahead_ms += still[0] - time.time_ns() // 1_000_000
             self._ahead_s += still[1] - time.monotonic()
 
-    def advance(self, ms: int) -> None:
-        """Move forward by `ms` milliseconds.
+    def advance(self, ms: int = 0, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        """Move forward by the sum of what is given; the owner of the clock does what is due by then.
 
         Raises:
-            ValueError: `ms` is negative.
+            ValueError: the sum is negative.
         """
-        if ms < 0:
-            raise ValueError(f"a clock cannot go back: {ms} ms")
-        self._ahead_ms += ms
-        self._ahead_s += ms / 1000
+        step_ms = ms + round(1000 * (seconds + 60 * (minutes + 60 * hours)))
+        if step_ms < 0:
+            raise ValueError(f"a clock cannot go back: {step_ms} ms")
+        self._ahead_ms += step_ms
+        self._ahead_s += step_ms / 1000
+        if self.when_moved is not None:
+            self.when_moved(step_ms)
 
 
 class Movable(Protocol):

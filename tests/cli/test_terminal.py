@@ -18,8 +18,9 @@ import pytest
 from penstock import Broker
 from penstock.cli import main
 from penstock.client import Consumer, Producer
-from penstock.client.admin.admin import ConfigValue, TopicDescription
+from penstock.client.admin.configs import ConfigValue
 from penstock.client.admin.groups import GroupDescription, GroupListing, MemberDescription
+from penstock.client.admin.topics import TopicDescription
 from penstock.client.cluster.metadata import Node, PartitionInfo
 from penstock.client.fetch.offsets import OffsetAt
 from penstock.cloudevents import Event, to_record

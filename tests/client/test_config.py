@@ -126,7 +126,11 @@ def test_groups_are_configured_under_kafkas_names() -> None:
         ({"partition.assignment.strategy": "stiky"}, "did you mean 'sticky'"),
         ({"heartbeat.interval.ms": 45_000}, "several heartbeats must fit"),
         ({"group.instance.id": "a"}, "an instance of which group"),
-        ({"group.protocol": "consumer"}, "KIP-848 is not supported"),
+        ({"group.protocol": "consumers"}, "did you mean 'consumer'"),
+        ({"group.protocol": "consumer", "session.timeout.ms": 45_000}, '"session.timeout.ms" has no meaning'),
+        ({"group.protocol": "consumer", "heartbeat.interval.ms": 3_000}, "the broker says it"),
+        ({"group.protocol": "consumer", "partition.assignment.strategy": "range"}, "group.remote.assignor"),
+        ({"group.remote.assignor": "uniform"}, '"group.remote.assignor" has no meaning .* "classic"'),
         ({"auto.offset.reset": "by_duration:1"}, "is no duration; write 90s"),
     ],
 )
@@ -162,3 +166,19 @@ def test_bootstrap_servers_are_needed() -> None:
 )
 def test_idempotence_is_on_where_it_can_be(options: dict[str, object], wants: bool) -> None:
     assert ProducerConfig.parse(WHERE, options).wants_idempotence is wants
+
+
+def test_auto_takes_the_options_of_both_group_protocols() -> None:
+    config = ConsumerConfig.parse(
+        {"bootstrap.servers": "h:1", "group.id": "g", "group.protocol": "auto"},
+        {"session_timeout_ms": 9_000, "group_remote_assignor": "range"},
+    )
+    assert (config.group_protocol, config.group_remote_assignor) == ("auto", "range")
+    assert config.given >= {"session_timeout_ms", "group_protocol"}
+
+
+def test_a_consumer_group_leaves_to_the_broker_what_is_not_given() -> None:
+    config = ConsumerConfig.parse(
+        {"bootstrap.servers": "h:1", "group.id": "g", "group.protocol": "CONSUMER"}, {}
+    )
+    assert (config.group_protocol, config.group_remote_assignor) == ("consumer", None)

@@ -1,6 +1,7 @@
 """One member of a consumer group: ``python group_members.py KIND SERVERS GROUP TOPIC STRATEGY RELEASE``.
 
 RELEASE is the broker's, for clients that have to be told: ``0.9``, or nothing for anything newer.
+STRATEGY is an assignor of the classic protocol, or ``kip-848`` for the one in which the broker assigns.
 Prints what it reads as ``r PARTITION OFFSET VALUE``, what it is given as ``+ P P``, what is taken as
 ``- P P``. Ends on SIGTERM, leaving the group; SIGKILL is for tests that want no farewell.
 """
@@ -14,6 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 COOPERATIVE = "cooperative-sticky"
+KIP_848 = "kip-848"
+AUTO = "auto"
 stopping = False
 
 
@@ -30,12 +33,21 @@ def told(word: str) -> Callable[[Iterable[Any]], None]:
     return lambda places: say(word, *sorted(place.partition for place in places))
 
 
+def protocol(strategy: str) -> dict[str, Any]:
+    """The settings of a group protocol, as Penstock and librdkafka have them."""
+    if strategy == KIP_848:
+        return {"group.protocol": "consumer"}
+    if strategy == AUTO:
+        return {"group.protocol": "auto"}
+    times = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
+    return {**times, "partition.assignment.strategy": strategy}
+
+
 def penstock_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
     from penstock import Consumer
 
-    config = {"group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": 6_000}
-    config |= {"heartbeat.interval.ms": 300, "auto.commit.interval.ms": 200}
-    config |= {"partition.assignment.strategy": strategy, "api.version.request": not release}
+    config = {"group.id": group, "auto.offset.reset": "earliest", "auto.commit.interval.ms": 200}
+    config |= {"api.version.request": not release, **protocol(strategy)}
     with Consumer(servers, config) as consumer:
         consumer.subscribe(topic, on_assigned=told("+"), on_revoked=told("-"))
         while not stopping:
@@ -48,9 +60,8 @@ def penstock_async_member(servers: str, group: str, topic: str, strategy: str, r
 
     async def consume() -> None:
         options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest"}
-        options |= {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 300, "auto_commit_interval_ms": 200}
-        options["api_version_request"] = not release
-        async with AsyncConsumer(servers, partition_assignment_strategy=strategy, **options) as consumer:
+        options |= {"auto_commit_interval_ms": 200, "api_version_request": not release}
+        async with AsyncConsumer(servers, protocol(strategy), **options) as consumer:
             consumer.subscribe(topic, on_assigned=told("+"), on_revoked=told("-"))
             while not stopping:
                 for record in await consumer.poll(100):
@@ -69,10 +80,8 @@ def confluent_member(servers: str, group: str, topic: str, strategy: str, releas
             "bootstrap.servers": servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6_000,
-            "heartbeat.interval.ms": 300,
             "auto.commit.interval.ms": 200,
-            "partition.assignment.strategy": strategy,
+            **protocol(strategy),
         }
     )
     assigned, revoked = told("+"), told("-")
@@ -151,8 +160,14 @@ def aiokafka_member(servers: str, group: str, topic: str, strategy: str, release
     asyncio.run(consume())
 
 
+def penstock_auto_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
+    """A member by the protocol that the broker has."""
+    penstock_member(servers, group, topic, AUTO, release)
+
+
 MEMBERS = {
     "penstock": penstock_member,
+    "penstock-auto": penstock_auto_member,
     "penstock-async": penstock_async_member,
     "confluent": confluent_member,
     "kafka-python": kafka_python_member,

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from compat.group_members import COOPERATIVE
+from compat.group_members import COOPERATIVE, KIP_848
 from compat.peers import HERE, PATIENCE_S, java_command, maven_classpath, real_kafka, shared_kafka
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import KafkaError
@@ -33,6 +33,7 @@ PYTHON_KINDS = ("penstock", "penstock-async", "confluent", "kafka-python", "aiok
 COOPERATIVE_KINDS = ("penstock", "penstock-async", "confluent")
 JAVA_KINDS = ("java", "verifiable")
 KINDS_FOR_0_9 = ("penstock", "penstock-async", "confluent", "kafka-python")
+CLASSIC_TIMES = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
 numbers = itertools.count(os.getpid())
 
 
@@ -121,20 +122,22 @@ class Member:
 
 def java_consumer(kind: str, servers: str, group: str, topic: str, strategy: str) -> list[str]:
     """Kafka's console consumer, or the one that its system tests use."""
-    classes = {"range": "RangeAssignor", COOPERATIVE: "CooperativeStickyAssignor"}
+    classes = {"range": "RangeAssignor", COOPERATIVE: "CooperativeStickyAssignor", KIP_848: ""}
     assignor = f"org.apache.kafka.clients.consumer.{classes[strategy]}"
     words = ["--bootstrap-server", servers, "--topic", topic]
     if kind == "verifiable":
         main = "org.apache.kafka.tools.VerifiableConsumer"
-        words += ["--group-id", group, "--reset-policy", "earliest", "--session-timeout", "6000"]
-        words += ["--enable-autocommit", "--verbose", "--assignment-strategy", assignor]
+        words += ["--group-id", group, "--reset-policy", "earliest", "--enable-autocommit", "--verbose"]
+        if strategy == KIP_848:
+            words += ["--group-protocol", "consumer"]
+        else:
+            words += ["--session-timeout", "6000", "--assignment-strategy", assignor]
     else:
         properties = {
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6_000,
-            "heartbeat.interval.ms": 300,
             "auto.commit.interval.ms": 200,
-            "partition.assignment.strategy": assignor,
+            **({"group.protocol": "consumer"} if strategy == KIP_848 else CLASSIC_TIMES),
+            **({} if strategy == KIP_848 else {"partition.assignment.strategy": assignor}),
         }
         main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
         words += ["--group", group]
@@ -172,8 +175,9 @@ class Scene:
                 producer.send(self.topic, b"%d" % number, key=b"v", partition=number % PARTITIONS)
         self.count += count
 
-    def join(self, kind: str) -> Member:
-        member = Member(kind, self.servers, self.group, self.topic, self.strategy, self.release)
+    def join(self, kind: str, strategy: str = "") -> Member:
+        strategy = strategy or self.strategy
+        member = Member(kind, self.servers, self.group, self.topic, strategy, self.release)
         self.members.append(member)
         return member
 

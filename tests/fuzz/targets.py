@@ -167,11 +167,14 @@ def batches(data: bytes) -> None:
         if all(found == 2 for found in magics(data)):
             # Nothing was passed through as it is, so all of it is ours and right.
             decode_rows(down, "t", 0, **bounded)
-    try:
-        up = convert_up(data, budget=UnpackBudget(LIMIT_BYTES))
-    except DecodeError:
-        return
-    decode_rows(up, "t", 0, **bounded)
+    for options in ({}, {"base_offset": 0, "mixed": True, "nested": True, "may_be_cut": True}):
+        try:
+            up = convert_up(data, budget=UnpackBudget(LIMIT_BYTES), **options)
+        except DecodeError:
+            continue
+        rows, _ = decode_rows(up, "t", 0, **bounded)
+        if options:
+            assert [row.offset for row in rows] == list(range(len(rows)))
 
 
 def walked_alike(batch: bytes) -> None:

@@ -57,7 +57,7 @@ def test_up_and_down_again_loses_nothing(key: int) -> None:
             assert back.encode(version) == message.encode(version) or has_tags
 
 
-def test_hints_of_leaders_may_be_lost() -> None:
+def test_what_responses_may_lose() -> None:
     leader = LeaderIdAndEpoch(leader_id=3, leader_epoch=4)
     partition = PartitionProduceResponse(index=0, error_code=6, current_leader=leader)
     response = ProduceResponse(
@@ -66,7 +66,7 @@ def test_hints_of_leaders_may_be_lost() -> None:
     )
     with pytest.raises(Refused, match="which is set"):
         convert(response, 10, 2)
-    found = convert(response, 10, 2, drops_hints=True)
+    found = convert(response, 10, 2, may_lose=True)
     assert found.responses[0].partition_responses[0].error_code == 6
     assert found.node_endpoints == []
     assert len(response.node_endpoints) == 1

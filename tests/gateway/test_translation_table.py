@@ -91,10 +91,10 @@ def test_every_dropped_version_goes_through(cluster: str) -> None:
     assert all(len(reason) > 20 for reason in reasons)
 
 
-def answer_all(steps: Any, upstream: Ranges, seed: int) -> Any:
-    """Answer calls with empty responses, written and read at the version of the call."""
+def answer_all(steps: Any, upstream: Ranges, seed: int, *, filled: bool = False) -> Any:
+    """Answer calls with responses that are empty or filled, written and read at the version of the call."""
     response = None
-    for _ in range(100):
+    for number in range(100):
         try:
             call = steps.send(response)
         except StopIteration as done:
@@ -104,7 +104,12 @@ def answer_all(steps: Any, upstream: Ranges, seed: int) -> Any:
         assert low <= call.version <= high
         call.message.encode(call.version)
         response_class = API_TABLE[call.api_key].response
-        response = response_class.decode(response_class().encode(call.version), call.version)
+        made = response_class()
+        if filled:
+            made = sample(
+                response_class, load_definition(response_class.NAME), call.version, seed * 1000 + number
+            )
+        response = response_class.decode(made.encode(call.version), call.version)
     raise AssertionError("it goes on for ever")
 
 
@@ -184,3 +189,30 @@ def test_a_cluster_of_some_day_is_reached_from_version_0() -> None:
         for lowest in range(1, reached + 1):
             low, high = offered({**needs, key: (lowest, reached)})[key]
             assert (low, high) == (0, reached), (API_TABLE[key].name, lowest)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_cluster_answers_becomes_an_answer(seed: int) -> None:
+    """Responses full of chance values: every one can be written at the client's version, or is refused."""
+    answered = refused = 0
+    for rule in RULES:
+        for version in range(rule.versions[0], rule.versions[1] + 1):
+            lowest = max(rule.targets[0], version + 1)
+            if lowest > rule.targets[1]:
+                continue
+            upstream = {10: (0, 6), 36: (0, 2), rule.api_key: (lowest, rule.targets[1])}
+            api = API_TABLE[rule.api_key]
+            request = sample(api.request, load_definition(api.request.NAME), version, seed)
+            if rule.api_key == ApiKey.FETCH:
+                request.replica_id = -1
+            try:
+                answer = answer_all(
+                    translate(rule.api_key, version, request, upstream), upstream, seed, filled=True
+                )
+            except Refused:
+                refused += 1
+                continue
+            answered += 1
+            if answer is not None:
+                answer.encode(version)
+    assert answered > 5 * refused

@@ -114,7 +114,7 @@ def test_an_older_spark_gets_what_it_can_use(tmp_path: Path, version: str, write
         source = DefaultSource({**at, "subscribe": "t"})
         reader = source.streamReader(source.schema())
         print(type(reader).__name__, type(source.reader(source.schema())).__name__)
-        reader._projection._arrow_schema()
+        reader._work.projection._arrow_schema()
         rows = StructType([StructField("value", StringType())])
         sink = DefaultSource({**at, "topic": "t"})
         print(type(sink.streamWriter(rows, False)).__name__, type(sink.writer(rows, False)).__name__)

@@ -131,3 +131,17 @@ def test_topics_by_a_call() -> None:
     with pytest.raises(NetworkError, match="not running"):
         broker.create_topic("t")
     broker.advance(seconds=1)
+
+
+def test_the_clock_travels() -> None:
+    with KafkaBroker() as broker:
+        topic = broker.create_topic(retention_ms=60_000)
+        write(broker, topic, b"old")
+        before = broker.clock.now_ms()
+        broker.clock.advance(hours=1, minutes=1)
+        assert broker.clock.now_ms() - before >= 3_660_000
+        with WireClient(broker.port) as client:
+            assert offset_at(client, topic, -2) == 1, "what retention has removed by then is gone"
+        with pytest.raises(ValueError, match="cannot go back: -1000 ms"):
+            broker.clock.advance(seconds=-1)
+    broker.clock.advance(hours=1)  # of a broker that does not run

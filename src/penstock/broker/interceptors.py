@@ -50,7 +50,9 @@ class Stage(IntEnum):
     RELEASE_PROFILE = 7
     """What a release of Kafka would have answered."""
     REPLICATION = 8
-    """Nearest to the handler: in a cluster, what other nodes have a part in."""
+    """In a cluster, what other nodes have a part in."""
+    EFFECTS = 9
+    """Nearest to the handler: what a checker records of a request is what the broker did, faults or not."""
 
 
 class InterceptorChain:

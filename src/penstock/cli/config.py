@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.client import Admin
-    from penstock.client.admin.admin import ConfigValue
+    from penstock.client.admin.configs import ConfigValue
 
 
 @click.group("config", invoke_without_command=True)

@@ -19,7 +19,8 @@ from penstock.model import EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client import Admin, OffsetAt
-    from penstock.client.admin.admin import ConfigValue, TopicDescription
+    from penstock.client.admin.configs import ConfigValue
+    from penstock.client.admin.topics import TopicDescription
     from penstock.client.cluster.metadata import PartitionInfo
     from penstock.client.fetch.offsets import Answers
 
@@ -190,7 +191,7 @@ def trim_topic(
 ) -> None:
     """Delete the oldest records of TOPIC, or all; print where its partitions begin then."""
     from penstock.client import Admin
-    from penstock.client.admin.alterations import HIGH_WATERMARK
+    from penstock.client.admin.logs import HIGH_WATERMARK
 
     if before and before_time is not None:
         raise click.UsageError("--before and --before-time exclude each other")

@@ -12,12 +12,12 @@ from penstock.common.lazy_names import lazy_names
 if TYPE_CHECKING:
     from penstock.client.admin.admin import AsyncAdmin as AsyncAdmin
     from penstock.client.admin.admin import ClusterDescription as ClusterDescription
-    from penstock.client.admin.admin import ConfigValue as ConfigValue
-    from penstock.client.admin.admin import NewTopic as NewTopic
-    from penstock.client.admin.admin import TopicDescription as TopicDescription
+    from penstock.client.admin.configs import ConfigValue as ConfigValue
     from penstock.client.admin.groups import GroupDescription as GroupDescription
     from penstock.client.admin.groups import GroupListing as GroupListing
     from penstock.client.admin.groups import MemberDescription as MemberDescription
+    from penstock.client.admin.topics import NewTopic as NewTopic
+    from penstock.client.admin.topics import TopicDescription as TopicDescription
     from penstock.client.admin.transactions import HangingTransaction as HangingTransaction
     from penstock.client.admin.transactions import PartitionProducer as PartitionProducer
     from penstock.client.admin.transactions import TransactionDescription as TransactionDescription
@@ -58,7 +58,7 @@ _HOMES = {
     "AsyncProducer": "produce.producer",
     "BrokerStatistics": "statistics",
     "ClusterDescription": "admin.admin",
-    "ConfigValue": "admin.admin",
+    "ConfigValue": "admin.configs",
     "Consumer": "blocking.consumer",
     "ConsumerOptions": "options",
     "Delivery": "produce.delivery",
@@ -68,7 +68,7 @@ _HOMES = {
     "GroupStatistics": "statistics",
     "HangingTransaction": "admin.transactions",
     "MemberDescription": "admin.groups",
-    "NewTopic": "admin.admin",
+    "NewTopic": "admin.topics",
     "OffsetAndMetadata": "group.offsets",
     "OffsetAt": "fetch.offsets",
     "OffsetRange": "fetch.ranges",
@@ -79,7 +79,7 @@ _HOMES = {
     "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",
-    "TopicDescription": "admin.admin",
+    "TopicDescription": "admin.topics",
     "TransactionCoordinates": "transactions.steps",
     "TransactionDescription": "admin.transactions",
     "TransactionListing": "admin.transactions",

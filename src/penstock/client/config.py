@@ -155,12 +155,6 @@ def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
     return tuple(chosen)
 
 
-def classic_only(value: object) -> str:
-    if str(value).strip().lower() != "classic":
-        raise ValueError("only classic is there; the group protocol of KIP-848 is not supported yet")
-    return "classic"
-
-
 def function_of_one(value: object) -> Callable[[Any], Any] | None:
     """Read a serializer or a deserializer; None is none."""
     if value is None:
@@ -202,6 +196,8 @@ class ClientConfig:
     """How connections are secured, from the settings ``security.protocol``, ``ssl.*`` and ``sasl.*``;
     None: not.
     """
+    given: frozenset[str] = frozenset()
+    """The fields that the application has set; the others have their defaults."""
     request_timeout_ms: float = _option(30_000.0, milliseconds(1), "socket.timeout.ms")
     default_api_timeout_ms: float = _option(60_000.0, milliseconds(1))
     retry_backoff_ms: float = _option(100.0, milliseconds())
@@ -285,7 +281,7 @@ class ClientConfig:
             from penstock.client.security.options import parse_security
 
             values["security"] = parse_security(secured, prefix, spelt)
-        made = cls(**values)
+        made = cls(**values, given=frozenset(values))
         made.check()
         return made
 
@@ -376,7 +372,8 @@ class ConsumerConfig(ClientConfig):
     penstock_unpack_max_records: int = _option(UNPACKED_RECORDS_MAX, whole_number(1))
     group_id: str | None = _option(None, optional_text)
     group_instance_id: str | None = _option(None, optional_text)
-    group_protocol: str = _option("classic", classic_only)
+    group_protocol: str = _option("classic", one_of("classic", "consumer", "auto"))
+    group_remote_assignor: str | None = _option(None, optional_text)
     client_rack: str | None = _option(None, optional_text)
     session_timeout_ms: float = _option(DEFAULT_SESSION_TIMEOUT_MS, milliseconds(1))
     heartbeat_interval_ms: float = _option(3_000.0, milliseconds(1))
@@ -415,6 +412,7 @@ class ConsumerConfig(ClientConfig):
                 'options "heartbeat.interval.ms" and "session.timeout.ms": several heartbeats must fit into '
                 f"a session, {self.heartbeat_interval_ms:g} is not below {self.session_timeout_ms:g}"
             )
+        self._check_group_protocol()
         if self.group_instance_id is not None and self.group_id is None:
             raise ConfigError('options "group.instance.id" and "group.id": an instance of which group?')
         if self.fetch_max_bytes > self.receive_message_max_bytes:
@@ -422,6 +420,24 @@ class ConsumerConfig(ClientConfig):
                 f'options "fetch.max.bytes" and "receive.message.max.bytes": {self.fetch_max_bytes} could be '
                 f"fetched, but only {self.receive_message_max_bytes} be received"
             )
+
+    def _check_group_protocol(self) -> None:
+        """Raise ConfigError for options of the other group protocol, as Java does; ``auto`` takes those of
+        both."""
+        meant = {
+            "consumer": {
+                "session_timeout_ms": "the broker says it (group.consumer.session.timeout.ms)",
+                "heartbeat_interval_ms": "the broker says it (group.consumer.heartbeat.interval.ms)",
+                "partition_assignment_strategy": "group.remote.assignor names an assignor of the broker",
+            },
+            "classic": {"group_remote_assignor": "members assign; partition.assignment.strategy says how"},
+        }
+        for name, instead in meant.get(self.group_protocol, {}).items():
+            if name in self.given:
+                raise ConfigError(
+                    f'option "{name.replace("_", ".")}" has no meaning with '
+                    f'"group.protocol" = "{self.group_protocol}": leave it out; {instead}'
+                )
 
 
 SECURITY_NAMES = (

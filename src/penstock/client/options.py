@@ -278,6 +278,9 @@ AutoOffsetReset = (
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
+GroupProtocol = Literal["classic", "consumer", "auto"]
+
+
 class ConsumerOptions(ClientOptions, total=False):
     """The options of a consumer, beside `bootstrap_servers` and `config`."""
 
@@ -312,8 +315,12 @@ class ConsumerOptions(ClientOptions, total=False):
     """The group that shares the topics and keeps offsets; without it, partitions are assigned by hand."""
     group_instance_id: str | None
     """The name of a static member, which keeps its partitions over a restart."""
-    group_protocol: str
-    """``classic``."""
+    group_protocol: GroupProtocol
+    """Who assigns partitions: with ``classic``, the default, a member; with ``consumer`` the broker (KIP-848,
+    Kafka 4.0); with ``auto`` the broker where it can."""
+    group_remote_assignor: str | None
+    """How the broker assigns, with ``group_protocol="consumer"``: ``uniform`` or ``range``; by default the
+    first of its ``group.consumer.assignors``."""
     client_rack: str | None
     """Where this consumer is: leaders may send it to a replica there, and assignors get it."""
     session_timeout_ms: float

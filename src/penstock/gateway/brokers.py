@@ -16,7 +16,7 @@ from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.connection import open_socket
 from penstock.client.cluster.connection_pool import Peer
-from penstock.client.cluster.secured import SESSION_PARTS, SecuredConnection
+from penstock.client.cluster.login_session import SESSION_PARTS
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, NetworkError, PenstockError
 from penstock.gateway.calls import Call
@@ -217,8 +217,8 @@ class Brokers:
 
         upstream = UpstreamSocket(self._sockets, relay, routes, node_id, tls, drop_versions)
         upstream.take_over(transport)
-        if isinstance(connection, SecuredConnection) and connection.session_s:
-            self._renew(upstream, peer, connection.session_s)
+        if connection.session is not None and connection.session.lifetime_s:
+            self._renew(upstream, peer, connection.session.lifetime_s)
         return upstream
 
     def _renew(self, upstream: UpstreamSocket, peer: Peer, session_s: float) -> None:

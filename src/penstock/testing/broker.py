@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
     from penstock.broker.node import Node
+    from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
     from penstock.clock import Clock
@@ -61,6 +62,9 @@ class KafkaBroker(Broker):
     `faults` are applied to requests. `pause`, `kill` and `restart` happen to the broker as a
     whole; data and port are kept. `advance` moves its clock, which is the machine's until then.
     """
+
+    clock: MovableClock
+    """The clock, for ``broker.clock.advance(hours=1)``; or the one that the broker was made with."""
 
     def __init__(
         self,
@@ -93,14 +97,44 @@ class KafkaBroker(Broker):
             **settings,
         )
         self.faults = Faults()
+        if clock is None and isinstance(moved, MovableClock):
+            moved.when_moved = self._clock_was_moved
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None
+        self.chosen_cluster_id: str | None = None
+        """The id that the cluster gets when the broker starts, in the place of one made up."""
+        self._observers: tuple[Interceptor, ...] = ()
+
+    def _open_store(self) -> LogStore:
+        store = super()._open_store()
+        if self.chosen_cluster_id is not None:
+            store.cluster_id = self.chosen_cluster_id
+        return store
 
     def _connect(self) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)
 
     def _intercept(self, chain: InterceptorChain) -> None:
         chain.set(Stage.FAULTS, answering_faults(self.faults))
+        chain.set(Stage.EFFECTS, *self._observers)
+
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer.
+
+        Returns a function that takes it away.
+        """
+
+        def place() -> None:
+            if self.is_running:
+                self._call(lambda server: server.node.interceptors.set(Stage.EFFECTS, *self._observers))
+
+        def remove() -> None:
+            self._observers = tuple(each for each in self._observers if each is not interceptor)
+            place()
+
+        self._observers += (interceptor,)
+        place()
+        return remove
 
     # --- what happens to it ------------------------------------------------------------------------------
 
@@ -162,20 +196,32 @@ class KafkaBroker(Broker):
         """Put the broker's clock forward; what is due by then happens before this returns.
 
         Sessions expire, retention deletes, long polls end. Connections do not count as idle for that time.
+        ``broker.clock.advance(hours=1)`` does the same, unless the broker was made with a clock.
         """
         step_ms = ms + round(seconds * 1000)
-        clock = movable(self.clock)
+        movable(self.clock).advance(step_ms)
+        if getattr(self.clock, "when_moved", None) is None:  # a clock that is not the broker's own
+            self._clock_was_moved(step_ms)
 
-        def move(server: Server) -> None:
-            clock.advance(step_ms)
+    def _clock_was_moved(self, step_ms: int) -> None:
+        """Have what is due now happen, in the broker's thread, which may be the caller's."""
+
+        def look(server: Server) -> None:
             for connection in server.connections:
                 connection.active_at += step_ms / 1000
             server.clock_moved()
 
-        if self.is_running:
-            self._call(move)
+        loop = self._thread.loop
+        if loop is None:
+            return
+        try:
+            is_here = asyncio.get_running_loop() is loop
+        except RuntimeError:
+            is_here = False
+        if is_here and self.server is not None:
+            look(self.server)
         else:
-            clock.advance(step_ms)
+            self._call(look)
 
     def stop_clock(self) -> None:
         """Let the broker's time stand still, until `start_clock` or `advance`. Harmless when it does.

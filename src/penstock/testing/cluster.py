@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
+    from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
     from penstock.clock import Clock
 
@@ -72,6 +73,7 @@ class KafkaCluster(LeveredCluster):
         self.faults = Faults()
         """Applied to the requests of clients to any broker; those between brokers are not requests."""
         self._numbers = itertools.count(1)
+        self._observers: tuple[Interceptor, ...] = ()
 
     def _connect(self, node: ClusterNode) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)
@@ -79,3 +81,26 @@ class KafkaCluster(LeveredCluster):
     def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
         super()._intercept(node, chain)
         chain.set(Stage.FAULTS, answering_faults(self.faults))
+        chain.set(Stage.EFFECTS, *self._observers)
+
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Put an interceptor next to the handlers: it gets what brokers do, not what faults answer.
+
+        Returns a function that takes it away.
+        """
+
+        def put() -> None:
+            for node in self._shared.nodes.values():
+                node.interceptors.set(Stage.EFFECTS, *self._observers)
+
+        def place() -> None:
+            if self._serving_on is not None:
+                self._call(put)
+
+        def remove() -> None:
+            self._observers = tuple(each for each in self._observers if each is not interceptor)
+            place()
+
+        self._observers += (interceptor,)
+        place()
+        return remove

@@ -29,6 +29,8 @@ from penstock.testing import ended
 
 if TYPE_CHECKING:
     from penstock.testing.broker import KafkaBroker
+    from penstock.testing.chaos.history import History
+    from penstock.testing.chaos.runs import ChaosRun
     from penstock.testing.cluster import KafkaCluster
 
 
@@ -78,6 +80,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--penstock-containers", action="store_true", default=None, help=text
     )
     parser.addini("penstock_containers", type="bool", default=False, help=text)
+    parser.getgroup("penstock").addoption(
+        "--chaos-replay",
+        metavar="SEED:RUN[/FAULTS]",
+        help="carry out one run only of each test that is marked with chaos, as its report says",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -100,6 +107,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
     )
+    config.addinivalue_line(
+        "markers",
+        "chaos(seed, runs, faults, **promises): run this test many times, with other faults each time",
+    )
 
 
 def pytest_unconfigure() -> None:
@@ -118,12 +129,41 @@ def pytest_runtest_logstart() -> None:
     ended.reports.clear()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test that is marked with chaos many times."""
+    mark = item.get_closest_marker("chaos")
+    if mark is None:
+        return None
+    from penstock.testing.chaos.pytest_items import run_item, runs_by_itself
+
+    if runs_by_itself(item):
+        return None
+    run_item(item, nextitem, mark, item.config.getoption("--chaos-replay"))
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Put faults into the brokers of a test that is marked with chaos, while its function runs."""
+    if pyfuncitem.get_closest_marker("chaos") is None:
+        return (yield)
+    from penstock.testing.chaos.pytest_items import called
+
+    with called(pyfuncitem):
+        return (yield)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add what brokers hold to the report of a test that has failed."""
     report = yield
+    if call.excinfo is not None and item.get_closest_marker("chaos") is not None:
+        from penstock.testing.chaos.pytest_items import ERROR
+
+        item.stash[ERROR] = call.excinfo.value
     # Where no broker was ever imported, there is none to look at.
     if (
         report.failed
@@ -170,8 +210,38 @@ def kafka_cluster(
     settings = dict(kafka_settings)
     for mark in reversed(list(request.node.iter_markers("kafka"))):
         settings.update(mark.kwargs)
+    if request.node.get_closest_marker("chaos") is not None:
+        from penstock.testing.chaos.runs import CLUSTER_SETTINGS
+
+        settings = {**CLUSTER_SETTINGS, **settings}
     with KafkaCluster(**settings) as cluster:  # type: ignore[arg-type]
         yield cluster
+
+
+@pytest.fixture
+def kafka_history(request: pytest.FixtureRequest) -> Iterator[History]:
+    """A history that records this test's clients; with a chaos mark it has the brokers, and is checked."""
+    if request.node.get_closest_marker("chaos") is not None:
+        from penstock.testing.chaos.pytest_items import RUN
+
+        yield request.node.stash[RUN].history
+        return
+    from penstock.testing.chaos.history import History
+
+    history = History()
+    with history.watching():
+        yield history
+
+
+@pytest.fixture
+def kafka_chaos(request: pytest.FixtureRequest) -> ChaosRun:
+    """The run that a test with a chaos mark is in: its plan, its history, and `paused`."""
+    from penstock.testing.chaos.pytest_items import RUN
+
+    if request.node.get_closest_marker("chaos") is None:
+        raise pytest.UsageError("kafka_chaos is for tests that are marked with chaos")
+    run: ChaosRun = request.node.stash[RUN]
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,7 @@ def report_of(served: Served) -> str:
 
 
 def _lines(served: Served) -> Iterator[str]:
-    nodes = _nodes(served)
+    nodes = nodes_of(served)
     for fault in getattr(getattr(served, "faults", None), "active", ()):
         yield f"in force: {fault!r}"
     topics = [topic for name, topic in sorted(nodes[0].cluster.topics.items()) if name not in INTERNAL]
@@ -97,7 +97,7 @@ def _lines(served: Served) -> Iterator[str]:
         leader
         for topic in topics
         for each in topic.partitions
-        if (leader := _leader(nodes, each.topic, each.index)) is not None
+        if (leader := leader_of(nodes, each.topic, each.index)) is not None
     ]
     written = [each for each in led if each.high_watermark]
     for partition in written[:RECORDED_MAX]:
@@ -106,16 +106,21 @@ def _lines(served: Served) -> Iterator[str]:
     yield from _more(len(written), RECORDED_MAX, "partitions with records")
 
 
-def _nodes(served: Served) -> list[Node]:
+def nodes_of(served: Served) -> list[Node]:
     """The nodes that run: one of a broker, several of a cluster."""
     server = getattr(served, "server", None)
-    nodes = [server.node] if server is not None else [*served._shared.nodes.values()]  # type: ignore[attr-defined]
+    shared = getattr(served, "_shared", None)
+    nodes: list[Node] = []
+    if server is not None:
+        nodes = [server.node]
+    elif shared is not None:
+        nodes = [*shared.nodes.values()]
     if not nodes:
         raise PenstockError("no broker of it runs")
     return nodes
 
 
-def _leader(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
+def leader_of(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
     """A partition at the node that leads it."""
     for node in nodes:
         topic = node.cluster.topics.get(name)
@@ -129,7 +134,7 @@ def _leader(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
 def _topic_line(nodes: Iterable[Node], topic: Topic) -> str:
     spans = []
     for partition in topic.partitions[:PARTITIONS_MAX]:
-        led = _leader(nodes, partition.topic, partition.index)
+        led = leader_of(nodes, partition.topic, partition.index)
         span = "no leader" if led is None else f"offsets {led.reader.start_offset} to {led.high_watermark}"
         spans.append(f"{partition.index}: {span}")
     spans += _more(len(topic.partitions), PARTITIONS_MAX, "partitions")
@@ -144,7 +149,7 @@ def _group_lines(nodes: Iterable[Node]) -> Iterator[str]:
         offsets: dict[str, list[str]] = {}
         for row in Lags(node, service).rows:
             # By the leader: a follower's high watermark comes after it, and the test may have just written.
-            led = _leader(nodes, row.topic, row.partition)
+            led = leader_of(nodes, row.topic, row.partition)
             behind = "" if led is None else f" ({max(0, led.high_watermark - row.offset)} behind)"
             place = f"{printable(row.topic)}-{row.partition}"
             offsets.setdefault(row.group, []).append(f"{place} at {row.offset}{behind}")

@@ -370,7 +370,7 @@ def test_the_level_of_transactions_can_be_changed() -> None:
 
     for level in (0, 1, 2):
         assert update(level) == 0
-        assert node.transactions.open().feature_level == level
+        assert node.transactions.open().registry.feature_level == level
         assert node.cluster.features.get("transaction.version", 0) == level
     assert update(3) == 95
 

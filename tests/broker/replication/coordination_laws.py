@@ -420,7 +420,7 @@ class Laws:
             ]
             states = {
                 one.id: (one.state.name, sorted(one.image.partitions))
-                for one in node.node.transactions.coordinator.transactions.values()
+                for one in node.node.transactions.coordinator.registry.transactions.values()
             }
             lines.append(f"{node.id}: {batches[-8:]} {states}")
         return "\n".join(lines)

@@ -139,7 +139,7 @@ def state(cluster: KafkaCluster, name: str) -> str:
 
     def look() -> str:
         node = cluster._shared.nodes[cluster_leader]
-        return node.transactions.coordinator.transactions[name].state.name
+        return node.transactions.coordinator.registry.transactions[name].state.name
 
     cluster_leader = cluster.coordinator(transactional_id=name)
     return cluster._call(look)

@@ -171,7 +171,7 @@ def test_transactions_are_forgotten_at_every_broker_with_their_topic(
         coordinator = cluster._call(
             lambda node=found.node_id: cluster._node(node).server.node.transactions.coordinator  # type: ignore[union-attr]
         )
-        assert not coordinator.transactions
+        assert not coordinator.registry.transactions
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 

@@ -44,7 +44,7 @@ class Bench:
         for key, value in self.log:
             record = read_record(key, value)
             assert record is not None
-            known = values.setdefault(self.coordinator.partition_of(record.transactional_id), {})
+            known = values.setdefault(self.coordinator.registry.partition_of(record.transactional_id), {})
             known.pop(record.transactional_id, None)
             if record.value is not None:
                 known[record.transactional_id] = record.value
@@ -68,23 +68,23 @@ class Bench:
 
     def settle(self) -> None:
         """Do what the coordinator wants to be done."""
-        outbox = self.coordinator.outbox
+        outbox = self.coordinator.registry.outbox
         while True:
             busy = False
             if self.stores:
                 for store in outbox.take_stores():
                     busy = True
                     if self.store_error:
-                        self.coordinator.not_stored(store, self.store_error, self.now)
+                        self.coordinator.registry.not_stored(store, self.store_error, self.now)
                     else:
                         self.log.append(store.record)
-                        self.coordinator.stored(store, self.now)
+                        self.coordinator.registry.stored(store, self.now)
             if self.marks:
                 for markers in outbox.take_markers():
                     busy = True
                     self.sent.append(markers)
                     outcomes = {one: self.mark_errors.get(one, ErrorCode.NONE) for one in markers.partitions}
-                    self.coordinator.marked(markers, outcomes, self.now)
+                    self.coordinator.marking.marked(markers, outcomes, self.now)
             self.answers.update(outbox.take_replies())
             if not busy:
                 return
@@ -160,7 +160,7 @@ class Bench:
 
     @property
     def transaction(self) -> Transaction:
-        return self.coordinator.transactions[ID]
+        return self.coordinator.registry.transactions[ID]
 
     @property
     def state(self) -> str:

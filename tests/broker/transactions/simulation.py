@@ -391,7 +391,7 @@ class World:
             record = read_record(key, value)
             assert record is not None
             assert record.value is not None
-            values.setdefault(coordinator.partition_of(record.transactional_id), {})[
+            values.setdefault(coordinator.registry.partition_of(record.transactional_id), {})[
                 record.transactional_id
             ] = record.value
         self.coordinator = coordinator
@@ -415,7 +415,7 @@ class World:
         self.after(self.random.choice((0.0, 0.0, 0.001, 0.02, 0.3)), do)
 
     def _pump(self) -> None:
-        coordinator, outbox = self.coordinator, self.coordinator.outbox
+        coordinator, outbox = self.coordinator, self.coordinator.registry.outbox
         for store in outbox.take_stores():
             self._store(coordinator, store)
         for markers in outbox.take_markers():
@@ -441,9 +441,9 @@ class World:
 
         def then() -> None:
             if fails:
-                coordinator.not_stored(store, ErrorCode.NOT_ENOUGH_REPLICAS, self.now)
+                coordinator.registry.not_stored(store, ErrorCode.NOT_ENOUGH_REPLICAS, self.now)
             else:
-                coordinator.stored(store, self.now)
+                coordinator.registry.stored(store, self.now)
             self._pump()
 
         self._on_disk(write, then)
@@ -465,7 +465,7 @@ class World:
 
             def then() -> None:
                 if len(outcomes) == len(markers.partitions):
-                    coordinator.marked(markers, outcomes, self.now)
+                    coordinator.marking.marked(markers, outcomes, self.now)
                     self._pump()
 
             self._on_disk(write, then)
@@ -593,7 +593,7 @@ class World:
             self.after(self.random.uniform(0.2, 2), self._look)
 
     def _judge(self) -> None:
-        for transaction in self.coordinator.transactions.values():
+        for transaction in self.coordinator.registry.transactions.values():
             assert transaction.state in FINISHED, f"{transaction.id} is {transaction.state}"
             assert transaction.storing is None
         for partition, target in self.partitions.items():

@@ -160,7 +160,7 @@ def test_a_topic_that_is_deleted_does_not_hold_up_the_end() -> None:
     bench.write(pid, 0, 0, b"1", partition=C)
     bench.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="out")], timeout_ms=1000), 6)
     assert bench.end(pid, 0)[0] == 0
-    assert bench.node.transactions.coordinator.transactions["x"].state == "CompleteCommit"
+    assert bench.node.transactions.coordinator.registry.transactions["x"].state == "CompleteCommit"
     assert bench.read() == [b"1"]
 
 

@@ -49,7 +49,7 @@ def test_wrong_initializations(request_: Initialization, code: int) -> None:
     bench = Bench()
     bench.coordinator.initialize(request_, "ticket", bench.now)
     assert bench.answer("ticket") == Outcome(ErrorCode(code))
-    assert bench.coordinator.transactions == {}
+    assert bench.coordinator.registry.transactions == {}
     assert bench.log == []
 
 
@@ -102,15 +102,15 @@ def test_without_a_producer_id_at_hand_the_client_comes_again() -> None:
     bench = Bench()
     bench.coordinator._new_id = lambda: None
     assert bench.initialize() == (14, -1, -1)
-    assert bench.coordinator.transactions == {}
+    assert bench.coordinator.registry.transactions == {}
 
 
 def test_an_id_that_could_not_be_stored_does_not_exist() -> None:
     bench = Bench()
     bench.store_error = ErrorCode.NOT_ENOUGH_REPLICAS
     assert bench.initialize() == (15, -1, -1)
-    assert bench.coordinator.transactions == {}
-    assert bench.coordinator.size_bytes == 0
+    assert bench.coordinator.registry.transactions == {}
+    assert bench.coordinator.registry.size_bytes == 0
 
 
 # --- partitions ---------------------------------------------------------------------------------------------
@@ -493,9 +493,9 @@ def test_ids_expire_when_they_are_not_used() -> None:
     bench.initialize(transactional_id="open", timeout_ms=2**31 - 2)
     bench.add(PID + 1, 0, transactional_id="open")
     bench.wait(9_000)
-    assert bench.coordinator.transactions.keys() == {ID, "open"}
+    assert bench.coordinator.registry.transactions.keys() == {ID, "open"}
     bench.wait(5_000)
-    assert bench.coordinator.transactions.keys() == {"open"}
+    assert bench.coordinator.registry.transactions.keys() == {"open"}
     assert bench.log[-1] == (b"\0\0\0\1t", None)
     assert describe(bench.coordinator, ID).error == 105
     assert bench.initialize(PID, 0) == (0, PID + 2, 0)
@@ -523,43 +523,43 @@ def test_markers_are_sent_again_after_a_restart() -> None:
 def test_a_partition_that_is_not_loaded_is_not_answered_for() -> None:
     bench = Bench()
     ongoing(bench)
-    index = bench.coordinator.partition_of(ID)
+    index = bench.coordinator.registry.partition_of(ID)
     bench.stores = False
     ticket = bench.ask_to_end(PID, 0)
-    (store,) = bench.coordinator.outbox.take_stores()
-    bench.coordinator.unload(index)
+    (store,) = bench.coordinator.registry.outbox.take_stores()
+    bench.coordinator.registry.unload(index)
     assert bench.answer(ticket).error == 16
-    bench.coordinator.stored(store, bench.now)  # too late
+    bench.coordinator.registry.stored(store, bench.now)  # too late
     assert bench.initialize()[0] == 16
     assert bench.add(PID, 0) == 16
     assert bench.end(PID, 0).error == 16
     assert bench.coordinator.verify(ID, PID, 0, [A]) == {A: 16}
     assert describe(bench.coordinator, ID).error == 16
-    bench.coordinator.loading.add(index)
+    bench.coordinator.registry.loading.add(index)
     assert bench.initialize()[0] == 14
     assert describe(bench.coordinator, ID).error == 14
-    assert bench.coordinator.size_bytes == 0
+    assert bench.coordinator.registry.size_bytes == 0
 
 
 def test_values_that_make_no_sense_are_told() -> None:
     bench = Bench()
     bench.initialize()
-    record = bench.coordinator.transactions[ID].image
+    record = bench.coordinator.registry.transactions[ID].image
     from penstock.broker.transactions.transaction import stored_form
 
     value = stored_form(record, 1)
     value.transaction_status = 7
-    index = bench.coordinator.partition_of(ID)
+    index = bench.coordinator.registry.partition_of(ID)
     assert bench.coordinator.load(index, 3, {ID: value}, bench.now) == [ID]
 
 
 def test_size_follows_what_is_kept() -> None:
     bench = Bench()
     ongoing(bench)
-    open_size = bench.coordinator.size_bytes
+    open_size = bench.coordinator.registry.size_bytes
     assert open_size > 1000
     bench.end(PID, 0)
-    assert bench.coordinator.size_bytes < open_size
+    assert bench.coordinator.registry.size_bytes < open_size
 
 
 # --- describing ---------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def without_connections(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_markers_after_a_restart(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Marking, "_was_loaded", lambda self, transaction, now: None)
+    patch.setattr(Marking, "was_loaded", lambda self, transaction, now: None)
 
 
 def without_markers_again(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, Cluster
+from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, ClusterMetadata
 from penstock.model import TopicPartition
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -27,7 +27,7 @@ def answer(
 
 
 def test_leaders_are_found_by_partition() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(1, 2), partition(0, 1)), ["t"])
     assert cluster.leader(TopicPartition("t", 0)) == 1
     assert cluster.leader(TopicPartition("t", 1)) == 2
@@ -40,14 +40,14 @@ def test_leaders_are_found_by_partition() -> None:
 
 
 def test_a_leader_that_is_no_known_broker_is_none() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 7), partition(1, 1, error=5)), ["t"])
     assert cluster.leader(TopicPartition("t", 0)) is None
     assert cluster.leader(TopicPartition("t", 1)) is None
 
 
 def test_an_older_epoch_changes_nothing() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 1, epoch=5)), ["t"])
     cluster.update(answer("t", partition(0, 2, epoch=4)), ["t"])
     assert cluster.leader(TopicPartition("t", 0)) == 1
@@ -56,7 +56,7 @@ def test_an_older_epoch_changes_nothing() -> None:
 
 
 def test_epochs_of_a_topic_created_anew_begin_again() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 1, epoch=5)), ["t"])
     cluster.update(answer("t", partition(0, 2, epoch=0), topic_id=b"2" * 16), ["t"])
     assert cluster.leader(TopicPartition("t", 0)) == 2
@@ -66,7 +66,7 @@ def test_epochs_of_a_topic_created_anew_begin_again() -> None:
 
 def test_a_broker_that_has_not_heard_of_a_new_topic_is_not_believed() -> None:
     first, second, third = (bytes([n]) * 16 for n in (1, 2, 3))
-    cluster = Cluster()
+    cluster = ClusterMetadata()
 
     def told(topic_id: bytes, **more: int) -> bytes:
         cluster.update(answer("t", *(() if more else [partition(0, 1)]), topic_id=topic_id, **more), ["t"])
@@ -86,7 +86,7 @@ def test_a_broker_that_has_not_heard_of_a_new_topic_is_not_believed() -> None:
 
 
 def test_brokers_without_epochs_are_believed() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 1), topic_id=NO_TOPIC_ID), ["t"])
     cluster.update(answer("t", partition(0, 2), topic_id=NO_TOPIC_ID), ["t"])
     assert cluster.leader(TopicPartition("t", 0)) == 2
@@ -94,7 +94,7 @@ def test_brokers_without_epochs_are_believed() -> None:
 
 
 def test_a_deleted_topic_loses_its_partitions() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 1)), ["t"])
     cluster.update(answer("t", error=3, topic_id=NO_TOPIC_ID), ["t"])
     assert cluster.topics["t"].error_code == 3
@@ -102,14 +102,14 @@ def test_a_deleted_topic_loses_its_partitions() -> None:
 
 
 def test_no_leader_just_now_leaves_the_partitions() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 1)), ["t"])
     cluster.update(answer("t", error=5), ["t"])
     assert cluster.partitions_of("t") == [0]
 
 
 def test_an_answer_about_all_topics_forgets_the_others() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("old", partition(0, 1)), ["old"])
     cluster.update(answer("new", partition(0, 1), topic_id=b"2" * 16), None)
     assert set(cluster.topics) == {"new"}
@@ -117,7 +117,7 @@ def test_an_answer_about_all_topics_forgets_the_others() -> None:
 
 
 def test_near_names_leave_out_internal_and_unknown_topics() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(answer("orders", partition(0, 1)), ["orders"])
     cluster.update(answer("orderz", error=3, topic_id=NO_TOPIC_ID), ["orderz"])
     assert cluster.unknown_topic_hint("order") == "; did you mean 'orders'?"

@@ -190,7 +190,7 @@ def test_requests_made_while_credentials_are_shown_again_wait_and_keep_their_ord
         peer = await client.peer()
         connection = peer.connection
         before = connection.request(MetadataRequest(topics=[]), 12, 5)
-        connection._reauthenticate()  # type: ignore[attr-defined]
+        connection.session.renew()
         during = [connection.request(MetadataRequest(topics=[]), 12, 5) for _ in range(3)]
         assert not connection.is_idle
         assert connection.unsent_bytes
@@ -215,7 +215,7 @@ def test_a_request_after_the_end_of_the_session_shows_credentials_first() -> Non
 
     async def scenario(client: AsyncClient) -> None:
         connection = (await client.peer()).connection
-        connection._session_ends = asyncio.get_running_loop().time()  # type: ignore[attr-defined]
+        connection.session.ends_at = asyncio.get_running_loop().time()
         await connection.request(MetadataRequest(topics=[]), 12, 5)
 
     played(server, scenario)
@@ -229,7 +229,7 @@ def test_a_password_that_changed_meanwhile_ends_the_connection_with_that_reason(
     async def scenario(client: AsyncClient) -> None:
         connection = (await client.peer()).connection
         server.password = "changed"
-        connection._reauthenticate()  # type: ignore[attr-defined]
+        connection.session.renew()
         held = connection.request(MetadataRequest(topics=[]), 12, 5)
         with pytest.raises(AuthenticationError, match="password of 'ann'"):
             await held

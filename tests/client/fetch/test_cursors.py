@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.cluster.metadata import NO_TOPIC_ID, Cluster, TopicInfo
+from penstock.client.cluster.metadata import NO_TOPIC_ID, ClusterMetadata, TopicInfo
 from penstock.client.fetch.cursors import (
     FIRST_GUESS_RECORD_BYTES,
     PARTITION_BYTES_MIN,
@@ -74,7 +74,7 @@ def test_a_range_is_finished_at_its_end() -> None:
 
 
 def test_requests_name_partitions_in_order_grouped_by_topic() -> None:
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.topics["t"] = TopicInfo("t", {}, b"i" * 16)
     cursors = [Cursor(TopicPartition(*where), 5, None, 9) for where in (("t", 1), ("u", 0), ("t", 0))]
     request = fetch_request(cursors, cluster, FetchLimits(500, 1, 1 << 20, 1))

@@ -2,7 +2,7 @@
 
 The world is that of the broker's own simulation: requests and answers are late, lost and repeated, the broker
 is killed between any two steps, partitions are away, clients die and live on as zombies. The clients here are
-what a producer decides with: `TransactionMachine` and `TransactionalAccumulator`, without a socket or a loop.
+what a producer decides with: `TransactionMachine` and `Accumulator`, without a socket or a loop.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from penstock.broker.transactions.outbox import Outcome
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import ProducerConfig
 from penstock.client.group.offsets import GroupMetadata, OffsetAndMetadata
+from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batches import Batch
-from penstock.client.produce.transactional_sender import TransactionalAccumulator
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.machine import TransactionMachine
 from penstock.client.transactions.pauses import Pauses
@@ -52,13 +52,6 @@ CONFIG = ProducerConfig.parse(
 IN_FLIGHT_MAX = 5
 
 
-class _Driver:
-    """What the accumulator needs of a driver."""
-
-    def __init__(self, machine: TransactionMachine) -> None:
-        self.machine = machine
-
-
 class MachineClient:
     """A producer: its application begins, writes, commits and aborts, one transaction after another."""
 
@@ -71,8 +64,8 @@ class MachineClient:
         self.connection = next(world.connections)
         dice = world.random.random
         self.machine = TransactionMachine(transactional_id, Pauses(Backoff(50, 400), dice))
-        self.batches = TransactionalAccumulator(CONFIG, dice)
-        self.batches.driver = _Driver(self.machine)  # type: ignore[assignment]
+        self.batches = Accumulator(CONFIG, dice)
+        self.batches.transaction = self.machine
         self.in_flight = 0
         self.offset_sequences: dict[ProducerId, int] = {}
         self.numbers = count()

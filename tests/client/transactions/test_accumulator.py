@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import ProducerConfig
-from penstock.client.produce.transactional_sender import TransactionalAccumulator
+from penstock.client.produce.accumulator import Accumulator
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.machine import TransactionMachine
 from penstock.client.transactions.pauses import Pauses
@@ -28,8 +27,8 @@ class Scene:
 
     def __init__(self, *, is_implicit: bool) -> None:
         self.machine = TransactionMachine("x", Pauses(Backoff(100, 1000), lambda: 0.5))
-        self.batches = TransactionalAccumulator(CONFIG, lambda: 0.5)
-        self.batches.driver = SimpleNamespace(machine=self.machine)  # type: ignore[assignment]
+        self.batches = Accumulator(CONFIG, lambda: 0.5)
+        self.batches.transaction = self.machine
         self.machine.initialize()
         assert self.take(Answer(node=1)) == FindCoordinator(1, "x")
         assert self.take(Answer(owner=ProducerId(7, 0))) == Initialize(ProducerId(-1, -1))
@@ -139,3 +138,20 @@ def test_nothing_is_accepted_outside_of_a_transaction() -> None:
     scene.batches.drop_unsent(TransactionAbortableError("aborted"))
     assert not scene.batches.has_unsettled
     assert not scene.batches.has_in_flight
+
+
+def test_nothing_is_sent_before_there_is_a_transaction() -> None:
+    batches = Accumulator(CONFIG, lambda: 0.5)
+    batches.open(ProducerId(7, 0))
+    batches.append(T0, (None, b"v", (), 0), 50, lambda: 0.0)
+    assert batches.drain(1.0, lambda tp: 1, lambda node: True).requests == {}
+    assert not batches.wants_epoch
+
+
+def test_the_transaction_has_failed_when_the_application_gets_the_error_of_a_record() -> None:
+    scene = Scene(is_implicit=True)
+    states: list[State] = []
+    batch = scene.send()
+    batch.outcome.on_settled(lambda: states.append(scene.machine.state))  # type: ignore[attr-defined]
+    scene.batches.fail(batch, error_for(87), 1.0)  # type: ignore[arg-type]
+    assert states == [State.ABORTABLE_ERROR]

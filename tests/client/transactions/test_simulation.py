@@ -11,7 +11,7 @@ import pytest
 from broker.transactions.history import Fate
 from client.transactions.simulation import MachineClient, MachineWorld
 from penstock.broker.transactions.coordinator import Coordinator
-from penstock.client.produce.transactional_sender import TransactionalAccumulator
+from penstock.client.produce.accumulator import Accumulator
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions import machine
 from penstock.client.transactions.machine import TransactionMachine
@@ -81,7 +81,7 @@ def a_commit_does_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_abort_drops_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TransactionalAccumulator, "drop_unsent", lambda self, error: None)
+    patch.setattr(Accumulator, "drop_unsent", lambda self, error: None)
 
 
 def a_refused_commit_counts(patch: pytest.MonkeyPatch) -> None:

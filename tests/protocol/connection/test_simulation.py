@@ -99,7 +99,7 @@ class TestWhatItFinds:
 
         def unlimited(self: Any, *arguments: Any, **options: Any) -> None:
             begin(self, *arguments, **options)
-            self._size_max = 1 << 30
+            self._frames._size_max = 1 << 30
 
         monkeypatch.setattr(ClientConnection, "__init__", unlimited)
         assert fails()

@@ -18,7 +18,7 @@ from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import LandingTable
 from penstock.spark import PenstockDataSource
 from penstock.spark.source.landing.options import landing_options
-from penstock.spark.source.landing.reader import LandingBatchReader, LandingStreamReader, plan_of
+from penstock.spark.source.landing.reader import LandingWork, plan_of
 from penstock.spark.source.landing.rows import FILES_SCHEMA
 from penstock.spark.source.landing.writer import (
     LandingBatchWriter,
@@ -27,6 +27,7 @@ from penstock.spark.source.landing.writer import (
     joined,
     pass_on,
 )
+from penstock.spark.source.reader import BatchReader
 from penstock.tables import landed_dataset
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -46,7 +47,7 @@ def land(brokers: str, topic: str, path: Path, **options: object) -> list[pa.Rec
     """Do what Spark does with a batch query, in this process; the rows between source and sink."""
     given = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "landing": str(path)}
     given |= {name.replace("_", "."): str(value) for name, value in options.items()}
-    reader = LandingBatchReader(given, FILES_SCHEMA)
+    reader = BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))
     on_executors = pickle.loads(pickle.dumps(reader))
     writer = pickle.loads(pickle.dumps(LandingBatchWriter(given, FILES_SCHEMA)))
     tasks = [[*on_executors.read(each)] for each in reader.partitions()]
@@ -140,7 +141,7 @@ def test_a_task_that_ends_early_leaves_nothing(
         "landing.columns": "value, partition, key string",
         "landing.maxPartitions": "1",
     }
-    reader = LandingBatchReader(given, FILES_SCHEMA)
+    reader = BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))
     with pytest.raises(ConfigError, match="more than 1 partitions by partition, key"):
         [[*reader.read(each)] for each in reader.partitions()]
     assert not list(tmp_path.rglob("*.unfinished"))
@@ -164,7 +165,10 @@ def test_an_aborted_job_removes_what_it_has_written(
         "subscribe": new_topic(counted(10)),
         "landing": str(tmp_path),
     }
-    reader, writer = LandingBatchReader(given, FILES_SCHEMA), LandingBatchWriter(given, FILES_SCHEMA)
+    reader, writer = (
+        BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False)),
+        LandingBatchWriter(given, FILES_SCHEMA),
+    )
     messages = [writer.write(reader.read(each)) for each in reader.partitions()]
     assert list(tmp_path.rglob("*.unfinished"))
     writer.abort([*messages, None])
@@ -221,8 +225,8 @@ def test_what_the_data_source_makes_of_the_option(tmp_path: Path) -> None:
     given = {"kafka.bootstrap.servers": "x:1", "subscribe": "t", "landing": str(tmp_path)}
     source = PenstockDataSource(given)
     assert source.schema() == FILES_SCHEMA
-    assert isinstance(source.streamReader(FILES_SCHEMA), LandingStreamReader)
-    assert isinstance(source.reader(FILES_SCHEMA), LandingBatchReader)
+    assert isinstance(source.streamReader(FILES_SCHEMA)._work, LandingWork)
+    assert isinstance(source.reader(FILES_SCHEMA)._work, LandingWork)
     assert isinstance(source.writer(FILES_SCHEMA, overwrite=False), LandingBatchWriter)
     assert isinstance(source.streamWriter(FILES_SCHEMA, overwrite=False), LandingStreamWriter)
     with pytest.raises(ConfigError, match="not overwritten; use mode"):
@@ -249,7 +253,7 @@ def test_a_library_that_is_missing_is_said_before_anything_is_read(
 
     monkeypatch.setitem(sys.modules, "deltalake", None)
     given = {"kafka.bootstrap.servers": "x:1", "subscribe": "t", "landing": str(tmp_path)}
-    reader = LandingBatchReader({**given, "landing.format": "delta"}, FILES_SCHEMA)
+    reader = BatchReader(LandingWork({**given, "landing.format": "delta"}, FILES_SCHEMA, streaming=False))
     with pytest.raises(MissingDependencyError, match=r"pip install 'penstock\[delta\]'"):
         reader.partitions()
 

@@ -38,6 +38,7 @@ from penstock.security.tls import TlsError
 from penstock.spark.runtime.releases import ReadAllAvailable
 from penstock.spark.source import fetching
 from penstock.spark.source.planning import DataLossError
+from penstock.spark.source.reader import RowWork
 from penstock.spark.source.stream_reader import StreamReader
 from penstock.testing import KafkaBroker
 
@@ -71,7 +72,7 @@ class Query:
 
     def restart(self) -> None:
         """A new driver, with no more than the checkpoint."""
-        self.reader = StreamReader(self.options, SCHEMA)
+        self.reader = StreamReader(RowWork(self.options, SCHEMA, streaming=True))
 
     def batch(self, *, dies: bool = False) -> None:
         """The next micro-batch. One that `dies` has read its rows, and never says that it is through."""

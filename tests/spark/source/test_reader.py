@@ -14,6 +14,7 @@ from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.spark.source import reader as module
 from penstock.spark.source.options import RateLimits
+from penstock.spark.source.reader import RowWork
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import UNLIMITED_ROWS, Pacing, StreamReader
 
@@ -39,7 +40,7 @@ class Log:
 
 
 def stream(log: Log, **options: str) -> StreamReader:
-    made = StreamReader({**OPTIONS, **options}, schema_for(False, None))
+    made = StreamReader(RowWork({**OPTIONS, **options}, schema_for(False, None), streaming=True))
     made._brokers = log  # type: ignore[assignment]
     return made
 
@@ -87,7 +88,9 @@ def test_a_reader_travels_without_its_connection() -> None:
 
 
 def test_mistakes_show_at_the_first_question_not_in_the_constructor() -> None:
-    reader = StreamReader({**OPTIONS, "maxOffsetsPerTrigger": "none"}, schema_for(False, None))
+    reader = StreamReader(
+        RowWork({**OPTIONS, "maxOffsetsPerTrigger": "none"}, schema_for(False, None), streaming=True)
+    )
     with pytest.raises(ConfigError, match="maxOffsetsPerTrigger"):
         reader.getDefaultReadLimit()
 

@@ -15,6 +15,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.uuid import uuid_to_text
 from penstock.spark.runtime.releases import ReadMaxRows
 from penstock.spark.source.planning import BEGINS_HERE, DataLossError
+from penstock.spark.source.reader import RowWork
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 
@@ -81,7 +82,7 @@ class Query:
         self.reader = self.new_reader()
 
     def new_reader(self) -> Any:
-        reader = self.kind(self.options, schema_for(False, None))
+        reader = self.kind(RowWork(self.options, schema_for(False, None), streaming=True))
         reader._brokers = self.cluster  # type: ignore[assignment]
         return reader
 

@@ -238,7 +238,7 @@ class BrokerSettings(TypedDict, total=False):
     Default: 67108864."""
     penstock_log_open_ms_max: int
     """Milliseconds of each second in which requests may open logs; further ones get a retriable error.
-    Default: 400."""
+    Default: 500."""
     penstock_metadata_version: str
     """The release of Apache Kafka that a new data directory is for, such as 3.9; any 4.x by default."""
     penstock_metrics_host: str

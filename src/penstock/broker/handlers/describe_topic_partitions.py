@@ -95,7 +95,7 @@ def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:
 def _describe(
     topic: Topic, begin: int, end: int, present: Collection[int], context: Context[Needs]
 ) -> DescribeTopicPartitionsResponseTopic:
-    images = context.node.cluster.image.topics_by_id[topic.id].partitions
+    images = context.node.cluster.image.topics[topic.name].partitions
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,

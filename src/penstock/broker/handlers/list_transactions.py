@@ -52,7 +52,7 @@ def _listed(request: ListTransactionsRequest, context: Context[Needs]) -> ListTr
         is_wanted = compile_pattern(request.transactional_id_pattern)
     service = context.node.transactions
     coordinator = service.open()
-    if coordinator.loading:
+    if coordinator.registry.loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     unknown = [state for state in dict.fromkeys(request.state_filters) if state not in STATE_NAMES]
     context.begin_claims()

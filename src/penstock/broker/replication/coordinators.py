@@ -105,12 +105,12 @@ class MemberTransactions(TransactionService):
         self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
         """What markers wait for to be committed, by transaction and partition."""
         super().__init__(node)
-        self.coordinator.retry_first_s, self.coordinator.retry_max_s = MARKER_RETRY_S
+        self.coordinator.marking.retry_first_s, self.coordinator.marking.retry_max_s = MARKER_RETRY_S
 
     def open(self) -> Coordinator:
         if not self._is_loaded and self.topic.exists:
             self._is_loaded = True
-            self.coordinator.partition_count = self.topic.partition_count
+            self.coordinator.registry.partition_count = self.topic.partition_count
             partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
             self.moved([each for each in partitions if isinstance(each, ReplicatedPartition)])
         return super().open()
@@ -123,10 +123,10 @@ class MemberTransactions(TransactionService):
         for partition in partitions:
             coordinator = self.coordinator
             if not partition.leads:
-                coordinator.unload(partition.index)
-            elif coordinator.epoch_of(partition.index) != partition.leader_epoch:
+                coordinator.registry.unload(partition.index)
+            elif coordinator.registry.epoch_of(partition.index) != partition.leader_epoch:
                 self._load(partition.index)
-        known = self.coordinator.transactions
+        known = self.coordinator.registry.transactions
         self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
         self.settle()
@@ -136,7 +136,7 @@ class MemberTransactions(TransactionService):
         again.
         """
         partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
-        state = partitions[self.coordinator.partition_of(markers.transactional_id)]
+        state = partitions[self.coordinator.registry.partition_of(markers.transactional_id)]
         if state in self._node.member.unreplicated:
             self._watch(self._node, state, markers.transactional_id)
             return {}
@@ -157,7 +157,7 @@ class MemberTransactions(TransactionService):
 
     def _look_again(self, transactional_id: str) -> None:
         try:
-            self.coordinator.retry(transactional_id, self.now)
+            self.coordinator.marking.retry(transactional_id, self.now)
         finally:
             self.settle()
 
@@ -211,7 +211,7 @@ class MemberTransactions(TransactionService):
             StorageError: the log cannot be opened.
         """
         partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
-        state = partitions[self.coordinator.partition_of(transactional_id)]
+        state = partitions[self.coordinator.registry.partition_of(transactional_id)]
         assert isinstance(state, ReplicatedPartition)
         return Commitment(state)
 

@@ -23,7 +23,7 @@ from penstock.broker.transactions.initialization import (
 )
 from penstock.broker.transactions.marking import Marking
 from penstock.broker.transactions.outbox import Outcome, Ticket
-from penstock.broker.transactions.registry import IMPLICIT_ADDS_SINCE, Change
+from penstock.broker.transactions.registry import IMPLICIT_ADDS_SINCE, Change, Registry
 from penstock.broker.transactions.states import FINISHED, PREPARED, Event, State, next_state
 from penstock.broker.transactions.transaction import (
     EPOCH_MAX,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 
 
-class Coordinator(Marking):
+class Coordinator:
     """The transactional ids whose partitions of `__transaction_state` this broker leads.
 
     `partition_count` is that of the topic; `feature_level` that of `transaction.version`. `new_id` gives out
@@ -58,7 +58,10 @@ class Coordinator(Marking):
         new_id: Callable[[], int | None],
         feature_level: int = IMPLICIT_ADDS_SINCE,
     ) -> None:
-        super().__init__(partition_count, feature_level)
+        self.registry = Registry(partition_count, feature_level)
+        """The ids that are loaded, and what is being stored of them."""
+        self.marking = Marking(self.registry)
+        self.registry.followers += [self.marking, self]
         self.settings = settings
         self._new_id = new_id
         self._open: dict[str, Transaction] = {}
@@ -72,16 +75,16 @@ class Coordinator(Marking):
         """InitProducerId with a transactional id: an id and epoch that fence all earlier producers."""
         refusal = self._refuse_initialization(request)
         if refusal:
-            self._reply(ticket, Outcome(refusal))
+            self.registry.reply(ticket, Outcome(refusal))
             return
         timeout_ms = TWO_PHASE_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
-        transaction, error = self._find(request.transactional_id)
+        transaction, error = self.registry.find(request.transactional_id)
         if error:
-            self._reply(ticket, Outcome(error))
+            self.registry.reply(ticket, Outcome(error))
         elif transaction is None:
             self._initialize_new(request.transactional_id, timeout_ms, ticket, now)
         elif transaction.storing is not None:
-            self._reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
+            self.registry.reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
         else:
             self._initialize_known(transaction, request, timeout_ms, ticket, now)
 
@@ -102,7 +105,7 @@ class Coordinator(Marking):
     def _initialize_new(self, transactional_id: str, timeout_ms: int, ticket: Ticket, now: Instant) -> None:
         producer_id = self._new_id()
         if producer_id is None:
-            self._reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            self.registry.reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
         image = Image(
             state=State.EMPTY,
@@ -116,7 +119,7 @@ class Coordinator(Marking):
             updated_ms=now.time_ms,
             started_ms=NO_TIME,
         )
-        transaction = self._remember(Transaction(transactional_id, image))
+        transaction = self.registry.remember(Transaction(transactional_id, image))
         self._set_expiry(now)
         self._store_producer(transaction, producer_id, 0, NO_EPOCH, timeout_ms, ticket, now)
 
@@ -126,15 +129,15 @@ class Coordinator(Marking):
         image = transaction.image
         judgement = judge_initialization(transaction, request)
         if judgement is Judgement.FENCED:
-            self._reply(ticket, Outcome(ErrorCode.PRODUCER_FENCED))
+            self.registry.reply(ticket, Outcome(ErrorCode.PRODUCER_FENCED))
         elif judgement is Judgement.WAIT:
-            self._reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
+            self.registry.reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif judgement is Judgement.ABORT_FIRST:
             self._abort(transaction, now, ticket)
         elif judgement is Judgement.NEW_ID:
             producer_id = self._new_id()
             if producer_id is None:
-                self._reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                self.registry.reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
                 return
             last_epoch = image.epoch if request.names_producer else NO_EPOCH
             self._store_producer(transaction, producer_id, 0, last_epoch, timeout_ms, ticket, now)
@@ -170,7 +173,7 @@ class Coordinator(Marking):
             started_ms=NO_TIME,
         )
         outcome = Outcome(producer_id=producer_id, epoch=epoch)
-        self._store(transaction, Change(image, last_epoch, ticket, outcome))
+        self.registry.store(transaction, Change(image, last_epoch, ticket, outcome))
 
     # --- partitions of a transaction ---------------------------------------------------------------------
 
@@ -193,10 +196,10 @@ class Coordinator(Marking):
         """
         transaction, error = self._find_for(transactional_id, producer_id, epoch)
         if error or transaction is None:
-            self._reply(ticket, Outcome(error))
+            self.registry.reply(ticket, Outcome(error))
             return
-        if is_implicit and self.feature_level < IMPLICIT_ADDS_SINCE:
-            self._reply(ticket, Outcome(ErrorCode.UNSUPPORTED_VERSION))
+        if is_implicit and self.registry.feature_level < IMPLICIT_ADDS_SINCE:
+            self.registry.reply(ticket, Outcome(ErrorCode.UNSUPPORTED_VERSION))
             return
         image = transaction.image
         added = frozenset(partitions)
@@ -205,7 +208,7 @@ class Coordinator(Marking):
             transaction.newest_connection = NO_CONNECTION
         transaction.newest_connection = max(transaction.newest_connection, connection)
         if is_open and added <= image.partitions:
-            self._reply(ticket, Outcome())
+            self.registry.reply(ticket, Outcome())
             return
         changed = image._replace(
             state=next_state(image.state, Event.ADD),
@@ -215,7 +218,7 @@ class Coordinator(Marking):
             updated_ms=now.time_ms,
             started_ms=image.started_ms if is_open else now.time_ms,
         )
-        self._store(transaction, Change(changed, transaction.last_epoch, ticket, Outcome()))
+        self.registry.store(transaction, Change(changed, transaction.last_epoch, ticket, Outcome()))
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
@@ -224,7 +227,7 @@ class Coordinator(Marking):
 
         Other errors concern the transaction, and are returned for each partition.
         """
-        transaction, error = self._find(transactional_id)
+        transaction, error = self.registry.find(transactional_id)
         if not error:
             error = _refuse_producer(transaction, producer_id, epoch)
         if not error and transaction is not None and transaction.state in PREPARED:
@@ -240,7 +243,7 @@ class Coordinator(Marking):
         self, transactional_id: str, producer_id: int, epoch: int
     ) -> tuple[Transaction | None, ErrorCode]:
         """The transaction that a producer may add to, or why it may not. Never neither of both."""
-        transaction, error = self._find(transactional_id)
+        transaction, error = self.registry.find(transactional_id)
         if error:
             return None, error
         if transaction is None:
@@ -272,22 +275,22 @@ class Coordinator(Marking):
         that was late could end the next transaction (KAFKA-17754). Such a request comes over a `connection`
         that is older than the one over which partitions were added, and is not that one: it is not obeyed.
         """
-        transaction, error = self._find(transactional_id)
+        transaction, error = self.registry.find(transactional_id)
         if not error and transaction is None:
             error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        if not error and raises_epoch and self.feature_level < IMPLICIT_ADDS_SINCE:
+        if not error and raises_epoch and self.registry.feature_level < IMPLICIT_ADDS_SINCE:
             error = ErrorCode.UNSUPPORTED_VERSION
         if error or transaction is None:
-            self._reply(ticket, Outcome(error))
+            self.registry.reply(ticket, Outcome(error))
             return
         judged = self._judge_end(transaction, producer_id, epoch, is_commit, raises_epoch)
         if isinstance(judged, ErrorCode):
-            self._reply(ticket, Outcome(judged))
+            self.registry.reply(ticket, Outcome(judged))
         elif judged is End.REPEAT:
             image = transaction.image
-            self._reply(ticket, Outcome(producer_id=image.producer_id, epoch=image.epoch))
+            self.registry.reply(ticket, Outcome(producer_id=image.producer_id, epoch=image.epoch))
         elif not raises_epoch and NO_CONNECTION < connection < transaction.newest_connection:
-            self._reply(ticket, Outcome(closes_connection=True))
+            self.registry.reply(ticket, Outcome(closes_connection=True))
         else:
             self._prepare(transaction, is_commit, ticket, now, raises_epoch=raises_epoch)
 
@@ -316,7 +319,7 @@ class Coordinator(Marking):
         if raises_epoch and transaction.is_exhausted:
             found = self._new_id()
             if found is None:
-                self._reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                self.registry.reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
                 return
             next_id = found
         epoch = min(image.epoch + 1, EPOCH_MAX) if raises_epoch else image.epoch
@@ -334,7 +337,7 @@ class Coordinator(Marking):
         if next_id != NO_ID:
             outcome = Outcome(producer_id=next_id, epoch=0)
         last_epoch = image.epoch if raises_epoch else transaction.last_epoch
-        self._store(transaction, Change(changed, last_epoch, ticket, outcome))
+        self.registry.store(transaction, Change(changed, last_epoch, ticket, outcome))
 
     def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
         """End an open transaction whose time is up, or whose producer is replaced; the epoch is raised.
@@ -346,7 +349,7 @@ class Coordinator(Marking):
         state = image.state
         last_epoch = image.epoch
         client_version = IMPLICIT_ADDS_SINCE
-        if self.feature_level < IMPLICIT_ADDS_SINCE:
+        if self.registry.feature_level < IMPLICIT_ADDS_SINCE:
             state = next_state(state, Event.FENCE)
             last_epoch, client_version = NO_EPOCH, 0
             if transaction.has_raised_epoch:
@@ -361,7 +364,7 @@ class Coordinator(Marking):
             updated_ms=now.time_ms,
         )
         outcome = Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
-        self._store(transaction, Change(changed, last_epoch, ticket, outcome, is_fence=True))
+        self.registry.store(transaction, Change(changed, last_epoch, ticket, outcome, is_fence=True))
 
     # --- time --------------------------------------------------------------------------------------------
 
@@ -369,28 +372,31 @@ class Coordinator(Marking):
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
         """Load transactions with `Registry.load`; timeouts go on, and missing markers are sent again."""
-        unusable = super().load(index, epoch, stored, now)
+        unusable = self.registry.load(index, epoch, stored, now)
         self._set_expiry(now)
         return unusable
 
-    def _was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        super()._was_loaded(transaction, now)
+    def was_loaded(self, transaction: Transaction, now: Instant) -> None:
+        """Let the timeout of an open transaction go on."""
         image = transaction.image
         if image.state is State.ONGOING:
             # The clock may have been put back meanwhile: never more than the whole timeout is left.
             elapsed_ms = min(max(now.time_ms - image.started_ms, 0), image.timeout_ms)
             self._set_deadline(transaction, image.timeout_ms - elapsed_ms, now)
 
-    def _was_stored(self, transaction: Transaction, now: Instant) -> None:
+    def was_stored(self, transaction: Transaction, now: Instant) -> None:
+        """Begin the timeout of a transaction, or end it."""
         if transaction.state is not State.ONGOING:
             transaction.deadline_s = NEVER
             self._open.pop(transaction.id, None)
         elif transaction.deadline_s == NEVER:
             self._set_deadline(transaction, transaction.image.timeout_ms, now)
-        super()._was_stored(transaction, now)
 
-    def _forget(self, transaction: Transaction) -> None:
-        super()._forget(transaction)
+    def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
+        """Leave the timeout as it is."""
+
+    def was_forgotten(self, transaction: Transaction) -> None:
+        """End the timeout."""
         self._open.pop(transaction.id, None)
 
     def _set_deadline(self, transaction: Transaction, left_ms: int, now: Instant) -> None:
@@ -401,19 +407,18 @@ class Coordinator(Marking):
         self._abort_at_s = min(self._abort_at_s, now.uptime_s + self.settings.abort_interval_ms / 1000)
 
     def _set_expiry(self, now: Instant) -> None:
-        if self.transactions:
+        if self.registry.transactions:
             interval_s = self.settings.expiration_interval_ms / 1000
             self._expire_at_s = min(self._expire_at_s, now.uptime_s + interval_s)
 
     def next_deadline(self) -> float | None:
         """Return the uptime in seconds at which `advance` has something to do; None without anything."""
-        retry_at_s = min((each.retry_at_s for each in self._retries.values()), default=NEVER)
-        earliest = min(self._abort_at_s, self._expire_at_s, retry_at_s)
+        earliest = min(self._abort_at_s, self._expire_at_s, self.marking.next_deadline())
         return None if earliest == NEVER else earliest
 
     def advance(self, now: Instant) -> None:
         """Let everything happen that is due: markers again, timeouts, expiry."""
-        self._retry_due(now)
+        self.marking.advance(now)
         if self._abort_at_s <= now.uptime_s:
             self._abort_at_s = NEVER
             self._abort_overdue(now)
@@ -430,13 +435,13 @@ class Coordinator(Marking):
             self._abort_at_s = now.uptime_s + self.settings.abort_interval_ms / 1000
 
     def _expire(self, now: Instant) -> None:
-        for transaction in list(self.transactions.values()):
+        for transaction in list(self.registry.transactions.values()):
             idle_ms = now.time_ms - transaction.image.updated_ms
             if transaction.state not in FINISHED or transaction.storing is not None:
                 continue
             if idle_ms >= self.settings.expiration_ms:
                 next_state(transaction.state, Event.EXPIRE)
-                self._store(transaction, Change(None, NO_EPOCH, None, Outcome()))
+                self.registry.store(transaction, Change(None, NO_EPOCH, None, Outcome()))
 
 
 def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:

@@ -23,30 +23,33 @@ _MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.U
 """Outcomes of a marker after which none is sent again: a log too old for them has no transaction."""
 
 
-class Marking(Registry):
-    """A registry whose prepared transactions come to their end."""
+class Marking:
+    """Brings the prepared transactions of a registry to their end."""
 
-    def __init__(self, partition_count: int, feature_level: int) -> None:
-        super().__init__(partition_count, feature_level)
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self.retry_first_s = RETRY_FIRST_S
         self.retry_max_s = RETRY_MAX_S
         self._retries: dict[str, Transaction] = {}
         """Transactions that miss markers, or the record behind them, and are waiting to try again."""
 
-    def _was_loaded(self, transaction: Transaction, now: Instant) -> None:
+    def was_loaded(self, transaction: Transaction, now: Instant) -> None:
+        """Send the markers of a transaction whose outcome is stored."""
         if transaction.state in PREPARED:
             self._begin_marking(transaction, now)
 
-    def _was_stored(self, transaction: Transaction, now: Instant) -> None:
+    def was_stored(self, transaction: Transaction, now: Instant) -> None:
+        """Send the markers of a transaction whose outcome is stored now."""
         if transaction.state in PREPARED:
             self._begin_marking(transaction, now)
 
-    def _was_not_stored(self, transaction: Transaction, now: Instant) -> None:
+    def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
+        """Try again later to store that a transaction has ended."""
         if transaction.state in PREPARED:
             self._try_later(transaction, now)
 
-    def _forget(self, transaction: Transaction) -> None:
-        super()._forget(transaction)
+    def was_forgotten(self, transaction: Transaction) -> None:
+        """Send nothing more."""
         self._retries.pop(transaction.id, None)
 
     def _begin_marking(self, transaction: Transaction, now: Instant) -> None:
@@ -66,11 +69,11 @@ class Marking(Registry):
             image.producer_id,
             image.epoch,
             image.state is State.PREPARE_COMMIT,
-            self._epochs[self.partition_of(transaction.id)],
+            self._registry.epoch_for(transaction),
             image.client_version,
             tuple(sorted(transaction.unmarked)),
         )
-        self.outbox.markers.append(markers)
+        self._registry.outbox.markers.append(markers)
 
     def marked(self, markers: Markers, outcomes: Mapping[TopicPartition, ErrorCode], now: Instant) -> None:
         """Take note of what has become of markers.
@@ -78,11 +81,11 @@ class Marking(Registry):
         A partition without an outcome counts as not reached. One that is gone, with its topic, is reported
         as NONE: there is nothing left to mark. Those that failed are sent again until they are written.
         """
-        transaction = self.transactions.get(markers.transactional_id)
+        transaction = self._registry.transactions.get(markers.transactional_id)
         if transaction is None or transaction.state not in PREPARED or not transaction.is_sending:
             return
         image = transaction.image
-        sent = image.producer_id, image.epoch, self._epochs[self.partition_of(transaction.id)]
+        sent = image.producer_id, image.epoch, self._registry.epoch_for(transaction)
         if sent != (markers.producer_id, markers.epoch, markers.coordinator_epoch):
             return
         transaction.is_sending = False
@@ -113,7 +116,7 @@ class Marking(Registry):
             partitions=frozenset(),
             updated_ms=now.time_ms,
         )
-        self._store(transaction, Change(changed, transaction.last_epoch, None, Outcome()))
+        self._registry.store(transaction, Change(changed, transaction.last_epoch, None, Outcome()))
 
     def retry(self, transactional_id: str, now: Instant) -> None:
         """Send the missing markers of a transaction again, before it is time, since one may succeed now."""
@@ -122,7 +125,11 @@ class Marking(Registry):
             transaction.retry_at_s = NEVER
             self._go_on_marking(transaction, now)
 
-    def _retry_due(self, now: Instant) -> None:
+    def next_deadline(self) -> float:
+        """Return the uptime in seconds at which something is to be sent again."""
+        return min((each.retry_at_s for each in self._retries.values()), default=NEVER)
+
+    def advance(self, now: Instant) -> None:
         """Send again what is due."""
         for transaction in [each for each in self._retries.values() if each.retry_at_s <= now.uptime_s]:
             del self._retries[transaction.id]

@@ -31,12 +31,12 @@ def describe(coordinator: Coordinator, transactional_id: str) -> Description:
     """Describe one transactional id."""
     if not transactional_id:
         return Description(ErrorCode.INVALID_REQUEST)
-    transaction = coordinator.transactions.get(transactional_id)
+    transaction = coordinator.registry.transactions.get(transactional_id)
     if transaction is None:
-        index = coordinator.partition_of(transactional_id)
-        if index in coordinator.loading:
+        index = coordinator.registry.partition_of(transactional_id)
+        if index in coordinator.registry.loading:
             return Description(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        loaded = coordinator.is_loaded(index)
+        loaded = coordinator.registry.is_loaded(index)
         return Description(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if loaded else ErrorCode.NOT_COORDINATOR)
     image = transaction.image
     partitions = transaction.unmarked if image.state in PREPARED else image.partitions
@@ -64,7 +64,7 @@ def listed(
     `is_wanted` judges ids.
     """
     found = []
-    for transaction in coordinator.transactions.values():
+    for transaction in coordinator.registry.transactions.values():
         image = transaction.image
         if states and image.state.value not in states:
             continue

@@ -7,7 +7,7 @@ requests wait for it, and are answered from here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.transactions.outbox import Outbox, Outcome, Store, Ticket
 from penstock.broker.transactions.records import TAGGED_VALUE_VERSION, transaction_record, value_version
@@ -69,13 +69,27 @@ class Change:
         self.is_fence = is_fence
 
 
-class Registry:
-    """The ids of all partitions of `__transaction_state` that are loaded.
+class Follower(Protocol):
+    """What acts on changes of transactions: the sending of markers, the keeping of deadlines."""
 
-    Subclasses define what happens when an id was loaded, or a change stored or not.
-    """
+    def was_loaded(self, transaction: Transaction, now: Instant) -> None:
+        """An id is known as it was stored."""
+
+    def was_stored(self, transaction: Transaction, now: Instant) -> None:
+        """A change of an id holds."""
+
+    def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
+        """A change of an id could not be written."""
+
+    def was_forgotten(self, transaction: Transaction) -> None:
+        """An id is not known any more."""
+
+
+class Registry:
+    """The ids of all loaded partitions of `__transaction_state`. `followers` act on their changes."""
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
+        self.followers: list[Follower] = []
         self.partition_count = partition_count
         """The number of partitions that `__transaction_state` has."""
         self.feature_level = feature_level
@@ -90,15 +104,6 @@ class Registry:
         """The coordinator epoch of each partition that is loaded."""
         self._changes: dict[Store, tuple[Transaction, Change]] = {}
 
-    def _was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """An id is known as it was stored."""
-
-    def _was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """A change of an id holds."""
-
-    def _was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """A change of an id could not be written."""
-
     # --- partitions of __transaction_state ---------------------------------------------------------------
 
     def partition_of(self, transactional_id: str) -> int:
@@ -112,6 +117,10 @@ class Registry:
     def epoch_of(self, index: int) -> int | None:
         """The coordinator epoch of a partition; None where it is not loaded."""
         return self._epochs.get(index)
+
+    def epoch_for(self, transaction: Transaction) -> int:
+        """Return the coordinator epoch of the partition that a transaction lives in."""
+        return self._epochs[self.partition_of(transaction.id)]
 
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
@@ -131,8 +140,9 @@ class Registry:
             except ValueError:
                 unusable.append(transactional_id)
                 continue
-            transaction = self._remember(Transaction(transactional_id, image))
-            self._was_loaded(transaction, now)
+            transaction = self.remember(Transaction(transactional_id, image))
+            for follower in self.followers:
+                follower.was_loaded(transaction, now)
         return unusable
 
     def unload(self, index: int) -> None:
@@ -144,10 +154,10 @@ class Registry:
         for store, (_, change) in list(self._changes.items()):
             if store.index == index:
                 del self._changes[store]
-                self._reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
+                self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
 
-    def _find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
-        """The transaction, or why there is none to be asked."""
+    def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
+        """Return the transaction, or why there is none to be asked."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         found = self.transactions.get(transactional_id)
@@ -160,7 +170,8 @@ class Registry:
             return None, ErrorCode.NOT_COORDINATOR
         return None, ErrorCode.NONE
 
-    def _remember(self, transaction: Transaction) -> Transaction:
+    def remember(self, transaction: Transaction) -> Transaction:
+        """Take up an id, and return it."""
         self.transactions[transaction.id] = transaction
         self._weigh(transaction)
         return transaction
@@ -168,6 +179,8 @@ class Registry:
     def _forget(self, transaction: Transaction) -> None:
         del self.transactions[transaction.id]
         self.size_bytes -= transaction.weight
+        for follower in self.followers:
+            follower.was_forgotten(transaction)
 
     def _weigh(self, transaction: Transaction) -> None:
         weight = TRANSACTION_BYTES + len(transaction.id)
@@ -177,14 +190,15 @@ class Registry:
 
     # --- storing -----------------------------------------------------------------------------------------
 
-    def _store(self, transaction: Transaction, change: Change) -> None:
+    def store(self, transaction: Transaction, change: Change) -> None:
+        """Have a change written; it holds, and its request is answered, once `stored` is called."""
         image = change.image
         index = self.partition_of(transaction.id)
         if index not in self._epochs:
             # A producer id that was given out has brought metadata by which another node coordinates.
             if self.transactions.get(transaction.id) is transaction:
                 self._forget(transaction)
-            self._reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
+            self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
             return
         version = value_version(self.feature_level)
         if image is not None and image.next_producer_id != NO_ID:
@@ -210,8 +224,9 @@ class Registry:
         transaction.last_epoch = change.last_epoch
         transaction.has_raised_epoch = False
         self._weigh(transaction)
-        self._reply(change.ticket, change.outcome)
-        self._was_stored(transaction, now)
+        self.reply(change.ticket, change.outcome)
+        for follower in self.followers:
+            follower.was_stored(transaction, now)
 
     def not_stored(self, store: Store, error: ErrorCode, now: Instant) -> None:
         """A record could not be written: nothing has changed, and its request is refused."""
@@ -225,9 +240,11 @@ class Registry:
         if transaction.image.epoch == NO_EPOCH:
             self._forget(transaction)  # it was asked for, and never stored
         else:
-            self._was_not_stored(transaction, now)
-        self._reply(change.ticket, Outcome(_STORE_ERRORS.get(error, error)))
+            for follower in self.followers:
+                follower.was_not_stored(transaction, now)
+        self.reply(change.ticket, Outcome(_STORE_ERRORS.get(error, error)))
 
-    def _reply(self, ticket: Ticket | None, outcome: Outcome) -> None:
+    def reply(self, ticket: Ticket | None, outcome: Outcome) -> None:
+        """Answer the request of a ticket, if there is one."""
         if ticket is not None:
             self.outbox.replies.append((ticket, outcome))

@@ -97,7 +97,7 @@ class TransactionService:
         self.coordinator = Coordinator(settings, self.topic.partition_count, self._new_id)
         self._is_loaded = False
         self._alarm: DelayedOperation | None = None
-        node.kept.add("transactions", lambda: self.coordinator.size_bytes)
+        node.kept.add("transactions", lambda: self.coordinator.registry.size_bytes)
 
     # --- loading -----------------------------------------------------------------------------------------
 
@@ -105,11 +105,13 @@ class TransactionService:
         """Return the coordinator, with everything read that is stored, and the level of the feature."""
         coordinator = self.coordinator
         level, profile = self._node.cluster.features.get(TRANSACTION_FEATURE, 0), self._node.profile
-        coordinator.feature_level = level if profile is None else min(level, profile.transaction_level)
+        coordinator.registry.feature_level = (
+            level if profile is None else min(level, profile.transaction_level)
+        )
         if not self._is_loaded and self.topic.exists:
             self._is_loaded = True
-            coordinator.partition_count = self.topic.partition_count
-            for index in range(coordinator.partition_count):
+            coordinator.registry.partition_count = self.topic.partition_count
+            for index in range(coordinator.registry.partition_count):
                 self._load(index)
             self.settle()
         return coordinator
@@ -146,8 +148,8 @@ class TransactionService:
 
     def forget_everything(self) -> None:
         """The topic has been deleted by force."""
-        for index in range(self.coordinator.partition_count):
-            self.coordinator.unload(index)
+        for index in range(self.coordinator.registry.partition_count):
+            self.coordinator.registry.unload(index)
         self._is_loaded = False
         self.settle()
 
@@ -169,7 +171,7 @@ class TransactionService:
     def initialize(self, request: Initialization) -> Outcome:
         """InitProducerId with a transactional id."""
         coordinator = self.open()
-        known = request.transactional_id in coordinator.transactions
+        known = request.transactional_id in coordinator.registry.transactions
         size = TRANSACTION_BYTES + len(request.transactional_id)
         if not known and not self._node.kept.has_room_for(size, stays=True):
             return Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -189,7 +191,7 @@ class TransactionService:
         coordinator = self.open()
         listed = list(partitions)
         size = sum(PARTITION_BYTES + len(topic) for topic, _ in listed)
-        transaction = coordinator.transactions.get(transactional_id)
+        transaction = coordinator.registry.transactions.get(transactional_id)
         grows = transaction is not None and not transaction.image.partitions.issuperset(listed)
         if grows and not self._node.kept.has_room_for(size, stays=True):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -249,7 +251,7 @@ class TransactionService:
 
     def settle(self) -> None:
         """Store what has to be stored, write markers, give answers, and see to the next deadline."""
-        outbox = self.coordinator.outbox
+        outbox = self.coordinator.registry.outbox
         try:
             while outbox:
                 for store in outbox.take_stores():
@@ -258,7 +260,7 @@ class TransactionService:
                     if isinstance(ticket, Answer):
                         ticket.outcome = outcome
                 for markers in outbox.take_markers():
-                    self.coordinator.marked(markers, self._mark(markers), self.now)
+                    self.coordinator.marking.marked(markers, self._mark(markers), self.now)
         finally:
             self._set_alarm()
 
@@ -277,9 +279,9 @@ class TransactionService:
             error = ErrorCode.UNKNOWN_SERVER_ERROR
             self._node.failures.caught("transactions", f"storing transaction {store.transactional_id!r}")
         if error:
-            self.coordinator.not_stored(store, error, now)
+            self.coordinator.registry.not_stored(store, error, now)
         else:
-            self.coordinator.stored(store, now)
+            self.coordinator.registry.stored(store, now)
 
     def _mark(self, markers: Markers) -> dict[TopicPartition, ErrorCode]:
         return {each: self.mark(each, markers) for each in markers.partitions}

@@ -1,7 +1,7 @@
-"""Topics and cluster: created, deleted, listed, described. For asyncio.
+"""The admin client for asyncio: every call is here, and is done by the part that it concerns.
 
-Requests that change something go to the controller where the cluster names one (before KRaft), and are
-repeated when it moves. `create_topics` returns when the topics can be used, not only when they are decided.
+The parts are objects that share the client's connections: topics, logs, settings, groups, security and
+transactions. This module checks the arguments of each call.
 """
 
 from __future__ import annotations
@@ -10,70 +10,64 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from penstock.client import arguments
-from penstock.client.admin.alterations import ChangeAdministration
-from penstock.client.admin.groups import GroupAdministration
-from penstock.client.admin.security import SecurityAdministration
-from penstock.client.admin.transactions import TransactionAdministration
-from penstock.client.arguments import checked, flag, one_of, optional
-from penstock.client.cluster.answers import check_complete, only
-from penstock.client.cluster.client import CONTROLLER, AsyncClient
+from penstock.client.admin.configs import ConfigAdministration, ConfigValue, changes_of, resource_of
+from penstock.client.admin.groups import GroupAdministration, GroupDescription, GroupListing
+from penstock.client.admin.logs import LogAdministration, LogDirectory
+from penstock.client.admin.security import MECHANISMS, QuotaEntity, SecurityAdministration, password_text
+from penstock.client.admin.topics import (
+    BROKER_DEFAULT,
+    NewTopic,
+    TopicAdministration,
+    TopicDescription,
+    checked_topics,
+)
+from penstock.client.admin.transactions import (
+    HANGING_AGE_MS,
+    HangingTransaction,
+    PartitionProducer,
+    TransactionAdministration,
+    TransactionDescription,
+    TransactionListing,
+)
+from penstock.client.arguments import (
+    broker_id,
+    checked,
+    flag,
+    instance_of,
+    list_of,
+    mapping,
+    milliseconds,
+    one_of,
+    optional,
+    size,
+    text,
+    topic_name,
+    topic_partition,
+    topic_partitions,
+    whole,
+)
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
-from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo, no_such_topic
+from penstock.client.cluster.metadata import Node
 from penstock.client.config import ClientConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.fetch.offsets import Answers, fetch_offsets
+from penstock.client.group.offsets import Committable, OffsetAndMetadata
+from penstock.client.transactions.steps import TransactionCoordinates
 from penstock.common.hints import with_hints
-from penstock.errors import AuthorizationError, ConfigError, KafkaError, NetworkError
+from penstock.errors import ConfigError, NetworkError
 from penstock.model import TopicPartition
-from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.protocol.messages.create_topics_request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from penstock.protocol.messages.create_topics_response import CreateTopicsResponse
-from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from penstock.protocol.messages.delete_topics_response import DeleteTopicsResponse
-from penstock.protocol.messages.describe_configs_request import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
-from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
-from penstock.protocol.uuid import uuid_to_text
+from penstock.security.acls import EVERY_ACL, Acl, AclFilter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from penstock.client.options import AdminOptions
     from penstock.client.statistics import Statistics
+    from penstock.security.secrets import Secret
 
-BROKER_DEFAULT = -1
-BROKER_DEFAULT_VERSION = 4
-"""From here on CreateTopics takes -1 for "as the broker is configured" (KIP-464)."""
-
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-NAMED_DELETE_VERSION = 6
-"""From here on DeleteTopics has names and ids in one list."""
-
-
-@with_hints("NewTopic")
-class NewTopic(NamedTuple):
-    """A topic to be created. -1 leaves a number to the broker (which before Kafka 2.4 means 1)."""
-
-    name: str
-    partitions: int = 1
-    replication_factor: int = BROKER_DEFAULT
-    config: Mapping[str, str] = {}
-
-
-@with_hints("TopicDescription")
-class TopicDescription(NamedTuple):
-    """A topic as the cluster describes it. `topic_id` is None where the broker has none."""
-
-    name: str
-    partitions: Sequence[PartitionInfo]
-    topic_id: str | None = None
-    is_internal: bool = False
+_MECHANISMS = list_of(one_of(*MECHANISMS), "['SCRAM-SHA-256']")
+_QUOTAS = mapping("{'producer_byte_rate': 1e6}")
 
 
 @with_hints("ClusterDescription")
@@ -85,23 +79,8 @@ class ClusterDescription(NamedTuple):
     nodes: Sequence[Node]
 
 
-class ConfigValue(NamedTuple):
-    """A setting and where it comes from. `value` is None for sensitive ones."""
-
-    value: str | None
-    is_default: bool
-    is_read_only: bool
-    is_sensitive: bool
-
-
 @with_hints("AsyncAdmin")
-class AsyncAdmin(
-    GroupAdministration,
-    ChangeAdministration,
-    SecurityAdministration,
-    TransactionAdministration,
-    HasInstanceId,
-):
+class AsyncAdmin(HasInstanceId):
     """Looks after topics, settings and groups.
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
@@ -120,6 +99,12 @@ class AsyncAdmin(
     ) -> None:
         self.config = ClientConfig.of(config, options, bootstrap_servers=bootstrap_servers)
         self._client = AsyncClient(self.config)
+        self._topics = TopicAdministration(self._client)
+        self._logs = LogAdministration(self._client)
+        self._configs = ConfigAdministration(self._client)
+        self._groups = GroupAdministration(self._client)
+        self._security = SecurityAdministration(self._client)
+        self._transactions = TransactionAdministration(self._client)
         self._is_closed = False
         self._client.begin_reports(self.stats)
 
@@ -177,42 +162,9 @@ class AsyncAdmin(
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        wanted = _new_topics(topics)
+        wanted = checked_topics(topics)
         await self.start()
-        tries = 0
-
-        async def attempt() -> None:
-            nonlocal tries
-            tries += 1
-            # What an earlier attempt has created, although its answer was lost, is not an error.
-            await self._create(wanted, exists_is_fine=tries > 1)
-
-        await self._client.retrying("creating topics", attempt)
-        names = [topic.name for topic in wanted]
-        await self._client.retrying("waiting for the new topics", lambda: self._await_leaders(names))
-
-    async def _create(self, topics: Sequence[NewTopic], *, exists_is_fine: bool) -> None:
-        peer = await self._client.peer(CONTROLLER)
-        version = peer.versions.choose(CreateTopicsRequest)
-        request = CreateTopicsRequest(
-            topics=[_creatable(topic, version) for topic in topics],
-            timeout_ms=int(self.config.request_timeout_ms),
-        )
-        answer: CreateTopicsResponse = await peer.request(request, self._client.request_timeout_s)
-        told = {topic.name for topic in answer.topics}
-        check_complete([t.name for t in topics], told, peer.connection.address, "CreateTopics", "topic")
-        for topic in answer.topics:
-            if topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and exists_is_fine:
-                continue
-            if topic.error_code:
-                raise _topic_error(topic.error_code, topic.name, topic.error_message)
-
-    async def _await_leaders(self, names: Sequence[str]) -> None:
-        await self._client.refresh(names)
-        for name in names:
-            info = self._client.cluster.topics.get(name)
-            if info is None or not info.partitions or any(p.leader < 0 for p in info.partitions.values()):
-                raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r}")
+        await self._topics.create(wanted)
 
     async def delete_topics(self, names: Collection[str]) -> None:
         """Delete topics and everything in them.
@@ -224,45 +176,13 @@ class AsyncAdmin(
         """
         wanted = arguments.names(names, "delete_topics()")
         await self.start()
-        tries = 0
-
-        async def attempt() -> None:
-            nonlocal tries
-            tries += 1
-            await self._delete(wanted, gone_is_fine=tries > 1)
-
-        await self._client.retrying("deleting topics", attempt)
-
-    async def _delete(self, names: Sequence[str], *, gone_is_fine: bool) -> None:
-        peer = await self._client.peer(CONTROLLER)
-        version = peer.versions.choose(DeleteTopicsRequest)
-        request = DeleteTopicsRequest(timeout_ms=int(self.config.request_timeout_ms))
-        if version >= NAMED_DELETE_VERSION:
-            request.topics = [DeleteTopicState(name=name) for name in names]
-        else:
-            request.topic_names = list(names)
-        answer: DeleteTopicsResponse = await peer.request(request, self._client.request_timeout_s)
-        told = {topic.name for topic in answer.responses}
-        check_complete(names, told, peer.connection.address, "DeleteTopics", "topic")
-        for topic in answer.responses:
-            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                if gone_is_fine:
-                    continue
-                raise await self._unknown_topic(topic.name or "")
-            if topic.error_code:
-                raise _topic_error(topic.error_code, topic.name or "", topic.error_message)
-
-    async def _unknown_topic(self, name: str) -> KafkaError:
-        await self._client.refresh(all_topics=True)
-        return no_such_topic(name, self._client.cluster)
+        await self._topics.delete(wanted)
 
     @checked(include_internal=flag)
     async def list_topics(self, *, include_internal: bool = False) -> list[str]:
         """The names of all topics, sorted. Raises NetworkError or RequestTimeoutError."""
         await self.start()
-        await self._client.retrying("listing topics", lambda: self._client.refresh(all_topics=True))
-        topics = self._client.cluster.topics.values()
-        return sorted(t.name for t in topics if not t.error_code and (include_internal or not t.is_internal))
+        return await self._topics.names(include_internal=include_internal)
 
     async def describe_topics(self, names: Collection[str]) -> list[TopicDescription]:
         """Describe topics, in the order given.
@@ -271,76 +191,42 @@ class AsyncAdmin(
             KafkaError: a topic does not exist, or may not be seen.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        names = arguments.names(names, "describe_topics()")
+        wanted = arguments.names(names, "describe_topics()")
         await self.start()
-        await self._client.retrying("describing topics", lambda: self._client.refresh(names))
-        topics = await self._client.retrying("describing topics", lambda: self._client.topics_of(names))
-        return [
-            TopicDescription(
-                name,
-                [info.partitions[number] for number in sorted(info.partitions)],
-                None if info.topic_id == NO_TOPIC_ID else uuid_to_text(info.topic_id),
-                info.is_internal,
-            )
-            for name, info in ((name, topics[name]) for name in names)
-        ]
+        return await self._topics.describe(wanted)
 
-    # -- cluster
+    async def create_partitions(self, topic: str, count: int) -> None:
+        """Let a topic grow to `count` partitions altogether.
 
-    async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
-        await self.start()
-        await self._client.retrying("describing the cluster", self._client.refresh)
-        cluster = self._client.cluster
-        nodes = [cluster.nodes[node_id] for node_id in sorted(cluster.nodes)]
-        return ClusterDescription(cluster.cluster_id, cluster.controller_id, nodes)
-
-    @checked(broker=optional(arguments.broker_id))
-    async def describe_config(
-        self, topic: str | None = None, *, broker: int | None = None
-    ) -> dict[str, ConfigValue]:
-        """The settings of a topic, or of a broker.
+        Records stay where they are: keys that come from now on may go to other partitions.
 
         Raises:
-            KafkaError: there is no such topic or broker.
+            KafkaError: there is no such topic (3), or it has as many already (37).
+            UnsupportedVersionError: the broker is older than 1.0.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        topic, count = topic_name(topic), whole(count, "the number of partitions")
+        await self.start()
+        await self._topics.grow(topic, count)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition | tuple[str, int], int]
+    ) -> dict[TopicPartition, int]:
+        """Delete the records below an offset of each partition; return where each begins now.
+
+        The offset `HIGH_WATERMARK` (-1) deletes everything there is.
+
+        Raises:
+            KafkaError: an offset is past the end (1), there is no such partition (3), or the topic is
+                compacted (44).
             UnsupportedVersionError: the broker is older than 0.11.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        if (topic is None) == (broker is None):
-            raise ConfigError("describe_config() takes the name of a topic, or broker=, not both")
-        if topic is not None:
-            arguments.topic_name(topic)
+        wanted = arguments.by_partition(offsets, "delete_records()")
+        for tp, offset in wanted.items():
+            wanted[tp] = whole(offset, f"the offset for {tp}")
         await self.start()
-        if broker is not None:
-            await self._client.check_node(broker)
-        return await self._client.retrying(
-            "describing settings", lambda: self._describe_config(topic, broker)
-        )
-
-    async def _describe_config(self, topic: str | None, broker: int | None) -> dict[str, ConfigValue]:
-        resource = DescribeConfigsResource(
-            resource_type=TOPIC_RESOURCE if topic is not None else BROKER_RESOURCE,
-            resource_name=topic if topic is not None else str(broker),
-            configuration_keys=None,
-        )
-        peer = await self._client.peer(*(() if broker is None else (broker,)))
-        answer: DescribeConfigsResponse = await peer.request(
-            DescribeConfigsRequest(resources=[resource]), self._client.request_timeout_s
-        )
-        result = only(answer.results, peer.connection.address, "DescribeConfigs")
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic is not None:
-            raise await self._unknown_topic(topic)
-        if result.error_code:
-            raise _topic_error(result.error_code, result.resource_name, result.error_message)
-        return {
-            setting.name: ConfigValue(
-                setting.value,
-                setting.is_default or setting.config_source == DEFAULT_SOURCE,
-                setting.read_only,
-                setting.is_sensitive,
-            )
-            for setting in result.configs
-        }
+        return await self._logs.delete_records(wanted)
 
     @checked(isolation=one_of(*ISOLATION_LEVELS))
     async def list_offsets(
@@ -358,47 +244,375 @@ class AsyncAdmin(
         await self.start()
         return await fetch_offsets(self._client, wanted, isolation=isolation)
 
+    # -- cluster and settings
 
-DEFAULT_SOURCE = 5
-"""The source of a setting that has its default (KIP-226)."""
+    async def describe_cluster(self) -> ClusterDescription:
+        """The cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
+        await self.start()
+        await self._client.retrying("describing the cluster", self._client.refresh)
+        cluster = self._client.cluster
+        nodes = [cluster.nodes[node_id] for node_id in sorted(cluster.nodes)]
+        return ClusterDescription(cluster.cluster_id, cluster.controller_id, nodes)
 
+    @checked(broker=optional(broker_id))
+    async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
+        """The data directories of one broker, or of all, with the size of every partition.
 
-def _new_topics(topics: Iterable[NewTopic | str]) -> list[NewTopic]:
-    """The topics, each as `NewTopic`.
+        Raises:
+            KafkaError: a directory cannot be read (56).
+            UnsupportedVersionError: the broker is older than 1.0.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        await self.start()
+        return await self._logs.directories(broker)
 
-    Raises:
-        ConfigError: one topic where a list belongs, or something that describes none.
-    """
-    if isinstance(topics, (str, bytes, NewTopic)) or not isinstance(topics, Iterable):
-        raise ConfigError(f"create_topics() takes a list of topics, not {topics!r}: use create_topic()")
-    found: list[NewTopic] = []
-    for given in topics:
-        topic = given if isinstance(given, NewTopic) else NewTopic(given)
-        name = arguments.topic_name(topic.name)
-        if not isinstance(topic.config, Mapping):
-            raise ConfigError(f"the settings of topic {name!r} are {topic.config!r}: a mapping is needed")
-        partitions = arguments.whole(topic.partitions, f"the number of partitions of topic {name!r}")
-        copies = arguments.whole(topic.replication_factor, f"the replication factor of topic {name!r}")
-        found.append(NewTopic(name, partitions, copies, topic.config))
-    return found
+    @checked(broker=optional(broker_id))
+    async def describe_config(
+        self, topic: str | None = None, *, broker: int | None = None
+    ) -> dict[str, ConfigValue]:
+        """The settings of a topic, or of a broker.
 
+        Raises:
+            KafkaError: there is no such topic or broker.
+            UnsupportedVersionError: the broker is older than 0.11.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        if (topic is None) == (broker is None):
+            raise ConfigError("describe_config() takes the name of a topic, or broker=, not both")
+        if topic is not None:
+            topic_name(topic)
+        await self.start()
+        if broker is not None:
+            await self._client.check_node(broker)
+        return await self._configs.describe(resource_of(topic, broker))
 
-def _creatable(topic: NewTopic, version: int) -> CreatableTopic:
-    partitions, copies = topic.partitions, topic.replication_factor
-    if version < BROKER_DEFAULT_VERSION:
-        partitions, copies = max(partitions, 1), max(copies, 1)
-    return CreatableTopic(
-        name=topic.name,
-        num_partitions=partitions,
-        replication_factor=copies,
-        configs=[CreatableTopicConfig(name=name, value=str(value)) for name, value in topic.config.items()],
+    @checked(
+        all_brokers=flag,
+        validate_only=flag,
+        broker=optional(broker_id),
+        client_metrics=optional(text),
     )
+    async def alter_config(
+        self,
+        topic: str | None = None,
+        *,
+        broker: int | None = None,
+        all_brokers: bool = False,
+        client_metrics: str | None = None,
+        set: Mapping[str, object] | None = None,
+        delete: Collection[str] = (),
+        append: Mapping[str, object] | None = None,
+        subtract: Mapping[str, object] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Change settings of a topic, of one broker, or of all brokers: all the changes or none.
 
+        `client_metrics` is the name of a subscription to metrics of clients (KIP-714), whose settings are
+        `metrics`, `interval.ms` and `match`; it is there as long as it has settings.
 
-def _topic_error(code: int, name: str, message: str | None) -> KafkaError:
-    """The error with the broker's own words, where it has some."""
-    plain = error_for(code, f"{name!r}")
-    if not message or isinstance(plain, AuthorizationError):
-        return plain  # which has advice about a missing right; brokers have none
-    label = "" if plain.name in message else f" ({plain.name})"
-    return KafkaError(code, plain.name, f"{message}{label}", retriable=plain.retriable)
+        `set` gives values, `delete` goes back to defaults, `append` and `subtract` change the items of
+        lists such as `cleanup.policy`.
+
+        Raises:
+            KafkaError: there is no such topic (3), a name or a value is wrong (40), or the setting cannot
+                be changed while a broker runs (42).
+            UnsupportedVersionError: the broker is older than 2.3.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        if (topic is not None) + (broker is not None) + all_brokers + (client_metrics is not None) != 1:
+            raise ConfigError(
+                "alter_config() takes the name of a topic, or broker=, all_brokers=True or client_metrics="
+            )
+        if topic is not None:
+            topic_name(topic)
+        for argument, given in (("set", set), ("append", append), ("subtract", subtract)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ConfigError(f"{argument} is {given!r}: a mapping of settings is needed")
+        delete = arguments.names(delete, "alter_config(delete=...)", "setting")
+        changes = changes_of(set or {}, delete, append or {}, subtract or {})
+        await self.start()
+        if broker is not None:
+            await self._client.check_node(broker)
+        resource = resource_of(topic, broker, client_metrics)
+        await self._configs.alter(resource, changes, validate_only=validate_only)
+
+    # -- groups
+
+    @checked(states=list_of(text, "['Stable']"))
+    async def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+
+        Raises:
+            KafkaError: a broker refuses.
+            NetworkError, RequestTimeoutError: a broker does not answer.
+        """
+        await self.start()
+        return await self._groups.listings(states)
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> list[GroupDescription]:
+        """Describe groups, in the order given.
+
+        Raises:
+            KafkaError: a group does not exist (69), or may not be seen.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        wanted = arguments.names(group_ids, "describe_groups()", "group")
+        return [await self._groups.describe(group_id) for group_id in wanted]
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Delete groups that have no members, with their offsets.
+
+        Raises:
+            KafkaError: the first group that could not be deleted (68: it has members; 69: it does not exist).
+            UnsupportedVersionError: the broker is older than 1.1.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        for group_id in arguments.names(group_ids, "delete_groups()", "group"):
+            await self._groups.delete(group_id)
+
+    @checked(group_id=text)
+    async def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed, for all partitions or some.
+
+        A broker before 0.10.2 is asked about each partition of the cluster.
+
+        Raises:
+            KafkaError: the group may not be read.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        wanted = None if partitions is None else topic_partitions(partitions, "list_group_offsets()")
+        return await self._groups.offsets(group_id, wanted)
+
+    @checked(group_id=text)
+    async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
+        """Set offsets of a group without members; the group is made where it does not exist.
+
+        Raises:
+            KafkaError: the group has members, or a topic does not exist.
+            ConfigError: an offset is negative.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        await self._groups.alter_offsets(group_id, offsets)
+
+    @checked(group_id=text)
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> None:
+        """Delete the committed offsets of a group for some partitions, of topics that no member subscribes
+        to.
+
+        Raises:
+            KafkaError: the group does not exist (69), or reads a topic (86).
+            UnsupportedVersionError: the broker is older than 2.4.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        wanted = topic_partitions(partitions, "delete_group_offsets()")
+        await self._groups.delete_offsets(group_id, wanted)
+
+    # -- access, users and quotas
+
+    @checked(acls=list_of(instance_of(Acl), "[Acl(...)]"))
+    async def create_acls(self, acls: Iterable[Acl]) -> None:
+        """Add access control entries; those that are there already stay once."""
+        await self.start()
+        await self._security.create_acls(acls)
+
+    @checked(wanted=instance_of(AclFilter))
+    async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
+        """The access control entries that a filter selects, by default all."""
+        await self.start()
+        return await self._security.acls(wanted)
+
+    @checked(filters=list_of(instance_of(AclFilter), "[AclFilter(...)]"))
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
+        """Remove the access control entries that the filters select; return them."""
+        await self.start()
+        return await self._security.delete_acls(filters)
+
+    @checked(names=list_of(text, "['ada']"))
+    async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
+        """Users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
+        await self.start()
+        return await self._security.users(names)
+
+    @checked(user=text, password=password_text, mechanisms=_MECHANISMS, iterations=size)
+    async def set_password(
+        self,
+        user: str,
+        password: str | Secret,
+        mechanisms: Sequence[str] = tuple(MECHANISMS),
+        iterations: int = 4096,
+    ) -> None:
+        """Give a user a password, for these mechanisms. The password itself is not sent."""
+        await self.start()
+        await self._security.set_password(user, password, mechanisms, iterations)
+
+    @checked(user=text, mechanisms=optional(_MECHANISMS))
+    async def delete_user(self, user: str, mechanisms: Sequence[str] | None = None) -> None:
+        """Remove the credentials of a user, for these mechanisms or for all that there are."""
+        await self.start()
+        await self._security.delete_user(user, mechanisms)
+
+    @checked(user=optional(text), quotas=_QUOTAS)
+    async def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
+        await self.set_quotas({"user": user}, quotas)
+
+    @checked(entity=mapping("{'user': 'ada'}"), quotas=_QUOTAS)
+    async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of an entity; None for a quota removes it (KIP-546).
+
+        `entity` has names by their kinds, which are ``user``, ``client-id`` and ``ip``; None is the default
+        of a kind, for all that have no quotas of their own.
+        """
+        await self.start()
+        await self._security.set_quotas(entity, quotas)
+
+    async def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
+        """All quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
+        await self.start()
+        return await self._security.quotas()
+
+    # -- transactions
+
+    @checked(
+        states=list_of(text, "['Ongoing']"),
+        producer_ids=list_of(whole, "[7]"),
+        longer_than_ms=optional(milliseconds),
+        pattern=optional(text),
+    )
+    async def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        longer_than_ms: float | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """All transactional ids of the cluster, by name, or those that every given filter selects.
+
+        `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
+        have been running for longer; `pattern` is a regular expression for the whole id.
+
+        Raises:
+            KafkaError: a broker refuses; 128: the pattern is none.
+            UnsupportedVersionError: a broker is older than Kafka 3.0, or 3.8 or 4.1 for the last filters.
+            ConfigError: a state does not exist.
+            NetworkError, RequestTimeoutError: a broker does not answer.
+        """
+        return await self._transactions.listings(
+            states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+        )
+
+    async def describe_transactions(self, transactional_ids: Iterable[str]) -> list[TransactionDescription]:
+        """Describe transactional ids, in the order given.
+
+        Raises:
+            KafkaError: an id is not known (105), or may not be seen (53).
+            UnsupportedVersionError: the coordinator is older than Kafka 3.0.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        wanted = arguments.names(transactional_ids, "describe_transactions()", "transactional id")
+        return [await self._transactions.describe(each) for each in wanted]
+
+    @checked(coordinates=instance_of(TransactionCoordinates), commit=flag)
+    async def end_transaction(self, coordinates: TransactionCoordinates, *, commit: bool) -> None:
+        """Commit or abort a prepared transaction by its coordinates, from any process.
+
+        For what `AsyncProducer.prepare_transaction` has returned, wherever that producer is now. It may be
+        repeated, until the transactional id is used again: the coordinator has the outcome. All records
+        must have been acknowledged. Nothing is initialized, so that no producer is fenced.
+
+        Raises:
+            TransactionAbortableError: a commit came too late; the transaction is aborted, mostly since it
+                ran into its timeout. Its work has to be done again.
+            ProducerFencedError: the id is used by a newer producer, or has expired. With
+                ``transaction.version`` below 2 also: the transaction ran into its timeout. It is not
+                known here whether it was committed before that.
+            TransactionFatalError: an abort of what is committed, or a refusal.
+            NetworkError, RequestTimeoutError: no coordinator answers in time. Repeat the call.
+        """
+        await self._transactions.end(TransactionCoordinates(*coordinates), commit=commit)
+
+    @checked(transactional_id=text)
+    async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
+        """Abort what the producer of a transactional id has open, and let that producer do nothing more.
+
+        As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
+
+        Raises:
+            KafkaError: the id may not be used (53), or is refused.
+            RequestTimeoutError: the transaction is not over within ``default.api.timeout.ms``.
+            NetworkError: no coordinator answers.
+        """
+        return await self._transactions.fence(transactional_id)
+
+    @checked(broker=optional(broker_id))
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
+    ) -> dict[TopicPartition, list[PartitionProducer]]:
+        """The producers that have written to partitions and are kept there, as of the leaders.
+
+        `broker` asks that replica instead.
+
+        Raises:
+            ConfigError: the cluster has no such broker.
+            KafkaError: a partition does not exist (3), is not at that broker (6), or may not be read (29).
+            UnsupportedVersionError: a broker is older than Kafka 2.8.
+            NetworkError, RequestTimeoutError: a broker does not answer.
+        """
+        wanted = topic_partitions(partitions, "describe_producers()")
+        if broker is not None:
+            await self._client.check_node(broker)
+        return await self._transactions.producers(wanted, broker)
+
+    @checked(older_than_ms=milliseconds)
+    async def find_hanging_transactions(
+        self,
+        partitions: Iterable[TopicPartition | tuple[str, int]],
+        *,
+        older_than_ms: float = HANGING_AGE_MS,
+    ) -> list[HangingTransaction]:
+        """Transactions that are open in one of these partitions, and that no coordinator will end.
+
+        Such a transaction keeps ``read_committed`` readers waiting for ever. It is one whose last record is
+        older than `older_than_ms`, and whose producer has no transactional id, or one whose coordinator does
+        not count the partition in. Raises as `describe_producers` and `list_transactions`.
+        """
+        wanted = topic_partitions(partitions, "find_hanging_transactions()")
+        return await self._transactions.hanging(wanted, older_than_ms)
+
+    @checked(start_offset=whole)
+    async def abort_hanging_transaction(
+        self, partition: TopicPartition | tuple[str, int], start_offset: int
+    ) -> PartitionProducer:
+        """Write an abort marker for the transaction that is open in a partition from `start_offset` on.
+
+        For hanging transactions only (`find_hanging_transactions`): one that a coordinator has is better
+        ended by a producer that takes its id, since the other partitions keep it open. Returns the producer.
+
+        Raises:
+            ConfigError: no transaction begins there.
+            KafkaError: the partition has gone on (47, 52), or it is not allowed (31).
+            NetworkError, RequestTimeoutError: the leader does not answer.
+        """
+        return await self._transactions.abort_hanging(topic_partition(partition), start_offset)
+
+    @checked(producer_id=whole, producer_epoch=whole, coordinator_epoch=whole)
+    async def write_abort_marker(
+        self,
+        partition: TopicPartition | tuple[str, int],
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+    ) -> None:
+        """Abort what a producer has open in one partition. A wrong `coordinator_epoch` does harm.
+
+        With one above the real one, the partition refuses every later marker of the producer's coordinator.
+        -1 stands for 0. Raises as `abort_hanging_transaction`.
+        """
+        await self._transactions.write_abort_marker(
+            topic_partition(partition), producer_id, producer_epoch, coordinator_epoch
+        )

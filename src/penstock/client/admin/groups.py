@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from penstock.client.arguments import checked, list_of, names, text, topic_partitions
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.cluster.client import MAIN
@@ -24,14 +23,11 @@ from penstock.errors import (
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from penstock.protocol.messages.consumer_group_describe_response import (
-    DescribedGroup as DescribedConsumerGroup,
-)
 from penstock.protocol.messages.consumer_group_describe_response import Member as DescribedConsumer
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from penstock.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
+from penstock.protocol.messages.describe_groups_response import DescribedGroupMember
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListGroupsResponse
 from penstock.protocol.messages.offset_delete_request import (
@@ -44,6 +40,8 @@ from penstock.protocol.messages.offset_delete_response import OffsetDeleteRespon
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.protocol.message import Message
+
+T = TypeVar("T")
 
 STATES_VERSION = 4
 """From this version on ListGroups has states, and a filter for them."""
@@ -81,18 +79,17 @@ class GroupDescription(NamedTuple):
 
 
 class GroupAdministration:
-    """The calls of `AsyncAdmin` that concern groups."""
+    """Describes and changes groups, through the connections of a client.
 
-    _client: AsyncClient
+    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
+    broker answers in time.
+    """
 
-    @checked(states=list_of(text, "['Stable']"))
-    async def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
 
-        Raises:
-            KafkaError: a broker refuses.
-            NetworkError, RequestTimeoutError: a broker does not answer.
-        """
+    async def listings(self, states: Collection[str]) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name."""
         client = self._client
         await client.bootstrap()
         found: dict[str, GroupListing] = {}
@@ -115,17 +112,7 @@ class GroupAdministration:
         await client.retrying("listing groups", ask_all)
         return [found[name] for name in sorted(found)]
 
-    async def describe_groups(self, group_ids: Iterable[str]) -> list[GroupDescription]:
-        """Describe groups, in the order given.
-
-        Raises:
-            KafkaError: a group does not exist (69), or may not be seen.
-            NetworkError, RequestTimeoutError: no coordinator answers in time.
-        """
-        wanted = names(group_ids, "describe_groups()", "group")
-        return [await self._describe(group_id) for group_id in wanted]
-
-    async def _describe(self, group_id: str) -> GroupDescription:
+    async def describe(self, group_id: str) -> GroupDescription:
         """Describe a group of either protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
         try:
             return await self._describe_classic(group_id)
@@ -138,66 +125,43 @@ class GroupAdministration:
                 raise error from None
 
     async def _describe_of_consumers(self, group_id: str) -> GroupDescription:
-        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-
         def read(answer: Any, node: int) -> GroupDescription:
-            broker = self._client.address_of(node)
-            group: DescribedConsumerGroup = only(answer.groups, broker, "ConsumerGroupDescribe")
-            coordinator = self._client.cluster.nodes.get(node)
-            if coordinator is None or group.group_id != group_id:
-                raise left_out(broker, f"group {group_id!r}", "ConsumerGroupDescribe")
-            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-                raise no_such_group(group_id)
-            if group.error_code:
-                raise error_for(group.error_code, f"group {group_id!r}")
+            group, coordinator = self._described(answer.groups, group_id, node, "ConsumerGroupDescribe")
             members = tuple(sorted(map(_consumer, group.members)))
             return GroupDescription(
                 group_id, group.group_state, PROTOCOL_TYPE, group.assignor_name, coordinator, members
             )
 
-        described: GroupDescription = await self._ask_coordinator(
-            group_id, "describing a group", request, read
-        )
-        return described
+        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+        return await self._ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_classic(self, group_id: str) -> GroupDescription:
-        request = DescribeGroupsRequest(groups=[group_id])
-
         def read(answer: Any, node: int) -> GroupDescription:
-            broker = self._client.address_of(node)
-            group: DescribedGroup = only(answer.groups, broker, "DescribeGroups")
-            coordinator = self._client.cluster.nodes.get(node)
-            if coordinator is None or group.group_id != group_id:
-                raise left_out(broker, f"group {group_id!r}", "DescribeGroups")
-            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
-                raise no_such_group(group_id)
-            if group.error_code:
-                raise error_for(group.error_code, f"group {group_id!r}")
+            group, coordinator = self._described(answer.groups, group_id, node, "DescribeGroups")
             members = sorted(map(_member, group.members))
             if group.protocol_type not in ("", PROTOCOL_TYPE):
                 members = [member._replace(partitions=()) for member in members]
-            return GroupDescription(
-                group.group_id,
-                group.group_state,
-                group.protocol_type,
-                group.protocol_data,
-                coordinator,
-                tuple(members),
-            )
+            kind, assignor = group.protocol_type, group.protocol_data
+            return GroupDescription(group_id, group.group_state, kind, assignor, coordinator, tuple(members))
 
-        described: GroupDescription = await self._ask_coordinator(
-            group_id, "describing a group", request, read
-        )
-        return described
+        request = DescribeGroupsRequest(groups=[group_id])
+        return await self._ask_coordinator(group_id, "describing a group", request, read)
 
-    async def delete_groups(self, group_ids: Iterable[str]) -> None:
-        """Delete groups that have no members, with their offsets.
+    def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
+        """The one group of a response, and the node that coordinates it."""
+        broker = self._client.address_of(node)
+        group = only(groups, broker, api)
+        coordinator = self._client.cluster.nodes.get(node)
+        if coordinator is None or group.group_id != group_id:
+            raise left_out(broker, f"group {group_id!r}", api)
+        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
+            raise no_such_group(group_id)
+        if group.error_code:
+            raise error_for(group.error_code, f"group {group_id!r}")
+        return group, coordinator
 
-        Raises:
-            KafkaError: the first group that could not be deleted (68: it has members; 69: it does not exist).
-            UnsupportedVersionError: the broker is older than 1.1.
-            NetworkError, RequestTimeoutError: no coordinator answers in time.
-        """
+    async def delete(self, group_id: str) -> None:
+        """Delete a group that has no members, with its offsets."""
 
         def read(answer: DeleteGroupsResponse, node: int) -> None:
             result = only(answer.results, self._client.address_of(node), "DeleteGroups")
@@ -206,23 +170,16 @@ class GroupAdministration:
             if result.error_code:
                 raise _refused(result.error_code, result.group_id)
 
-        for group_id in names(group_ids, "delete_groups()", "group"):
-            request = DeleteGroupsRequest(groups_names=[group_id])
-            await self._ask_coordinator(group_id, "deleting a group", request, read)
+        request = DeleteGroupsRequest(groups_names=[group_id])
+        await self._ask_coordinator(group_id, "deleting a group", request, read)
 
-    @checked(group_id=text)
-    async def list_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    async def offsets(
+        self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What a group has committed, for all partitions or some.
 
         A broker before 0.10.2 is asked about each partition of the cluster.
-
-        Raises:
-            KafkaError: the group may not be read.
-            NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
-        asked = None if partitions is None else topic_partitions(partitions, "list_group_offsets()")
         offsets = self._offsets(group_id)
         try:
             found = await offsets.fetch(asked)
@@ -235,15 +192,8 @@ class GroupAdministration:
             found = await offsets.fetch(every)
         return {tp: at for tp, at in sorted(found.items()) if at is not None}
 
-    @checked(group_id=text)
-    async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
-        """Set offsets of a group without members; the group is made where it does not exist.
-
-        Raises:
-            KafkaError: the group has members, or a topic does not exist.
-            ConfigError: an offset is negative.
-            NetworkError, RequestTimeoutError: no coordinator answers in time.
-        """
+    async def alter_offsets(self, group_id: str, offsets: Committable) -> None:
+        """Set offsets of a group without members; the group is made where it does not exist."""
         try:
             await self._offsets(group_id).commit(offsets, lambda before: Identity())
         except KafkaError as error:
@@ -251,19 +201,8 @@ class GroupAdministration:
                 raise _refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
             raise
 
-    @checked(group_id=text)
-    async def delete_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
-    ) -> None:
-        """Delete the committed offsets of a group for some partitions, of topics that no member subscribes
-        to.
-
-        Raises:
-            KafkaError: the group does not exist (69), or reads a topic (86).
-            UnsupportedVersionError: the broker is older than 2.4.
-            NetworkError, RequestTimeoutError: no coordinator answers in time.
-        """
-        wanted = topic_partitions(partitions, "delete_group_offsets()")
+    async def delete_offsets(self, group_id: str, wanted: Sequence[TopicPartition]) -> None:
+        """Delete committed offsets of a group, of topics that no member subscribes to."""
         request = OffsetDeleteRequest(
             group_id=group_id,
             topics=[
@@ -288,11 +227,13 @@ class GroupAdministration:
     def _offsets(self, group_id: str) -> GroupOffsets:
         return GroupOffsets(self._client, Coordinator(self._client, group_id))
 
-    async def _ask_coordinator(self, group_id: str, what: str, request: Message, read: Any) -> Any:
+    async def _ask_coordinator(
+        self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
+    ) -> T:
         """Ask the coordinator of a group until it answers; `read` gets the answer and the node."""
         coordinator = Coordinator(self._client, group_id)
 
-        async def attempt() -> Any:
+        async def attempt() -> T:
             node = await coordinator.known()
             try:
                 peer = await peer_for_groups(self._client, node, MAIN)

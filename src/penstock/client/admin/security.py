@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client.arguments import checked, instance_of, list_of, mapping, one_of, optional, size, text
 from penstock.client.cluster.client import CONTROLLER
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -28,7 +27,7 @@ from penstock.protocol.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
-from penstock.security.acls import EVERY_ACL, Acl, AclFilter
+from penstock.security.acls import Acl, AclFilter
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -42,11 +41,8 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 T = TypeVar("T")
 
-_MECHANISMS = list_of(one_of(*MECHANISMS), "['SCRAM-SHA-256']")
-_QUOTAS = mapping("{'producer_byte_rate': 1e6}")
 
-
-def _password(value: object, what: str) -> object:
+def password_text(value: object, what: str) -> object:
     """The password; a wrong one is not quoted, since it may be one in another form.
 
     Raises:
@@ -60,20 +56,22 @@ def _password(value: object, what: str) -> object:
 
 
 class SecurityAdministration:
-    """The calls of `AsyncAdmin` about security. Each raises KafkaError for what the cluster refuses."""
+    """Describes and changes entries, users and quotas, through the connections of a started client.
 
-    _client: AsyncClient
+    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
+    broker answers in time.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
 
     async def _asked(self, what: str, request: Message, read: Callable[[Any], T]) -> T:
-        await self._client.bootstrap()
-
         async def attempt() -> T:
             peer = await self._client.peer(CONTROLLER)
             return read(await peer.request(request, self._client.request_timeout_s))
 
         return await self._client.retrying(what, attempt)
 
-    @checked(acls=list_of(instance_of(Acl), "[Acl(...)]"))
     async def create_acls(self, acls: Iterable[Acl]) -> None:
         """Add access control entries; those that are there already stay once."""
         creations = [
@@ -91,77 +89,29 @@ class SecurityAdministration:
         request = CreateAclsRequest(creations=creations)
         await self._asked("creating entries", request, lambda answer: _check(answer.results))
 
-    @checked(wanted=instance_of(AclFilter))
-    async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The access control entries that a filter selects, by default all."""
-        request = DescribeAclsRequest(
-            resource_type_filter=wanted.resource_type,
-            resource_name_filter=wanted.resource_name,
-            pattern_type_filter=wanted.pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission,
-        )
+    async def acls(self, wanted: AclFilter) -> list[Acl]:
+        """The access control entries that a filter selects."""
 
         def read(answer: Any) -> list[Acl]:
             _check([answer])
-            return [
-                Acl(
-                    each.resource_type,
-                    each.resource_name,
-                    each.pattern_type,
-                    acl.principal,
-                    acl.host,
-                    acl.operation,
-                    acl.permission_type,
-                )
-                for each in answer.resources
-                for acl in each.acls
-            ]
+            return sorted(_acl(each, acl) for each in answer.resources for acl in each.acls)
 
-        return sorted(await self._asked("listing entries", request, read))
+        return await self._asked("listing entries", DescribeAclsRequest(**_filter_fields(wanted)), read)
 
-    @checked(filters=list_of(instance_of(AclFilter), "[AclFilter(...)]"))
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
         """Remove the access control entries that the filters select; return them."""
-        request = DeleteAclsRequest(
-            filters=[
-                DeleteAclsFilter(
-                    resource_type_filter=each.resource_type,
-                    resource_name_filter=each.resource_name,
-                    pattern_type_filter=each.pattern_type,
-                    principal_filter=each.principal,
-                    host_filter=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission,
-                )
-                for each in filters
-            ]
-        )
+        request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_filter_fields(each)) for each in filters])
 
         def read(answer: Any) -> list[Acl]:
             _check(answer.filter_results)
-            found = {
-                Acl(
-                    acl.resource_type,
-                    acl.resource_name,
-                    acl.pattern_type,
-                    acl.principal,
-                    acl.host,
-                    acl.operation,
-                    acl.permission_type,
-                )
-                for result in answer.filter_results
-                for acl in result.matching_acls
-            }
-            return sorted(found)
+            return sorted(
+                {_acl(acl, acl) for result in answer.filter_results for acl in result.matching_acls}
+            )
 
         return await self._asked("deleting entries", request, read)
 
-    @checked(names=list_of(text, "['ada']"))
-    async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
-        """Users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
+    async def users(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Users with SCRAM credentials, with iterations by mechanism. No names stand for all users."""
         request = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names] or None)
         by_code = {code: name for name, code in MECHANISMS.items()}
 
@@ -177,13 +127,12 @@ class SecurityAdministration:
 
         return await self._asked("listing users", request, read)
 
-    @checked(user=text, password=_password, mechanisms=_MECHANISMS, iterations=size)
     async def set_password(
         self,
         user: str,
         password: str | Secret,
-        mechanisms: Sequence[str] = tuple(MECHANISMS),
-        iterations: int = 4096,
+        mechanisms: Sequence[str],
+        iterations: int,
     ) -> None:
         """Give a user a password, for these mechanisms. The password itself is not sent."""
         from penstock.security.scram import new_salt, salted_password  # few admins set passwords
@@ -200,22 +149,15 @@ class SecurityAdministration:
             request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])
             await self._asked("setting a password", request, lambda answer: _check(answer.results))
 
-    @checked(user=text, mechanisms=optional(_MECHANISMS))
-    async def delete_user(self, user: str, mechanisms: Sequence[str] | None = None) -> None:
+    async def delete_user(self, user: str, mechanisms: Sequence[str] | None) -> None:
         """Remove the credentials of a user, for these mechanisms or for all that there are."""
         if mechanisms is None:
-            mechanisms = list((await self.list_users([user]))[user])
+            mechanisms = list((await self.users([user]))[user])
         for mechanism in mechanisms:
             deletion = ScramCredentialDeletion(name=user, mechanism=MECHANISMS[mechanism])
             request = AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[])
             await self._asked("deleting a user", request, lambda answer: _check(answer.results))
 
-    @checked(user=optional(text), quotas=_QUOTAS)
-    async def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
-        """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
-        await self.set_quotas({"user": user}, quotas)
-
-    @checked(entity=mapping("{'user': 'ada'}"), quotas=_QUOTAS)
     async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
         """Set quotas of an entity; None for a quota removes it (KIP-546).
 
@@ -230,7 +172,7 @@ class SecurityAdministration:
         request = AlterClientQuotasRequest(entries=[entry])
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
 
-    async def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
+    async def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
         """All quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
         from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 
@@ -249,6 +191,32 @@ class SecurityAdministration:
         request = DescribeClientQuotasRequest(components=[], strict=False)
         found = await self._asked("listing quotas", request, read)
         return dict(sorted(found.items(), key=lambda item: [(kind, name or "") for kind, name in item[0]]))
+
+
+def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
+    """The fields of a filter, which DescribeAcls and DeleteAcls call alike."""
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.resource_name,
+        "pattern_type_filter": wanted.pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission,
+    }
+
+
+def _acl(resource: Any, entry: Any) -> Acl:
+    """An entry of a response, for the resource that is named there or around it."""
+    return Acl(
+        resource.resource_type,
+        resource.resource_name,
+        resource.pattern_type,
+        entry.principal,
+        entry.host,
+        entry.operation,
+        entry.permission_type,
+    )
 
 
 def _check(results: Iterable[Any]) -> None:

@@ -1,29 +1,15 @@
 """Transactions from outside: listed, described, ended by their coordinates, aborted where they hang.
 
-For asyncio. A mixin of `AsyncAdmin`, which brings the connection.
+For asyncio.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from penstock.client.arguments import (
-    broker_id,
-    checked,
-    flag,
-    instance_of,
-    list_of,
-    milliseconds,
-    names,
-    optional,
-    text,
-    topic_partition,
-    topic_partitions,
-    whole,
-)
 from penstock.client.assignors.member_metadata import group_by_topic, ungroup
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.producer_id import NO_PRODUCER_ID
@@ -62,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.client.cluster.connection_pool import Peer
     from penstock.protocol.messages.describe_producers_response import ProducerState
     from penstock.protocol.messages.describe_transactions_response import TransactionState
+
+T = TypeVar("T")
 
 DURATION_VERSION, PATTERN_VERSION = 1, 2
 """From here on ListTransactions filters by duration (KIP-994) and by a pattern (KIP-1152)."""
@@ -116,17 +104,16 @@ class HangingTransaction(NamedTuple):
 
 
 class TransactionAdministration:
-    """The calls of `AsyncAdmin` that concern transactions."""
+    """Describes and ends transactions, through the connections of a client.
 
-    _client: AsyncClient
+    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
+    broker answers in time.
+    """
 
-    @checked(
-        states=list_of(text, "['Ongoing']"),
-        producer_ids=list_of(whole, "[7]"),
-        longer_than_ms=optional(milliseconds),
-        pattern=optional(text),
-    )
-    async def list_transactions(
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def listings(
         self,
         *,
         states: Collection[str] = (),
@@ -138,12 +125,6 @@ class TransactionAdministration:
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
         have been running for longer; `pattern` is a regular expression for the whole id.
-
-        Raises:
-            KafkaError: a broker refuses; 128: the pattern is none.
-            UnsupportedVersionError: a broker is older than Kafka 3.0, or 3.8 or 4.1 for the last filters.
-            ConfigError: a state does not exist.
-            NetworkError, RequestTimeoutError: a broker does not answer.
         """
         client = self._client
         await client.bootstrap()
@@ -178,18 +159,8 @@ class TransactionAdministration:
         await client.retrying("listing transactions", ask_all)
         return sorted(found)
 
-    async def describe_transactions(self, transactional_ids: Iterable[str]) -> list[TransactionDescription]:
-        """Describe transactional ids, in the order given.
-
-        Raises:
-            KafkaError: an id is not known (105), or may not be seen (53).
-            UnsupportedVersionError: the coordinator is older than Kafka 3.0.
-            NetworkError, RequestTimeoutError: no coordinator answers in time.
-        """
-        wanted = names(transactional_ids, "describe_transactions()", "transactional id")
-        return [await self._describe_transaction(name) for name in wanted]
-
-    async def _describe_transaction(self, transactional_id: str) -> TransactionDescription:
+    async def describe(self, transactional_id: str) -> TransactionDescription:
+        """Describe a transactional id."""
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
         async def ask(peer: Peer, node: int) -> TransactionDescription:
@@ -204,29 +175,16 @@ class TransactionAdministration:
                 raise left_out(peer.connection.address, repr(transactional_id), "DescribeTransactions")
             return _description(told, node)
 
-        described: TransactionDescription = await self._at_coordinator(
-            transactional_id, "describing a transaction", ask
-        )
-        return described
+        return await self._at_coordinator(transactional_id, "describing a transaction", ask)
 
-    @checked(coordinates=instance_of(TransactionCoordinates), commit=flag)
-    async def end_transaction(self, coordinates: TransactionCoordinates, *, commit: bool) -> None:
-        """Commit or abort a prepared transaction by its coordinates, from any process.
-
-        For what `AsyncProducer.prepare_transaction` has returned, wherever that producer is now. It may be
-        repeated, until the transactional id is used again: the coordinator has the outcome. All records
-        must have been acknowledged. Nothing is initialized, so that no producer is fenced.
+    async def end(self, where: TransactionCoordinates, *, commit: bool) -> None:
+        """Commit or abort a prepared transaction by its coordinates.
 
         Raises:
-            TransactionAbortableError: a commit came too late; the transaction is aborted, mostly since it
-                ran into its timeout. Its work has to be done again.
-            ProducerFencedError: the id is used by a newer producer, or has expired. With
-                ``transaction.version`` below 2 also: the transaction ran into its timeout. It is not
-                known here whether it was committed before that.
+            TransactionAbortableError: a commit came too late; the transaction is aborted.
+            ProducerFencedError: the id is used by a newer producer, or has expired.
             TransactionFatalError: an abort of what is committed, or a refusal.
-            NetworkError, RequestTimeoutError: no coordinator answers in time. Repeat the call.
         """
-        where = TransactionCoordinates(*coordinates)
         client = self._client
 
         async def ask(peer: Peer, node: int) -> None:
@@ -252,16 +210,10 @@ class TransactionAdministration:
 
         await self._at_coordinator(where.transactional_id, "ending a transaction", ask)
 
-    @checked(transactional_id=text)
-    async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
+    async def fence(self, transactional_id: str) -> TransactionCoordinates:
         """Abort what the producer of a transactional id has open, and let that producer do nothing more.
 
         As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
-
-        Raises:
-            KafkaError: the id may not be used (53), or is refused.
-            RequestTimeoutError: the transaction is not over within ``default.api.timeout.ms``.
-            NetworkError: no coordinator answers.
         """
         timeout_ms = int(self._client.config.request_timeout_ms)
 
@@ -273,49 +225,26 @@ class TransactionAdministration:
                 raise error_for(answer.code, f"fencing the producer of {transactional_id!r}")
             return TransactionCoordinates(transactional_id, *answer.owner)
 
-        fenced: TransactionCoordinates = await self._at_coordinator(
-            transactional_id, "fencing a producer", ask
-        )
-        return fenced
+        return await self._at_coordinator(transactional_id, "fencing a producer", ask)
 
-    @checked(broker=optional(broker_id))
-    async def describe_producers(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
+    async def producers(
+        self, wanted: Sequence[TopicPartition], broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that have written to partitions and are kept there, as of the leaders.
-
-        `broker` asks that replica instead.
-
-        Raises:
-            ConfigError: the cluster has no such broker.
-            KafkaError: a partition does not exist (3), is not at that broker (6), or may not be read (29).
-            UnsupportedVersionError: a broker is older than Kafka 2.8.
-            NetworkError, RequestTimeoutError: a broker does not answer.
-        """
-        wanted = topic_partitions(partitions, "describe_producers()")
-        if broker is not None:
-            await self._client.check_node(broker)
+        """The producers that are kept of partitions, as of the leaders, or of the replica at `broker`."""
         found: dict[TopicPartition, list[PartitionProducer]] = {}
 
         async def attempt() -> None:
             by_node: dict[int, list[TopicPartition]] = {}
+            await self._client.topics_with(wanted)
             for tp in wanted:
-                by_node.setdefault(await self._node_for(tp, broker), []).append(tp)
+                node = await self._client.leader(tp) if broker is None else broker
+                by_node.setdefault(node, []).append(tp)
             await asyncio.gather(
                 *(self._describe_producers_at(node, part, found) for node, part in by_node.items())
             )
 
         await self._client.retrying("describing producers", attempt)
         return {tp: found[tp] for tp in wanted}
-
-    async def _node_for(self, tp: TopicPartition, broker: int | None) -> int:
-        await self._client.topics_with([tp])
-        if broker is not None:
-            return broker
-        leader = self._client.cluster.leader(tp)
-        if leader is None:
-            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp}")
-        return leader
 
     async def _describe_producers_at(
         self, node: int, part: list[TopicPartition], found: dict[TopicPartition, list[PartitionProducer]]
@@ -335,20 +264,15 @@ class TransactionAdministration:
                 found[tp] = sorted(map(_producer, told.active_producers))
         check_complete(part, found, peer.connection.address, "DescribeProducers")
 
-    @checked(older_than_ms=milliseconds)
-    async def find_hanging_transactions(
-        self,
-        partitions: Iterable[TopicPartition | tuple[str, int]],
-        *,
-        older_than_ms: float = HANGING_AGE_MS,
+    async def hanging(
+        self, partitions: Sequence[TopicPartition], older_than_ms: float
     ) -> list[HangingTransaction]:
         """Transactions that are open in one of these partitions, and that no coordinator will end.
 
-        Such a transaction keeps ``read_committed`` readers waiting for ever. It is one whose last record is
-        older than `older_than_ms`, and whose producer has no transactional id, or one whose coordinator does
-        not count the partition in. Raises as `describe_producers` and `list_transactions`.
+        Such a transaction has its last record before `older_than_ms`, and its producer has no transactional
+        id, or one whose coordinator does not count the partition in. Raises as `producers` and `listings`.
         """
-        described = await self.describe_producers(partitions)
+        described = await self.producers(partitions)
         newest_ms = time.time() * 1000 - older_than_ms
         suspects = [
             HangingTransaction(tp, producer)
@@ -359,11 +283,11 @@ class TransactionAdministration:
         if not suspects:
             return []
         ids = {suspect.producer.producer_id for suspect in suspects}
-        owners = {each.producer_id: each for each in await self.list_transactions(producer_ids=ids)}
+        owners = {each.producer_id: each for each in await self.listings(producer_ids=ids)}
         accounted: set[tuple[int, TopicPartition]] = set()
         for owner in owners.values():
             try:
-                description = await self._describe_transaction(owner.transactional_id)
+                description = await self.describe(owner.transactional_id)
             except KafkaError as error:
                 if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                     raise
@@ -371,22 +295,12 @@ class TransactionAdministration:
             accounted.update((description.producer_id, tp) for tp in description.partitions)
         return [each for each in suspects if (each.producer.producer_id, each.partition) not in accounted]
 
-    @checked(start_offset=whole)
-    async def abort_hanging_transaction(
-        self, partition: TopicPartition | tuple[str, int], start_offset: int
-    ) -> PartitionProducer:
+    async def abort_hanging(self, tp: TopicPartition, start_offset: int) -> PartitionProducer:
         """Write an abort marker for the transaction that is open in a partition from `start_offset` on.
 
-        For hanging transactions only (`find_hanging_transactions`): one that a coordinator has is better
-        ended by a producer that takes its id, since the other partitions keep it open. Returns the producer.
-
-        Raises:
-            ConfigError: no transaction begins there.
-            KafkaError: the partition has gone on (47, 52), or it is not allowed (31).
-            NetworkError, RequestTimeoutError: the leader does not answer.
+        Returns its producer.
         """
-        tp = topic_partition(partition)
-        producers = (await self.describe_producers([tp]))[tp]
+        producers = (await self.producers([tp]))[tp]
         for producer in producers:
             if producer.transaction_start_offset == start_offset:
                 await self.write_abort_marker(
@@ -395,20 +309,13 @@ class TransactionAdministration:
                 return producer
         raise ConfigError(f"no transaction is open in {tp} from offset {start_offset} on")
 
-    @checked(producer_id=whole, producer_epoch=whole, coordinator_epoch=whole)
     async def write_abort_marker(
-        self,
-        partition: TopicPartition | tuple[str, int],
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
+        self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
     ) -> None:
         """Abort what a producer has open in one partition. A wrong `coordinator_epoch` does harm.
 
-        With one above the real one, the partition refuses every later marker of the producer's coordinator.
-        -1 stands for 0. Raises as `abort_hanging_transaction`.
+        -1 stands for 0. Raises as `abort_hanging`.
         """
-        tp = topic_partition(partition)
         marker = WritableTxnMarker(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -418,7 +325,7 @@ class TransactionAdministration:
         )
 
         async def attempt() -> None:
-            peer = await self._client.peer(await self._node_for(tp, None))
+            peer = await self._client.peer(await self._client.leader(tp))
             request = WriteTxnMarkersRequest(markers=[marker])
             answer = await peer.request(request, self._client.request_timeout_s)
             broker = peer.connection.address
@@ -435,12 +342,12 @@ class TransactionAdministration:
         await self._client.retrying("aborting a transaction", attempt)
 
     async def _at_coordinator(
-        self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[Any]]
-    ) -> Any:
+        self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[T]]
+    ) -> T:
         """Ask the coordinator of a transactional id until it answers."""
         client = self._client
 
-        async def attempt() -> Any:
+        async def attempt() -> T:
             found = await find_coordinator(client, FindCoordinator(TRANSACTION_COORDINATOR, transactional_id))
             if found.code:
                 raise error_for(found.code, f"looking for the coordinator of {transactional_id!r}")

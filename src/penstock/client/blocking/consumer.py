@@ -131,11 +131,12 @@ class Consumer(Blocking, Generic[K, V]):
         """Share the partitions of these topics with the other members of the group.
 
         `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
-        ``^``. Subscribing again replaces the topics and the callbacks. Callbacks get a list of
-        partitions and run inside `poll`, or any other call that waits for records.
-        With ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
-        is the last chance to commit; when partitions are lost it is too late for that (without
-        `on_lost`, `on_revoked` is called then, too).
+        ``^``, which the broker matches with ``group.protocol=consumer`` (KIP-848). Subscribing again replaces
+        the topics and the callbacks. Callbacks get a list of partitions and run inside `poll`, or any other
+        call that waits for records. They get what changes with ``group.protocol=consumer``,
+        or with ``cooperative-sticky`` alone; otherwise everything each time. `on_revoked` is the last chance
+        to commit; when partitions are lost it is too late for that (without `on_lost`, `on_revoked` is
+        called then, too).
 
         Raises:
             ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
@@ -293,7 +294,7 @@ class Consumer(Blocking, Generic[K, V]):
         Values are numbers, or `OffsetAndMetadata`. By default that is behind the last record returned.
 
         Raises:
-            KafkaError: the group has gone on without this member (22, 25 or 82), or refuses.
+            KafkaError: the group has gone on without this member (22, 25, 82 or 113), or refuses.
             ConfigError: no ``group.id``, or a negative offset.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -345,7 +346,7 @@ class Consumer(Blocking, Generic[K, V]):
 
     @property
     def member_id(self) -> str:
-        """The id that the group's coordinator gave this consumer; empty before it has joined."""
+        """The id of this consumer in its group; empty before it has one."""
         return self._consumer.member_id
 
     def position(self, partition: TopicPartition) -> int:

@@ -18,7 +18,13 @@ from penstock.client.addresses import Address, what_to_look_at
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.connection_pool import ConnectionPool, Peer
-from penstock.client.cluster.metadata import MOMENT_S, Cluster, TopicInfo, no_such_partition, no_such_topic
+from penstock.client.cluster.metadata import (
+    MOMENT_S,
+    ClusterMetadata,
+    TopicInfo,
+    no_such_partition,
+    no_such_topic,
+)
 from penstock.client.cluster.metadata_requests import MetadataRequests
 from penstock.client.cluster.obstacles import Troubles, register
 from penstock.client.cluster.other_protocols import wants_sasl
@@ -63,7 +69,7 @@ class AsyncClient:
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}

@@ -7,6 +7,7 @@ answers to requests; adds the socket, deadlines and futures.
   nothing is copied between the socket and the decoder.
 - Any number of requests may be in flight; brokers answer in order.
 - A dead connection keeps its cause, and raises it for every request in flight and every later call.
+- TLS is decrypted straight into the buffer that a frame is received into.
 - A request whose answer is overdue ends the connection: in-order answers mean that nothing sent after
   it can be answered either.
 
@@ -42,6 +43,7 @@ from penstock.protocol.connection.errors import CorrelationError, FrameSizeError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from penstock.client.cluster.login_session import LoginSession
     from penstock.protocol.message import Message
     from penstock.security.tls import TlsConnection
 
@@ -75,7 +77,10 @@ class _Waiting:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection to one broker. Made by `connect`."""
+    """A connection to one broker. Made by `connect`, or by `SecuredOpener`: then through TLS, or with SASL.
+
+    What arrives through `tls` is received into the buffer `ciphertext`, which connections share.
+    """
 
     def __init__(
         self,
@@ -84,6 +89,9 @@ class Connection(asyncio.BufferedProtocol):
         client_id: str,
         frame_bytes_max: int,
         memory: ReusedMemory,
+        *,
+        tls: TlsConnection | None = None,
+        ciphertext: memoryview | None = None,
     ) -> None:
         self.address = address
         self.cause: PenstockError | None = None
@@ -97,7 +105,14 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._tls: TlsConnection | None = None
+        self._tls = tls
+        self._ciphertext = None if tls is None else ciphertext
+        self.ready: asyncio.Future[None] = self._loop.create_future()
+        """Done when the TLS handshake is over, which is at once without TLS."""
+        self.session: LoginSession | None = None
+        """What has the credentials shown again, once they have been accepted."""
+        self._raw: asyncio.Future[bytes] | None = None
+        """The next frame is a SASL token without correlation id."""
         self._timer: asyncio.TimerHandle | None = None
         self.is_clogged = False
         """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent yet."""
@@ -109,8 +124,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is in flight."""
-        return not self._wire.requests_in_flight
+        """Whether no request is in flight, and none waits for a login."""
+        return not (self._wire.requests_in_flight or (self.session is not None and self.session.is_holding))
 
     @property
     def requests_in_flight(self) -> int:
@@ -123,16 +138,21 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that asyncio holds until the kernel takes them."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        """Bytes that asyncio holds until the kernel takes them; one more where requests wait for a login."""
+        held = self.session is not None and self.session.is_holding
+        return held + (0 if self._transport is None else self._transport.get_write_buffer_size())
 
     @property
     def is_receiving(self) -> bool:
         """Whether part of an answer has arrived."""
         return self._wire.is_receiving
 
-    def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
+    def request(
+        self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
+    ) -> asyncio.Future[Any]:
         """Send `message` and return the future of its answer.
+
+        It waits while credentials are shown again, unless it is to be sent `at_once`.
 
         The future raises NetworkError when the connection ends first, RequestTimeoutError when no answer
         comes within `timeout_s` seconds, DecodeError when the answer cannot be read.
@@ -143,6 +163,8 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self.cause is not None or self._transport is None:
             raise self._not_alive()
+        if self.session is not None and not at_once and self.session.must_wait():
+            return self.session.hold(message, version, timeout_s)
         future: asyncio.Future[Any] = self._loop.create_future()
         now = self._loop.time()
         deadline = now + timeout_s
@@ -161,8 +183,8 @@ class Connection(asyncio.BufferedProtocol):
             self._arm(deadline)
         return future
 
-    def send_only(self, message: Message, version: int) -> None:
-        """Send a request that gets no answer: Produce with acks=0.
+    def send_only(self, message: Message, version: int, *, at_once: bool = False) -> None:
+        """Send a request that gets no answer: Produce with acks=0. It waits as `request` does.
 
         Raises:
             NetworkError: the connection is already dead.
@@ -170,10 +192,37 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self.cause is not None or self._transport is None:
             raise self._not_alive()
+        if self.session is not None and not at_once and self.session.must_wait():
+            self.session.hold_unanswered(message, version)
+            return
         chunks = self._wire.request_without_answer(message, version)
         self.counters.tx += 1
         self.counters.tx_bytes += sum(map(len, chunks))
         self._write(chunks)
+
+    async def exchange_token(self, token: bytes, timeout_s: float, *, is_answered: bool) -> bytes:
+        """Send a SASL token as brokers before 1.0 take it, and return the one that answers it, if any does.
+
+        Raises:
+            NetworkError: the connection is dead, or ends.
+            RequestTimeoutError: no answer comes within `timeout_s` seconds. The connection is dead.
+        """
+        if self.cause is not None:
+            raise self._not_alive()
+        if is_answered:
+            self._wire.expect_raw_frames(True)
+            self._raw = self._loop.create_future()
+        raw = self._raw
+        self._write([len(token).to_bytes(4, "big"), token])
+        if not is_answered or raw is None:
+            return b""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await raw
+        except TimeoutError:
+            error = RequestTimeoutError(f"broker {self.address} did not answer in time while authenticating")
+            self.close(error)
+            raise error from None
 
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call `callback` once the kernel has taken most of what was sent, or the connection is dead."""
@@ -184,6 +233,12 @@ class Connection(asyncio.BufferedProtocol):
         """End the connection. Requests in flight raise `cause`; by default a NetworkError."""
         if self.cause is not None:
             return
+        if self._tls is not None and cause is None:
+            self._tls.close()
+            try:
+                self._flush()
+            except PenstockError:
+                return  # the kernel refused, and that has closed the connection
         self.cause = cause or NetworkError(f"the connection to {self.address} was closed by this client")
         self._end_timers()
         if self._transport is not None:
@@ -192,6 +247,11 @@ class Connection(asyncio.BufferedProtocol):
             if not waiting.future.done():
                 waiting.future.set_exception(_copy_of(self.cause))
         self.resume_writing()
+        held = [] if self.session is None else self.session.drop()
+        for future in (self.ready, self._raw, *held):
+            if future is not None and not future.done():
+                future.set_exception(self._not_alive())
+                future.exception()  # marks it as retrieved: asyncio need not report it
 
     def hand_over(self) -> tuple[asyncio.Transport, TlsConnection | None]:
         """Give the open connection away: its transport, and its TLS if any. This object is dead then.
@@ -217,6 +277,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self.session is not None:
+            self.session.end()
 
     # -- sending
 
@@ -232,8 +294,14 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             NetworkError: the kernel refuses them; the connection is dead.
         """
-        transport = self._transport
+        transport, tls = self._transport, self._tls
         assert transport is not None
+        if tls is not None:
+            for chunk in chunks:
+                tls.write(chunk)
+            chunks = tls.to_send()
+            if not chunks:
+                return
         rest: Sequence[Buffer] = chunks
         if not transport.get_write_buffer_size():
             try:
@@ -246,22 +314,55 @@ class Connection(asyncio.BufferedProtocol):
         for chunk in rest:
             transport.write(memoryview(chunk))
 
+    def _flush(self) -> None:
+        """Send the pending ciphertext of the TLS connection."""
+        if self.cause is None and self._transport is not None:
+            self._write(())
+
     # -- receiving
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
+        if self._tls is None:
+            self.ready.set_result(None)
+            return
+        self._tls.start()
+        self._flush()
 
     def get_buffer(self, sizehint: int) -> Buffer:
-        return self._wire.get_buffer()
+        return self._wire.get_buffer() if self._ciphertext is None else self._ciphertext
 
     def buffer_updated(self, nbytes: int) -> None:
+        tls = self._tls
+        if tls is None or self._ciphertext is None:
+            self._received(nbytes)
+            return
+        try:
+            tls.receive(self._ciphertext[:nbytes])
+            if tls.is_ready and not self.ready.done():
+                self.ready.set_result(None)
+            while self.cause is None and (count := tls.read_into(self._wire.get_buffer())):
+                self._received(count)
+        except AuthenticationError as error:
+            self._flush()
+            self.close(type(error)(f"{self.address}: {error}"))
+            return
+        self._flush()
+        if tls.is_ended and self.cause is None:
+            self.connection_lost(None)
+
+    def _received(self, count: int) -> None:
+        """Take `count` bytes of the stream, which are in the buffer of the frames."""
         wire = self._wire
         counters = self.counters
-        counters.rx_bytes += nbytes
         try:
-            wire.received(nbytes)
+            wire.received(count)
+            if self._raw is not None:
+                self._take_token(self._raw)
+                return
+            counters.rx_bytes += count
             while (answer := wire.next_answer()) is not None:
                 waiting, response = answer
                 counters.rx += 1
@@ -275,6 +376,14 @@ class Connection(asyncio.BufferedProtocol):
             # The rest may be waiting for this acknowledgement, which the kernel would delay by 40 ms.
             # The kernel clears the option by itself, so it is set after each part.
             self._sock.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, True)
+
+    def _take_token(self, raw: asyncio.Future[bytes]) -> None:
+        frame = self._wire.next_frame()
+        if frame is not None:
+            self._raw = None
+            self._wire.expect_raw_frames(False)
+            if not raw.done():
+                raw.set_result(bytes(frame))
 
     def pause_writing(self) -> None:
         self.is_clogged = True
@@ -290,10 +399,22 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.cause is None:
-            due = self._wire.requests_in_flight
-            while_due = f" while {due} answers were due" if due else ""
-            why = f": {_why(exc)}" if exc is not None else ""
-            self.close(NetworkError(f"broker {self.address} ended the connection{while_due}{why}"))
+            self.close(self._why_lost(exc))
+
+    def _why_lost(self, exc: Exception | None) -> NetworkError:
+        ended = f"broker {self.address} ended the connection"
+        if self._tls is not None and not self._tls.is_ready:
+            try:
+                self._tls.receive_end()
+            except AuthenticationError as error:
+                return NetworkError(f"{self.address}: {error}")
+            return NetworkError(f"{ended} when TLS began: does this port speak TLS?")
+        if self.session is not None and self.session.has_expired:
+            return NetworkError(f"{ended}: the session has expired")
+        due = self._wire.requests_in_flight
+        while_due = f" while {due} answers were due" if due else ""
+        why = f": {_why(exc)}" if exc is not None else ""
+        return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
         """What the broker did wrong, with its address."""

@@ -75,7 +75,7 @@ class Lineage(NamedTuple):
     late_answers: int = 0
 
 
-class Cluster:
+class ClusterMetadata:
     """The latest known state of the cluster, merged from Metadata answers."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> Part
     )
 
 
-def no_such_topic(name: str, cluster: Cluster, *, was_to_be_created: bool = False) -> KafkaError:
+def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: bool = False) -> KafkaError:
     """The error for a topic that is not there, and that the brokers did not create although they may have."""
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = ", and the broker does not create topics that are asked for" if was_to_be_created else ""

@@ -24,7 +24,7 @@ from penstock.telemetry.otlp import write_metrics
 
 if TYPE_CHECKING:
     from penstock.client.cluster.connection_pool import Peer
-    from penstock.client.cluster.metadata import Cluster
+    from penstock.client.cluster.metadata import ClusterMetadata
     from penstock.client.config import ClientConfig
     from penstock.client.statistics import Statistics
 
@@ -51,7 +51,7 @@ class Connected(Protocol):
     def config(self) -> ClientConfig: ...
 
     @property
-    def cluster(self) -> Cluster: ...
+    def cluster(self) -> ClusterMetadata: ...
 
     @property
     def request_timeout_s(self) -> float: ...

@@ -11,8 +11,8 @@ import contextlib
 import inspect
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self, Unpack
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, Self, Unpack
 
 from penstock.client.arguments import (
     by_partition,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.options import ConsumerOptions
     from penstock.client.statistics import Statistics
 
@@ -69,7 +70,7 @@ WhenDone = Callable[[Committable, "PenstockError | None"], object]
 
 
 @with_hints("AsyncConsumer", leave=INNER)
-class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
+class AsyncConsumer(HasInstanceId, Generic[K, V]):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
@@ -107,23 +108,28 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         value_deserializer: Callable[[bytes], V] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        read = ConsumerConfig.of(
+        self.config = ConsumerConfig.of(
             config,
             options,
             bootstrap_servers=bootstrap_servers,
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
         )
-        super().__init__(read)
         self._clock: Clock = SystemClock()
         self._paused: set[TopicPartition] = set()
         self._client = AsyncClient(self.config)
+        self._fetched: FetchedRecords[K, V] = FetchedRecords(self.config, self._client.cluster)
         self._is_closed = False
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
         self._columns_read: set[tuple[str, ...]] = set()
         """The columns of which a batch has been decoded: what decodes them is loaded and compiled."""
         self._client.begin_reports(self.stats)
+
+    def __repr__(self) -> str:
+        group = "" if self.config.group_id is None else f", group {self.config.group_id}"
+        count = len(self._fetched.positions)
+        return f"<{type(self).__name__} of {self.config.described}{group}, {count} partitions>"
 
     async def start(self) -> Self:
         """Reach the cluster. Optional: the first `poll` does it as well.
@@ -173,7 +179,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         """
         if self._group is not None:
             if has_failed:
-                self._positions.update(self._finished())
+                self._fetched.positions.update(self._fetched.finished())
             await self._group.begin_leaving(self.consumed())
 
     async def end_leaving(self) -> None:
@@ -187,8 +193,8 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         self._stop_starting()
         if self._group is not None:
             await self._group.close()
-        if self._fetcher is not None:
-            await self._fetcher.close()
+        if self._fetched.fetcher is not None:
+            await self._fetched.fetcher.close()
         await self._client.close()
 
     # -- what to read
@@ -204,12 +210,9 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         if self._group is not None and self._group.is_subscribed:
             raise ConfigError("assign() and subscribe() exclude each other: unsubscribe() first")
         wanted = topic_partitions(partitions, "assign()")
-        self._forget(self._positions.keys() - set(wanted))
-        start = self._reset_marker if self._group is None else COMMITTED
+        self._fetched.assign(wanted, self._fetched.reset_marker if self._group is None else COMMITTED)
         self.needs_attention = self._group is not None
-        self._positions = {tp: self._positions.get(tp, start) for tp in wanted}
         self._paused &= set(wanted)
-        self._counted = {tp: counted for tp, counted in self._counted.items() if tp in self._positions}
 
     @checked(on_assigned=optional(function), on_revoked=optional(function), on_lost=optional(function))
     def subscribe(
@@ -223,10 +226,11 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         """Share the partitions of these topics with the other members of the group.
 
         `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
-        ``^``. Subscribing again replaces the topics and the callbacks. Callbacks get a list of
-        partitions and run inside `poll`, or any other call that waits for records; they may be coroutines.
-        With ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
-        is the last chance to commit; when partitions are lost it is too late for that (without
+        ``^``, which the broker matches with ``group.protocol=consumer`` (KIP-848). Subscribing again replaces
+        the topics and the callbacks. Callbacks get a list of partitions and run inside `poll`, or any other
+        call that waits for records; they may be coroutines. They get what changes with
+        ``group.protocol=consumer``, or with ``cooperative-sticky`` alone; otherwise everything each time.
+        `on_revoked` is the last chance to commit; when partitions are lost it is too late for that (without
         `on_lost`, `on_revoked` is called then, too).
 
         Raises:
@@ -234,7 +238,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         """
         if self._group is None:
             raise ConfigError('subscribe() needs the option "group.id": which group shares the topics?')
-        if self._positions and not self._group.is_subscribed:
+        if self._fetched.positions and not self._group.is_subscribed:
             raise ConfigError("assign() and subscribe() exclude each other: assign([]) first")
         self._group.subscribe(topics, Callbacks(on_assigned, on_revoked, on_lost))
 
@@ -244,7 +248,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
 
     @property
     def member_id(self) -> str:
-        """The id that the group's coordinator gave this consumer; empty before it has joined."""
+        """The id of this consumer in its group; empty before it has one."""
         return self._group.member_id if self._group is not None else ""
 
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
@@ -252,24 +256,40 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these too, from where the group has committed them. The group calls it."""
         for tp in partitions:
-            self._positions[tp] = COMMITTED
+            self._fetched.positions[tp] = COMMITTED
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more. The group calls it."""
         gone = set(partitions)
         # What is being looked up may be old by the time the partition comes back.
         self._stop_starting()
-        self._forget(gone)
-        for tp in gone:
-            self._positions.pop(tp, None)
-            self._before.pop(tp, None)
-            self._counted.pop(tp, None)
+        self._fetched.release(gone)
         self._paused -= gone
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the group needs something to be done before more records are handed out."""
+        return self._fetched.needs_attention
+
+    @needs_attention.setter
+    def needs_attention(self, needs_attention: bool) -> None:
+        self._fetched.needs_attention = needs_attention
+
+    def consumed(self) -> dict[TopicPartition, int]:
+        """Return the positions that are known: the next offset to read of each partition.
+
+        Those in topics that are known to be others by now are left out: they must not be committed.
+        """
+        return self._fetched.consumed()
+
+    def progress(self) -> object:
+        """Return a value that changes whenever records are handed out."""
+        return self._fetched.progress()
 
     def wake_up(self) -> None:
         """Have a call that waits for records look at `needs_attention`. The group calls it."""
-        if self._fetcher is not None:
-            self._fetcher.buffer.announce()
+        if self._fetched.fetcher is not None:
+            self._fetched.fetcher.buffer.announce()
 
     async def notice(
         self,
@@ -278,7 +298,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
 
         None when there is nothing more. Raises as `poll`.
         """
-        self._come_back()
+        self._fetched.come_back()
         group = self._group
         found = await group.next_notice() if group is not None else None
         if group is None or found is None:
@@ -305,9 +325,9 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
     async def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be handed out. Raises as `poll`."""
         tp = self._assigned(partition)
-        if self._positions[tp] < 0:
+        if self._fetched.positions[tp] < 0:
             await self._look_up_positions()
-        return self._positions[tp]
+        return self._fetched.positions[tp]
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
         """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
@@ -319,14 +339,10 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
 
     async def _look_up_positions(self) -> None:
         for marker in (COMMITTED, BY_AGE, EARLIEST, LATEST):
-            unknown = [tp for tp, position in self._positions.items() if position == marker]
-            found = await self._look_up(marker, unknown) if unknown else {}
-            with self._position_lock:
-                for tp, offset in found.items():
-                    # A seek may have come in between.
-                    if self._positions.get(tp) == marker:
-                        self._positions[tp] = offset
-        nowhere = [tp for tp, position in self._positions.items() if position == NO_POSITION]
+            unknown = self._fetched.at(marker)
+            if unknown:
+                self._fetched.found(marker, await self._look_up(marker, unknown))
+        nowhere = self._fetched.at(NO_POSITION)
         if nowhere:
             raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
 
@@ -341,12 +357,12 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         return consumer_statistics(
             self._client,
             self.config,
-            self._positions.copy(),
-            {} if self._fetcher is None else self._fetcher.cursors.copy(),
-            self._counted,
-            self._counted_in_all,
+            self._fetched.positions.copy(),
+            {} if self._fetched.fetcher is None else self._fetched.fetcher.cursors.copy(),
+            self._fetched.counted,
+            self._fetched.counted_in_all,
             {} if group is None else group.known_offsets(),
-            None if group is None else group.statistics(len(self._positions)),
+            None if group is None else group.statistics(len(self._fetched.positions)),
             self.fetched_bytes,
         )
 
@@ -433,11 +449,38 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([decoding])
             if not decoding.cancelled() and decoding.exception() is None and decoding.result() is not None:
-                self._give_back()
+                self._fetched.give_back()
             raise
         finally:
             if group is not None:
                 group.poll_ends()
+
+    def poll_now(self, limit: int) -> list[Record[K, V]]:
+        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        return self._fetched.poll_now(limit)
+
+    def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
+        """Hand out what has been fetched already as an Arrow batch, in any thread. Raises as `poll`."""
+        return self._fetched.poll_arrow_now(columns, batch_bytes)
+
+    def part_now(self) -> FetchedPart | None:
+        """Hand out what one answer holds of a partition, as bytes, from the position on. In any thread.
+
+        Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
+        """
+        return self._fetched.part_now()
+
+    def iterate_now(self) -> Iterator[Record[K, V]]:
+        """The records that have been fetched already, one by one.
+
+        Ends when the application seeks, or the group needs attention.
+        """
+        return self._fetched.iterate_now()
+
+    @property
+    def fetched_bytes(self) -> int:
+        """The size of what has been fetched and not handed out."""
+        return self._fetched.fetched_bytes
 
     async def wait(self, deadline: float) -> bool:
         """Fetch at every position, and wait until something has come; False after the `deadline`.
@@ -445,16 +488,16 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         True at once when the group `needs_attention`.
         """
         await self.start()
-        if self._fetcher is None:
-            self._fetcher = Fetcher(self._client, FetchSettings.of_consumer(self.config))
-        fetcher, group = self._fetcher, self._group
-        if not self._positions and not (group is not None and group.is_subscribed):
+        if self._fetched.fetcher is None:
+            self._fetched.fetcher = Fetcher(self._client, FetchSettings.of_consumer(self.config))
+        fetcher, group = self._fetched.fetcher, self._group
+        if not self._fetched.positions and not (group is not None and group.is_subscribed):
             raise ConfigError(
                 "nothing is assigned: call assign() first"
                 if group is None
                 else "nothing to read: call subscribe() or assign() first"
             )
-        if group is not None and (self.needs_attention or self._has_rows):
+        if group is not None and (self.needs_attention or self._fetched.has_rows):
             return True
         if group is not None:
             group.poll_begins()
@@ -482,25 +525,26 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
             self._starting = None
 
     def _missing_cursors(self) -> list[TopicPartition]:
-        cursors = self._fetcher.cursors if self._fetcher is not None else {}
-        return [tp for tp in self._positions if tp not in cursors and tp not in self._paused]
+        cursors = self._fetched.fetcher.cursors if self._fetched.fetcher is not None else {}
+        return [tp for tp in self._fetched.positions if tp not in cursors and tp not in self._paused]
 
     async def _start_cursors(self) -> None:
         missing = self._missing_cursors()
-        if not missing or self._fetcher is None:
+        if not missing or self._fetched.fetcher is None:
             return
-        if self._is_out_of_range:
+        if self._fetched.is_out_of_range:
             await self._client.refresh()
-            self._is_out_of_range = False
+            self._fetched.is_out_of_range = False
         await self._client.topics_with(missing)
-        self._leave_former_topics(missing)
+        self._fetched.leave_former_topics(missing)
         await self._look_up_positions()
-        with self._position_lock:
+        with self._fetched.position_lock:
             for tp in missing:
-                position = self._positions.get(tp, NO_POSITION)
+                position = self._fetched.positions.get(tp, NO_POSITION)
                 if position >= 0 and tp not in self._paused:
-                    size_max, topic_id = self.config.max_partition_fetch_bytes, self._topic_ids.get(tp, b"")
-                    self._fetcher.start(Cursor(tp, position, None, size_max, topic_id or NO_TOPIC_ID))
+                    topic_id = self._fetched.topic_ids.get(tp) or NO_TOPIC_ID
+                    size_max = self.config.max_partition_fetch_bytes
+                    self._fetched.fetcher.start(Cursor(tp, position, None, size_max, topic_id))
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
         """Every record, for ever. The position follows record by record."""
@@ -521,7 +565,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that are read."""
-        return list(self._positions)
+        return list(self._fetched.positions)
 
     def subscription(self) -> set[str]:
         """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
@@ -537,11 +581,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         offset = whole(offset, "the offset")
         if offset < 0 and offset not in (EARLIEST, LATEST):
             raise ConfigError(f"offset {offset}: offsets begin at 0")
-        with self._position_lock:
-            self._forget([tp])
-            self._positions[tp] = offset
-        self._topic_ids.pop(tp, None)
-        self._before.pop(tp, None)
+        self._fetched.seek(tp, offset)
         if self._group is not None:
             self._group.sought(tp)
 
@@ -566,10 +606,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         """
         group = self._group_of("seek_to_committed()")
         for tp in [self._assigned(partition) for partition in partitions] or self.assignment():
-            with self._position_lock:
-                self._forget([tp])
-                self._positions[tp] = COMMITTED
-            self._before.pop(tp, None)
+            self._fetched.seek(tp, COMMITTED)
             group.sought(tp)
 
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
@@ -590,15 +627,15 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
             if not is_paused:
                 self._paused.discard(tp)
                 continue
-            with self._position_lock:
+            with self._fetched.position_lock:
                 # What has been fetched is dropped and fetched again later: a paused partition must
                 # not fill the buffer.
-                self._forget([tp])
+                self._fetched.forget([tp])
                 self._paused.add(tp)
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
         tp = topic_partition(partition)
-        if tp not in self._positions:
+        if tp not in self._fetched.positions:
             raise ConfigError(f"partition {tp} is not assigned")
         return tp
 
@@ -667,7 +704,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
             await client.bootstrap()
             await client.retrying("looking up offsets", lambda: client.topics_of(topics))
         # Before the answer: a topic that is created anew meanwhile is seen to be another one then.
-        self._topic_ids.update((tp, client.cluster.topic_id(tp.topic)) for tp in unknown)
+        self._fetched.topic_ids.update((tp, client.cluster.topic_id(tp.topic)) for tp in unknown)
         if marker == LATEST:
             return await self.end_offsets(unknown)
         if marker == EARLIEST:
@@ -677,7 +714,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
             young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
             return {tp: LATEST if offset is None else offset for tp, offset in young.items()}
         stored = await self.committed(unknown)
-        return {tp: self._reset_marker if at is None else at.offset for tp, at in stored.items()}
+        return {tp: self._fetched.reset_marker if at is None else at.offset for tp, at in stored.items()}
 
     # -- offsets that the group has
 
@@ -687,7 +724,7 @@ class AsyncConsumer(FetchedRecords[K, V], HasInstanceId):
         Values are numbers, or `OffsetAndMetadata`. By default that is behind the last record returned.
 
         Raises:
-            KafkaError: the group has gone on without this member (22, 25 or 82), or refuses.
+            KafkaError: the group has gone on without this member (22, 25, 82 or 113), or refuses.
             ConfigError: no ``group.id``, or a negative offset.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, Cluster
+from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, ClusterMetadata
 from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -183,7 +183,7 @@ class FetchSettings(NamedTuple):
 
 
 def fetch_request(
-    cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimits, rack: str = ""
+    cursors: Iterable[Cursor], cluster: ClusterMetadata, limits: FetchLimits, rack: str = ""
 ) -> FetchRequest:
     """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order. A leader
     may name a replica in `rack` instead.
@@ -209,13 +209,15 @@ def fetch_request(
     )
 
 
-def fetch_version_limit(cursors: Iterable[Cursor], cluster: Cluster) -> int | None:
+def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
     """The highest version to use: topics without an id cannot be named in the newer ones."""
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
 
 
-def fetch_answers(answer: FetchResponse, cluster: Cluster) -> Iterator[tuple[TopicPartition, PartitionData]]:
+def fetch_answers(
+    answer: FetchResponse, cluster: ClusterMetadata
+) -> Iterator[tuple[TopicPartition, PartitionData]]:
     """The partitions of an answer by name, whether it names topics or their ids."""
     for topic in answer.responses:
         name = topic.topic or cluster.name_of(topic.topic_id)

@@ -1,4 +1,4 @@
-"""The part of a consumer that hands out what has been fetched, as records or as Arrow batches.
+"""What a consumer has fetched, handed out as records or as Arrow batches.
 
 A position is the offset of the next record to be handed out: it moves when records are handed out, not when
 they are fetched. No I/O: the fetcher's buffer is read, and decoded here, in the thread of the caller.
@@ -7,7 +7,7 @@ they are fetched. No I/O: the fetcher's buffer is read, and decoded here, in the
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.client.arguments import size
@@ -29,7 +29,7 @@ from penstock.protocol.error_codes import ErrorCode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.client.cluster.client import AsyncClient
+    from penstock.client.cluster.metadata import ClusterMetadata
     from penstock.client.config import ConsumerConfig
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.fetch.fetcher import Fetcher
@@ -49,22 +49,24 @@ BY_AGE = -6
 
 
 class FetchedRecords(Generic[K, V]):
-    """The positions of a consumer, and what it hands out at them."""
+    """The positions of a consumer, and what it hands out at them.
 
-    _client: AsyncClient
+    The consumer assigns partitions in `positions`, and sets `fetcher` once it has begun to fetch.
+    """
 
-    def __init__(self, config: ConsumerConfig) -> None:
-        self.config = config
+    def __init__(self, config: ConsumerConfig, cluster: ClusterMetadata) -> None:
+        self._config = config
+        self._cluster = cluster
         self.needs_attention = False
         """Whether the group needs something to be done before more records are handed out."""
-        self._fetcher: Fetcher | None = None
-        self._positions: dict[TopicPartition, int] = {}
+        self.fetcher: Fetcher | None = None
+        self.positions: dict[TopicPartition, int] = {}
         """The next offset to hand out; a marker such as `COMMITTED` until that has been looked up."""
-        self._topic_ids: dict[TopicPartition, bytes] = {}
+        self.topic_ids: dict[TopicPartition, bytes] = {}
         """The topic that a position is of. A seek has none: what it means is seen when fetching begins."""
-        self._is_out_of_range = False
+        self.is_out_of_range = False
         """Whether a position was outside its log: then the topic may be another one than metadata say."""
-        self._position_lock = threading.Lock()
+        self.position_lock = threading.Lock()
         """Held while a position is read and acted upon: `seek` may come from another thread."""
         self._before: dict[TopicPartition, int] = {}
         """The positions before the last poll, of the partitions that it returned something of."""
@@ -72,26 +74,58 @@ class FetchedRecords(Generic[K, V]):
         self._is_iterating = False
         self._polls = 0
         self._deserialize = deserializers_of(config)
-        self._counted: dict[TopicPartition, PartitionCounters] = {}
+        self.counted: dict[TopicPartition, PartitionCounters] = {}
         """What was handed out of each partition that is assigned."""
-        self._counted_in_all = PartitionCounters()
-
-    def __repr__(self) -> str:
-        group = "" if self.config.group_id is None else f", group {self.config.group_id}"
-        return f"<{type(self).__name__} of {self.config.described}{group}, {len(self._positions)} partitions>"
+        self.counted_in_all = PartitionCounters()
 
     @property
-    def _reset_marker(self) -> int:
-        reset = self.config.auto_offset_reset
-        if self.config.reset_age_ms is not None:
+    def reset_marker(self) -> int:
+        """What stands for the position that ``auto.offset.reset`` chooses."""
+        reset = self._config.auto_offset_reset
+        if self._config.reset_age_ms is not None:
             return BY_AGE
         return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
 
-    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition], start: int) -> None:
+        """Read these partitions and no others, from `start` on; those that stay keep their positions."""
+        positions = {tp: self.positions.get(tp, start) for tp in partitions}
+        self.forget(self.positions.keys() - positions.keys())
+        self.positions = positions
+        self.counted = {tp: counted for tp, counted in self.counted.items() if tp in positions}
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions no more."""
+        gone = set(partitions)
+        self.forget(gone)
+        for tp in gone:
+            self.positions.pop(tp, None)
+            self._before.pop(tp, None)
+            self.counted.pop(tp, None)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Go on at an offset, or at what a marker stands for. From any thread."""
+        with self.position_lock:
+            self.forget([tp])
+            self.positions[tp] = offset
+        self.topic_ids.pop(tp, None)
+        self._before.pop(tp, None)
+
+    def at(self, marker: int) -> list[TopicPartition]:
+        """The partitions whose position is a marker."""
+        return [tp for tp, position in self.positions.items() if position == marker]
+
+    def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
+        """Take what a marker stands for as the positions, unless a seek has come in between."""
+        with self.position_lock:
+            for tp, offset in offsets.items():
+                if self.positions.get(tp) == marker:
+                    self.positions[tp] = offset
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop what has been fetched of some partitions, and fetch them no more."""
         gone = set(partitions)
-        if self._fetcher is not None:
-            self._fetcher.stop(gone)
+        if self.fetcher is not None:
+            self.fetcher.stop(gone)
         if self._reading is not None and self._reading.part.tp in gone:
             self._reading = None
 
@@ -100,11 +134,11 @@ class FetchedRecords(Generic[K, V]):
 
         Those in topics that are known to be others by now are left out: they must not be committed.
         """
-        topic_id, none = self._client.cluster.topic_id, NO_TOPIC_ID
+        topic_id, none = self._cluster.topic_id, NO_TOPIC_ID
         return {
             tp: position
-            for tp, position in self._positions.items()
-            if position >= 0 and not is_recreated(self._topic_ids.get(tp, none), topic_id(tp.topic))
+            for tp, position in self.positions.items()
+            if position >= 0 and not is_recreated(self.topic_ids.get(tp, none), topic_id(tp.topic))
         }
 
     def progress(self) -> object:
@@ -112,7 +146,7 @@ class FetchedRecords(Generic[K, V]):
         reading = self._reading
         return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
 
-    def _finished(self) -> dict[TopicPartition, int]:
+    def finished(self) -> dict[TopicPartition, int]:
         """Return the positions before the records that were handed out last."""
         finished = self.consumed()
         finished.update({tp: at for tp, at in self._before.items() if tp in finished and at >= 0})
@@ -121,7 +155,7 @@ class FetchedRecords(Generic[K, V]):
             finished[reading.part.tp] = reading.rows[reading.index - 1].offset
         return finished
 
-    def _come_back(self) -> None:
+    def come_back(self) -> None:
         """The application asks for more: it has processed what was handed out before."""
         self._polls += 1
         self._is_iterating = False
@@ -131,7 +165,7 @@ class FetchedRecords(Generic[K, V]):
     def poll_now(self, limit: int) -> list[Record[K, V]]:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
         records: list[Any] = []
-        self._come_back()
+        self.come_back()
         while len(records) < limit:
             try:
                 reading = self._row_reading()
@@ -142,7 +176,7 @@ class FetchedRecords(Generic[K, V]):
             if reading is None:
                 break
             tp = reading.part.tp
-            self._before.setdefault(tp, self._positions[tp])
+            self._before.setdefault(tp, self.positions[tp])
             found: list[Any] = reading.take(limit - len(records))
             is_cut = False
             if self._deserialize is not None:
@@ -151,10 +185,10 @@ class FetchedRecords(Generic[K, V]):
                 except DeserializationError:
                     raise
                 except BaseException:  # Ctrl-C: all records of this poll come again
-                    self._give_back()
+                    self.give_back()
                     raise
             records = records + found if records else found
-            self._positions[tp] = reading.position
+            self.positions[tp] = reading.position
             if is_cut:
                 break
         return Records(records)
@@ -178,7 +212,7 @@ class FetchedRecords(Generic[K, V]):
             if made or not is_first:
                 return made, True
             reading.index += 1
-            self._positions[reading.part.tp] = reading.position
+            self.positions[reading.part.tp] = reading.position
             raise
         return made, False
 
@@ -191,12 +225,12 @@ class FetchedRecords(Generic[K, V]):
                 try:
                     has_more = reading.load()
                 except DecodeError:
-                    self._forget([tp])
+                    self.forget([tp])
                     raise
                 if self._reading is not reading:  # a seek has come between
                     reading = self._reading
                     continue
-                self._positions[tp] = reading.position
+                self.positions[tp] = reading.position
                 if has_more:
                     self._count(tp, len(reading.rows), 0)
                     break
@@ -207,42 +241,42 @@ class FetchedRecords(Generic[K, V]):
             try:
                 reading = RowReading(
                     part,
-                    self._positions[tp],
-                    check_crcs=self.config.check_crcs,
-                    unpack=self.config.unpack_limits,
+                    self.positions[tp],
+                    check_crcs=self._config.check_crcs,
+                    unpack=self._config.unpack_limits,
                 )
             except DecodeError:
-                self._forget([tp])
+                self.forget([tp])
                 raise
             self._reading = reading
-            self._positions[tp] = reading.position
+            self.positions[tp] = reading.position
             self._count(tp, len(reading.rows), 0)
         return reading
 
     def _count(self, tp: TopicPartition, records: int, size: int) -> None:
-        counted = self._counted.get(tp)
+        counted = self.counted.get(tp)
         if counted is None:
-            counted = self._counted[tp] = PartitionCounters()
+            counted = self.counted[tp] = PartitionCounters()
         counted.add(records, size)
-        self._counted_in_all.add(records, size)
+        self.counted_in_all.add(records, size)
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
         """Go back before what has been handed out last."""
         for tp, position in self._before.items():
-            self._forget([tp])
-            self._positions[tp] = position
+            self.forget([tp])
+            self.positions[tp] = position
         self._before.clear()
 
     @property
     def fetched_bytes(self) -> int:
         """The size of what has been fetched and not handed out."""
         held = self._reading.part.size if self._reading is not None else 0
-        return held + (self._fetcher.buffer.size_bytes if self._fetcher is not None else 0)
+        return held + (self.fetcher.buffer.size_bytes if self.fetcher is not None else 0)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
         size(batch_bytes, "batch_bytes")
-        self._come_back()
+        self.come_back()
         while True:
             reading = self._reading
             if not isinstance(reading, ColumnReading) or reading.columns != columns:
@@ -251,21 +285,21 @@ class FetchedRecords(Generic[K, V]):
                     return None
                 reading = self._reading = ColumnReading(
                     part,
-                    self._positions[part.tp],
+                    self.positions[part.tp],
                     columns,
                     batch_bytes,
-                    check_crcs=self.config.check_crcs,
-                    unpack=self.config.unpack_limits,
+                    check_crcs=self._config.check_crcs,
+                    unpack=self._config.unpack_limits,
                 )
             tp = reading.part.tp
-            self._before.setdefault(tp, self._positions[tp])
+            self._before.setdefault(tp, self.positions[tp])
             try:
                 batch = reading.take()
             except DecodeError:
-                self._forget([tp])
+                self.forget([tp])
                 raise
             if self._reading is reading:
-                self._positions[tp] = reading.position
+                self.positions[tp] = reading.position
             if batch is not None:
                 self._count(tp, batch.num_rows, 0)
                 return batch
@@ -276,24 +310,24 @@ class FetchedRecords(Generic[K, V]):
 
         Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
         """
-        self._come_back()
+        self.come_back()
         part = self._part_to_read(bytes)
         if part is None:
             return None
-        start = self._before[part.tp] = self._positions[part.tp]
-        self._positions[part.tp] = part.next_offset
+        start = self._before[part.tp] = self.positions[part.tp]
+        self.positions[part.tp] = part.next_offset
         return part._replace(start=start)
 
     def _part_to_read(self, kind: type) -> FetchedPart | None:
         """Return the next part; or the present one, if it was being handed out as the other kind."""
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):
-            if self._positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:
+            if self.positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:
                 return reading.part
         elif isinstance(reading, ColumnReading):
             return reading.part
-        while self._fetcher is not None and (part := self._fetcher.take()) is not None:
-            if self._fetcher.cursors.get(part.tp) is not part.cursor:
+        while self.fetcher is not None and (part := self.fetcher.take()) is not None:
+            if self.fetcher.cursors.get(part.tp) is not part.cursor:
                 continue
             if part.error is not None:
                 self._handle(part.tp, part.error)
@@ -304,42 +338,42 @@ class FetchedRecords(Generic[K, V]):
 
     def _handle(self, tp: TopicPartition, error: PenstockError) -> None:
         """Apply ``auto.offset.reset`` when the position is outside the log; raise other errors."""
-        self._forget([tp])
+        self.forget([tp])
         if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise error
-        self._is_out_of_range = True
+        self.is_out_of_range = True
         self._reset(tp, error)
 
     def _reset(self, tp: TopicPartition, error: KafkaError) -> None:
         """Apply ``auto.offset.reset`` where a position means nothing, as `error` says."""
         what = str(error)
         if not isinstance(error, TopicRecreatedError):
-            what = f"offset {self._positions[tp]} of {tp} is outside the log"
-        if self._reset_marker == NO_POSITION:
+            what = f"offset {self.positions[tp]} of {tp} is outside the log"
+        if self.reset_marker == NO_POSITION:
             raise type(error)(error.code, error.name, f"{what}: seek(), or set auto.offset.reset")
         if isinstance(error, TopicRecreatedError):
-            log.warning("%s; auto.offset.reset=%s says where to go on", what, self.config.auto_offset_reset)
-        self._positions[tp] = self._reset_marker
+            log.warning("%s; auto.offset.reset=%s says where to go on", what, self._config.auto_offset_reset)
+        self.positions[tp] = self.reset_marker
         self._before.pop(tp, None)
 
-    def _leave_former_topics(self, partitions: Iterable[TopicPartition]) -> None:
+    def leave_former_topics(self, partitions: Iterable[TopicPartition]) -> None:
         """Apply ``auto.offset.reset`` to positions in topics that were deleted and created anew.
 
         Positions that are not known to be of any topic are of the present one from now on.
         """
         for tp in partitions:
-            known_id, topic_id = self._topic_ids.get(tp, NO_TOPIC_ID), self._client.cluster.topic_id(tp.topic)
-            position = self._positions.get(tp, NO_POSITION)
+            known_id, topic_id = self.topic_ids.get(tp, NO_TOPIC_ID), self._cluster.topic_id(tp.topic)
+            position = self.positions.get(tp, NO_POSITION)
             if position < 0:
                 continue
             if is_recreated(known_id, topic_id):
                 why = f"offset {position} of partition {tp.partition} was of the old one"
                 self._reset(tp, recreated(tp.topic, known_id, topic_id, why))
             elif known_id == NO_TOPIC_ID:
-                self._topic_ids[tp] = topic_id
+                self.topic_ids[tp] = topic_id
 
     @property
-    def _has_rows(self) -> bool:
+    def has_rows(self) -> bool:
         """Whether there are records that have been decoded and not handed out."""
         return isinstance(self._reading, RowReading) and not self._reading.is_done
 
@@ -348,7 +382,7 @@ class FetchedRecords(Generic[K, V]):
 
         Ends when the application seeks, or the group needs attention.
         """
-        self._come_back()
+        self.come_back()
         self._is_iterating = True
         deserialize = self._deserialize
         while (reading := self._row_reading()) is not None:
@@ -356,7 +390,7 @@ class FetchedRecords(Generic[K, V]):
             while self._reading is reading and reading.index < len(reading.rows):
                 record: Any = reading.rows[reading.index]
                 reading.index += 1
-                self._positions[tp] = reading.position
+                self.positions[tp] = reading.position
                 if deserialize is not None:
                     try:
                         record = deserialize(record)
@@ -364,7 +398,7 @@ class FetchedRecords(Generic[K, V]):
                         raise
                     except BaseException:  # Ctrl-C: this record comes again
                         reading.index -= 1
-                        self._positions[tp] = reading.position
+                        self.positions[tp] = reading.position
                         raise
                 yield record
                 if self.needs_attention:

@@ -15,7 +15,7 @@ from penstock.client.cluster.metadata import NO_NODE
 from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.metadata import Cluster
+    from penstock.client.cluster.metadata import ClusterMetadata
     from penstock.client.fetch.cursors import Cursor
 
 LEADER_S = 10.0
@@ -31,7 +31,7 @@ log = logger_named("penstock.client")
 class ReadReplicas:
     """Chooses for the cursors of one fetcher. Without a `rack` every partition is read from its leader."""
 
-    def __init__(self, cluster: Cluster, rack: str, max_age_s: float) -> None:
+    def __init__(self, cluster: ClusterMetadata, rack: str, max_age_s: float) -> None:
         """`max_age_s` is ``metadata.max.age.ms`` in seconds."""
         self._cluster = cluster
         self._rack = rack

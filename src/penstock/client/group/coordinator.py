@@ -11,6 +11,7 @@ from penstock.client.group.old_groups import check_offsets, peer_for_groups
 from penstock.errors import ProtocolViolationError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from penstock.protocol.messages.join_group_request import JoinGroupRequest
@@ -28,6 +29,8 @@ before it is answered. Commits go another way."""
 MANY_KEYS_VERSION = 4
 STATIC_MEMBER_VERSION = 5
 LEAVE_LIST_VERSION = 3
+OWN_IDS_VERSION = 1
+"""The first version of ConsumerGroupHeartbeat whose members choose their ids: that of Kafka 4.0."""
 
 
 class Coordinator:
@@ -120,6 +123,11 @@ def fitted(message: Message, version: int) -> Message:
     if isinstance(message, JoinGroupRequest):
         if message.group_instance_id is not None and version < STATIC_MEMBER_VERSION:
             raise UnsupportedVersionError("group.instance.id needs Kafka 2.3 or newer: leave it out")
+    elif isinstance(message, ConsumerGroupHeartbeatRequest):
+        if version < OWN_IDS_VERSION:
+            raise UnsupportedVersionError(
+                "group.protocol=consumer (KIP-848) needs Kafka 4.0 or newer: take classic, or auto"
+            )
     elif isinstance(message, LeaveGroupRequest):
         if version < LEAVE_LIST_VERSION:
             return LeaveGroupRequest(group_id=message.group_id, member_id=message.member_id)
@@ -133,6 +141,8 @@ MEMBER_CODES = frozenset(
         ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
 """Codes that concern the member rather than its request."""

@@ -40,6 +40,45 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
     return type(plain)(plain.code, plain.name, text, retriable=plain.retriable) if text else plain
 
 
+def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = None) -> KafkaError:
+    """The error for a ConsumerGroupHeartbeat refused for good (KIP-848); `detail` is the broker's text."""
+    group = f"group {settings.group_id!r}"
+    advice = {
+        ErrorCode.GROUP_ID_NOT_FOUND: (
+            f"{group} has members of the classic protocol, or is not one of consumers: stop these members, "
+            "or set group.protocol to classic or auto"
+        ),
+        ErrorCode.UNSUPPORTED_VERSION: (
+            f"{group}: the cluster does not have the consumer group protocol of KIP-848 (its group.version "
+            "is 0): set group.protocol to classic or auto"
+        ),
+        ErrorCode.UNSUPPORTED_ASSIGNOR: (
+            f"{group}: the broker does not have the assignor {settings.remote_assignor!r} of "
+            "group.remote.assignor among its group.consumer.assignors"
+        ),
+        ErrorCode.INVALID_REGULAR_EXPRESSION: (
+            f"{group}: the broker cannot read the pattern that is subscribed to: give a compiled pattern, "
+            "which this client matches, or write it in the syntax of RE2"
+        ),
+        ErrorCode.UNRELEASED_INSTANCE_ID: (
+            f"{group}: a living member has the group.instance.id {settings.group_instance_id!r}; if it has "
+            "died, its session ends soon"
+        ),
+        ErrorCode.GROUP_MAX_SIZE_REACHED: (
+            f"{group} has as many members as the broker's group.consumer.max.size allows: stop another "
+            "member first"
+        ),
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: (
+            f"{group}: this client may not subscribe to all of its topics; an ACL has to allow DESCRIBE and "
+            "READ on each"
+        ),
+    }
+    text = advice.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
+    plain = explain(code, settings)
+    reason = f"; the broker says: {detail}" if detail else ""
+    return type(plain)(plain.code, plain.name, f"{text or plain}{reason}", retriable=plain.retriable)
+
+
 def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:
     """The error for an OffsetCommit that was refused, by `broker`."""
     group = f"group {group_id!r}"
@@ -51,6 +90,7 @@ def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaErro
     advice = {
         ErrorCode.UNKNOWN_MEMBER_ID: gone,
         ErrorCode.ILLEGAL_GENERATION: gone,
+        ErrorCode.STALE_MEMBER_EPOCH: gone,
         ErrorCode.FENCED_INSTANCE_ID: (
             f"committing for {group}: another consumer has joined with the same group.instance.id"
         ),

@@ -1,4 +1,4 @@
-"""The I/O of a `Membership`: sends its requests, wakes it in time, keeps its metadata fresh.
+"""The I/O of a `StateMachine`: sends its requests, wakes it in time, keeps its metadata fresh.
 
 Lives on one event loop, in the background of the application. Promises one outcome per request.
 """
@@ -6,16 +6,21 @@ Lives on one event loop, in the background of the application. Promises one outc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.membership import Membership, Phase
-from penstock.client.group.requests import CountPartitions, FindCoordinator, Outgoing, is_first_join
+from penstock.client.group.requests import (
+    CountPartitions,
+    FindCoordinator,
+    NameTopics,
+    Outgoing,
+    is_farewell,
+)
+from penstock.client.group.state_machine import Phase, StateMachine
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.error_codes import error_for
-from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -40,7 +45,7 @@ class Member:
         self,
         client: AsyncClient,
         coordinator: Coordinator,
-        membership: Membership,
+        membership: StateMachine,
         *,
         on_change: Callable[[], None],
         is_alive: Callable[[], bool],
@@ -144,8 +149,20 @@ class Member:
         if isinstance(call, CountPartitions):
             await self._client.refresh(call.topics)
             return self._counts()
+        if isinstance(call, NameTopics):
+            return await self._names(call.topic_ids)
         assert outgoing.node is not None
         return await self._coordinator.request(call, outgoing.node, outgoing.timeout_ms / 1000)
+
+    async def _names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
+        """Return the names of topics as far as they are known, asking the cluster if one is not."""
+        cluster = self._client.cluster
+        if any(cluster.name_of(topic_id) is None for topic_id in topic_ids):
+            # A regular expression at the broker may find topics of any name.
+            topics = self.membership.group_topics
+            await self._client.refresh(topics, all_topics=not topics)
+        found = {topic_id: cluster.name_of(topic_id) for topic_id in topic_ids}
+        return {topic_id: name for topic_id, name in found.items() if name is not None}
 
     def _counts(self) -> dict[str, int]:
         topics = self._client.cluster.topics
@@ -197,7 +214,7 @@ class Member:
         if self._watching is not None:
             self._watching.cancel()
         deadline = self._loop.time() + LEAVE_PATIENCE_S
-        while farewells := [task for task, out in self._tasks.items() if _is_farewell(out)]:
+        while farewells := [task for task, out in self._tasks.items() if is_farewell(out.call)]:
             if self._loop.time() >= deadline:
                 break
             await asyncio.wait(farewells, timeout=deadline - self._loop.time())
@@ -207,7 +224,3 @@ class Member:
         await asyncio.gather(*everything, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
-
-
-def _is_farewell(outgoing: Outgoing) -> bool:
-    return isinstance(outgoing.call, LeaveGroupRequest) or is_first_join(outgoing.call)

@@ -11,7 +11,6 @@ works; the application's half is `ownership.Ownership`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
 
 from penstock.client.assignors.base import Assignor, Previous
 from penstock.client.assignors.member_metadata import (
@@ -21,12 +20,12 @@ from penstock.client.assignors.member_metadata import (
     decode_subscription,
     encode_subscription,
 )
-from penstock.client.group.attempts import Attempts
 from penstock.client.group.errors import explain
 from penstock.client.group.in_flight import InFlight
 from penstock.client.group.leadership import Leadership
 from penstock.client.group.ownership import NOTHING, Ownership
 from penstock.client.group.requests import (
+    COORDINATOR_CODES,
     Call,
     Change,
     CountPartitions,
@@ -39,7 +38,8 @@ from penstock.client.group.requests import (
     leave_request,
     sync_request,
 )
-from penstock.client.group.timeouts import NEVER, PollInterval, Timeouts
+from penstock.client.group.state_machine import Phase
+from penstock.client.group.timeouts import NEVER, Attempts, PollInterval, Timeouts
 from penstock.errors import (
     DecodeError,
     KafkaError,
@@ -58,20 +58,6 @@ from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
-
-COORDINATOR_CODES = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-
-
-class Phase(Enum):
-    """The member's state at the coordinator, as of its last answer."""
-
-    OUT = "not in the group, and not asked to be"
-    UNJOINED = "about to join"
-    JOINING = "JoinGroup is under way"
-    ASSIGNING = "the leader counts partitions"
-    SYNCING = "SyncGroup is under way"
-    STABLE = "a member with an assignment"
-    FENCED = "another member has taken the instance id"
 
 
 class Membership:
@@ -134,6 +120,16 @@ class Membership:
     def is_member(self) -> bool:
         """True where the coordinator has the member under its generation, as of its last answer."""
         return self.generation >= 0
+
+    @property
+    def reads_as_member(self) -> bool:
+        """False: the classic protocol reads offsets without a word about who asks."""
+        return False
+
+    @property
+    def awaits_generation(self) -> bool:
+        """Whether a JoinGroup is under way."""
+        return self.phase is Phase.JOINING
 
     @property
     def group_topics(self) -> set[str]:

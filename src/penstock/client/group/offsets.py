@@ -99,9 +99,10 @@ class GroupOffsets:
         self._coordinator = coordinator
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
-        """Called with code and generation when a commit fails for a reason that concerns the member."""
+        """Called with code and generation when offsets are refused for a reason that concerns the member."""
         self.join_answered: Callable[[], Awaitable[None]] = _at_once
-        """Awaits the answer to a JoinGroup that is in flight: it may hold a newer generation."""
+        """Awaits the answer to a JoinGroup or a heartbeat of KIP-848 that is in flight: it may hold a newer
+        generation or member epoch."""
 
     async def commit(
         self,
@@ -115,7 +116,7 @@ class GroupOffsets:
         under the new generation.
 
         Raises:
-            KafkaError: 22, 25 or 82: the group has gone on without this member; 27: it is rebalancing;
+            KafkaError: 22, 25, 82 or 113: the group has gone on without this member; 27: it is rebalancing;
                 12: the metadata is too long.
             ConfigError: an offset is negative.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
@@ -132,9 +133,10 @@ class GroupOffsets:
                 try:
                     return await self._commit(topics, identity)
                 except KafkaError as error:
-                    if error.code != ErrorCode.ILLEGAL_GENERATION:
+                    if error.code not in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH):
                         raise
-                    # Joins have a connection of their own: the new generation may come after this refusal.
+                    # Joins and heartbeats have a connection of their own: the new generation or epoch may
+                    # come after this refusal.
                     await self.join_answered()
                     try:
                         present = identify(identity)
@@ -163,9 +165,8 @@ class GroupOffsets:
             (topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions
         }
         codes = [code for code in told.values() if code]
-        for code in codes:
-            if code in MEMBER_CODES:
-                self.on_refused(code, identity.generation)
+        for code in MEMBER_CODES.intersection(codes):
+            self.on_refused(code, identity.generation)
         if codes:
             self._note(codes[0])
             raise explain_commit(codes[0], group_id, broker)
@@ -178,8 +179,12 @@ class GroupOffsets:
         *,
         require_stable: bool = False,
         timeout_ms: float | None = None,
+        identify: Callable[[], Identity] = lambda: Identity(),
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Read the committed offset of each partition, None where there is none; of all where None is given.
+
+        A member of KIP-848, which `identify` returns, is checked: an epoch that is not the member's is
+        refused, and the read repeated until the member has the newer one.
 
         Raises:
             KafkaError: the group or a topic may not be read.
@@ -190,20 +195,22 @@ class GroupOffsets:
         if asked is not None and not asked:
             return {}
         found = await self._retrying(
-            "reading committed offsets", lambda: self._fetch(asked, require_stable), timeout_ms
+            "reading committed offsets",
+            lambda: self._fetch(asked, require_stable, identify()),
+            timeout_ms,
         )
         return found if asked is None else {tp: found.get(tp) for tp in asked}
 
     async def _fetch(
-        self, asked: list[TopicPartition] | None, require_stable: bool
+        self, asked: list[TopicPartition] | None, require_stable: bool, identity: Identity
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         group_id = self._coordinator.group_id
-        request = _fetch_request(group_id, asked, require_stable)
+        request = _fetch_request(group_id, asked, require_stable, identity)
         answer, broker = await self._ask(request, FETCH_VERSION_MAX)
         told: Any = answer.groups[0] if answer.groups else answer
         if told.error_code:
-            self._note(told.error_code)
-            raise error_for(told.error_code, f"committed offsets of group {group_id!r}, at broker {broker}")
+            what = f"committed offsets of group {group_id!r}, at broker {broker}"
+            raise await self._unread(told.error_code, what, identity)
         if answer.groups and told.group_id != group_id:
             raise left_out(broker, f"group {group_id!r}", "OffsetFetch")
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
@@ -212,9 +219,8 @@ class GroupOffsets:
                 tp = TopicPartition(topic.name, partition.partition_index)
                 # Version 0 reads from ZooKeeper and has an error for "nothing there".
                 if partition.error_code and partition.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    self._note(partition.error_code)
                     what = f"the committed offset of {tp}, at broker {broker}"
-                    raise error_for(partition.error_code, what)
+                    raise await self._unread(partition.error_code, what, identity)
                 found[tp] = (
                     None
                     if partition.committed_offset < 0
@@ -225,6 +231,19 @@ class GroupOffsets:
         # What is left out must not count as never committed: reading would begin elsewhere.
         check_complete(asked or (), found, broker, "OffsetFetch")
         return found
+
+    async def _unread(self, code: int, what: str, identity: Identity) -> KafkaError:
+        """Return the error for a refusal; one that concerns the member passes when it has its new epoch.
+
+        It is never taken for "nothing committed": reading would begin elsewhere.
+        """
+        self._note(code)
+        refusal = error_for(code, what)
+        if identity.member_id and code in MEMBER_CODES:
+            self.on_refused(code, identity.generation)
+            await self.join_answered()
+            refusal.retriable = True
+        return refusal
 
     # -- talking
 
@@ -286,7 +305,7 @@ def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
 
 
 def _fetch_request(
-    group_id: str, asked: list[TopicPartition] | None, require_stable: bool
+    group_id: str, asked: list[TopicPartition] | None, require_stable: bool, identity: Identity
 ) -> OffsetFetchRequest:
     """A request with its topics in both places; `_fitted` leaves the one that a version has."""
     old: list[OffsetFetchRequestTopic] | None = None
@@ -298,7 +317,14 @@ def _fetch_request(
     return OffsetFetchRequest(
         group_id=group_id,
         topics=old,
-        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=new)],
+        groups=[
+            OffsetFetchRequestGroup(
+                group_id=group_id,
+                member_id=identity.member_id or None,
+                member_epoch=identity.generation,
+                topics=new,
+            )
+        ],
         require_stable=require_stable,
     )
 

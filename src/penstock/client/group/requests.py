@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, encode_assignment
 from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.consumer_group_heartbeat_request import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+
+COORDINATOR_CODES = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
+"""The coordinator has to be found again."""
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+"""The epoch by which a static member goes for a while: its partitions are kept until its session ends."""
 
 
 class Kind(Enum):
@@ -40,9 +53,17 @@ class CountPartitions(NamedTuple):
     topics: tuple[str, ...]
 
 
+class NameTopics(NamedTuple):
+    """Ask for the names of topics by their ids. The answer maps the ids that are known to them."""
+
+    topic_ids: tuple[bytes, ...]
+
+
 Call = (
     FindCoordinator
     | CountPartitions
+    | NameTopics
+    | ConsumerGroupHeartbeatRequest
     | JoinGroupRequest
     | SyncGroupRequest
     | HeartbeatRequest
@@ -70,6 +91,8 @@ class MemberSettings:
     max_poll_interval_ms: float = 300_000
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
+    remote_assignor: str | None = None
+    """The assignor that the member names to the broker (``group.remote.assignor``, KIP-848)."""
     may_lower_session_timeout: bool = False
     """Whether the session timeout is a default, not one that the application has set."""
 
@@ -140,3 +163,95 @@ def leave_request(settings: MemberSettings, member_id: str, reason: str) -> Leav
 def is_first_join(call: Call) -> bool:
     """Whether the answer will bring a member id, for which the coordinator then waits."""
     return isinstance(call, JoinGroupRequest) and not call.member_id
+
+
+def is_farewell(call: Call) -> bool:
+    """Whether the call leaves the group, or will bring a member id that has to be given back."""
+    if isinstance(call, ConsumerGroupHeartbeatRequest):
+        return call.member_epoch < 0
+    return isinstance(call, LeaveGroupRequest) or is_first_join(call)
+
+
+class Wanted(NamedTuple):
+    """What a member subscribes to: topics by name, those that a regular expression of RE2 fits, or both."""
+
+    names: tuple[str, ...] = ()
+    regex: str = ""
+
+    @classmethod
+    def of(cls, topics: Iterable[str]) -> Wanted:
+        """Divide names from patterns, which begin with ``^``. Several patterns become alternatives of one."""
+        wanted = sorted(set(topics))
+        patterns = [each for each in wanted if each.startswith("^")]
+        names = tuple(each for each in wanted if not each.startswith("^"))
+        regex = patterns[0] if len(patterns) == 1 else "|".join(f"({each})" for each in patterns)
+        return cls(names, regex)
+
+
+class Heartbeats:
+    """Composes the heartbeats of one member of a consumer group (KIP-848).
+
+    A field that is null keeps what the coordinator has, so that most heartbeats are short. The first
+    heartbeat has every field, and so has the next one after a heartbeat whose answer has not come.
+    """
+
+    def __init__(self, settings: MemberSettings) -> None:
+        self._settings = settings
+        self._sent: Wanted | None = None
+        """The subscription that the coordinator has; None where the next heartbeat has to say everything."""
+
+    def reset(self) -> None:
+        """Have the next heartbeat say everything: it is not certain what the coordinator has."""
+        self._sent = None
+
+    def has_sent(self, subscription: Wanted) -> bool:
+        """Return whether the coordinator has this subscription, if it has got the last heartbeat."""
+        return self._sent == subscription
+
+    def compose(
+        self,
+        member_id: str,
+        epoch: int,
+        subscription: Wanted,
+        owned: Iterable[tuple[bytes, int]],
+        *,
+        lists_owned: bool,
+    ) -> ConsumerGroupHeartbeatRequest:
+        """Return the next heartbeat. `owned` are partitions by topic id; a member that joins owns none.
+
+        They are said where `lists_owned`, and in heartbeats that say everything. The coordinator takes the
+        list as complete: a partition that had to be given up and is not in it goes to another member.
+        """
+        settings = self._settings
+        is_full = self._sent is None or epoch == JOIN_EPOCH
+        is_new = is_full or self._sent != subscription
+        self._sent = subscription
+        return ConsumerGroupHeartbeatRequest(
+            group_id=settings.group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            instance_id=settings.group_instance_id,
+            rack_id=settings.client_rack if is_full else None,
+            rebalance_timeout_ms=int(settings.max_poll_interval_ms) if is_full else -1,
+            subscribed_topic_names=list(subscription.names) if is_new else None,
+            subscribed_topic_regex=subscription.regex if is_new else None,
+            server_assignor=settings.remote_assignor if is_full else None,
+            topic_partitions=_by_topic(owned) if is_full or lists_owned else None,
+        )
+
+    def farewell(self, member_id: str) -> ConsumerGroupHeartbeatRequest:
+        """Return the heartbeat by which the member leaves; one that is static, for a while."""
+        is_static = self._settings.group_instance_id is not None
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._settings.group_id,
+            member_id=member_id,
+            member_epoch=STATIC_LEAVE_EPOCH if is_static else LEAVE_EPOCH,
+            instance_id=self._settings.group_instance_id,
+        )
+
+
+def _by_topic(owned: Iterable[tuple[bytes, int]]) -> list[TopicPartitions]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, number in sorted(owned):
+        topics.setdefault(topic_id, []).append(number)
+    return [TopicPartitions(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]

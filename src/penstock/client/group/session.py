@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.arguments import by_partition, topics_or_pattern
 from penstock.client.assignors import Assignor, assignor_named
-from penstock.client.cluster.client import ANY_NODE, MAIN
+from penstock.client.group.consumer_membership import ConsumerMembership
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member
-from penstock.client.group.membership import Membership, Phase
+from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import (
     Committable,
     GroupMetadata,
@@ -27,8 +28,9 @@ from penstock.client.group.offsets import (
     Identity,
     OffsetAndMetadata,
 )
-from penstock.client.group.old_groups import check_groups, peer_for_groups
+from penstock.client.group.protocol_choice import ProtocolChoice
 from penstock.client.group.requests import Change, Kind, MemberSettings
+from penstock.client.group.state_machine import Phase, StateMachine
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
@@ -45,8 +47,8 @@ Callback = Callable[[list[TopicPartition]], object]
 LAST_COMMIT_MS = 5_000.0
 """How long giving partitions up, or closing, waits for the automatic commit."""
 
-JOIN_CHECK_S = 0.01
-"""How often a commit that was refused looks whether a JoinGroup in flight has been answered."""
+ANSWER_CHECK_S = 0.01
+"""How often a refused commit checks whether a JoinGroup, or a heartbeat of KIP-848, has been answered."""
 
 log = logger_named("penstock.client.group")
 
@@ -105,6 +107,9 @@ class GroupSession:
         self._offsets.join_answered = self._join_answered
         self._names: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
+        self._is_pattern_text = False
+        """Whether the pattern was given as text, which a broker can match (KIP-848)."""
+        self._choice = ProtocolChoice(client, config.group_protocol)
         self._callbacks = Callbacks()
         self._is_changed = False
         self._is_leaving = False
@@ -131,6 +136,7 @@ class GroupSession:
             ConfigError: no topic, or a pattern that is none.
         """
         self._names, self._pattern = topics_or_pattern(topics)
+        self._is_pattern_text = not isinstance(topics, re.Pattern)
         self._callbacks = callbacks
         self._is_changed = self.is_subscribed = self._holder.needs_attention = True
 
@@ -152,8 +158,13 @@ class GroupSession:
         while member is not None:
             membership = member.membership
             membership.polled(member.now)
+            if membership.is_member:
+                self._choice.joined()
             error = membership.take_error()
             if error is not None and not self._is_leaving:
+                if not membership.next_change() and self._choice.switches_after(error):
+                    member = await self._switch_protocol(member, error)
+                    continue
                 raise error
             change = membership.next_change()
             if change is None:
@@ -165,6 +176,15 @@ class GroupSession:
             await self.confirm(Notice(change, None))
         self._notice_change()
         return None
+
+    async def _switch_protocol(self, member: Member, error: PenstockError) -> Member | None:
+        """Become a member by the other protocol, after this one was refused."""
+        name = "consumer (KIP-848)" if self._choice.speaks_consumer else "classic"
+        log.info("group %s: trying the %s protocol, after: %s", self._config.group_id, name, error)
+        self._member = None
+        await member.close()
+        await self._apply_subscription()
+        return self._member
 
     async def confirm(self, notice: Notice) -> None:
         """Record that the application has been notified."""
@@ -215,10 +235,12 @@ class GroupSession:
 
     async def _apply_subscription(self) -> None:
         await self._client.bootstrap()
-        check_groups((await peer_for_groups(self._client, ANY_NODE, MAIN)).versions)
+        await self._choice.decide()
         self._is_changed = False
         names = list(self._names)
-        if self._pattern is not None:
+        if self._pattern is not None and self._broker_matches:
+            names = [self._pattern.pattern]
+        elif self._pattern is not None:
             try:
                 await self._client.refresh(all_topics=True)
             except BaseException:  # a poll that is cancelled, too
@@ -240,22 +262,35 @@ class GroupSession:
             config.max_poll_interval_ms,
             config.request_timeout_ms,
             config.client_rack,
+            config.group_remote_assignor,
             may_lower_session_timeout=config.has_default_session_timeout,
         )
         client = self._client
-        membership = Membership(
-            settings,
-            [one if isinstance(one, Assignor) else assignor_named(one) for one in config.assignors],
-            lambda tries: client.backoff.seconds(tries, client.dice) * 1000,
-        )
+        membership: StateMachine
+
+        def backoff_ms(tries: int) -> float:
+            return client.backoff.seconds(tries, client.dice) * 1000
+
+        if self._choice.speaks_consumer:
+            membership = ConsumerMembership(settings, lambda: str(uuid.uuid4()), backoff_ms)
+        else:
+            assignors = [
+                one if isinstance(one, Assignor) else assignor_named(one) for one in config.assignors
+            ]
+            membership = Membership(settings, assignors, backoff_ms)
         return Member(
             client,
             self._coordinator,
             membership,
             on_change=self._notice_change,
             is_alive=self._is_alive,
-            topics_wanted=self._matching,
+            topics_wanted=lambda: None if self._broker_matches else self._matching(),
         )
+
+    @property
+    def _broker_matches(self) -> bool:
+        """Whether the pattern goes to the broker. A compiled one may be what only Python understands."""
+        return self._is_pattern_text and self._choice.speaks_consumer
 
     def subscription(self) -> set[str]:
         """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
@@ -294,7 +329,7 @@ class GroupSession:
 
     @property
     def member_id(self) -> str:
-        """The id that the coordinator gave; empty before that."""
+        """The member's id in the group; empty where it has none."""
         return self._member.membership.member_id if self._member is not None else ""
 
     def statistics(self, assignment_size: int) -> GroupStatistics:
@@ -334,7 +369,9 @@ class GroupSession:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed. Raises as `GroupOffsets.fetch`."""
         # What a transaction has not decided yet would be read, and produced, a second time (KIP-447).
-        found = await self._offsets.fetch(partitions, require_stable=True, timeout_ms=timeout_ms)
+        found = await self._offsets.fetch(
+            partitions, require_stable=True, timeout_ms=timeout_ms, identify=self._identify_reader
+        )
         for tp, at in found.items():
             if at is not None:
                 self._known.setdefault(tp, at.offset)
@@ -370,14 +407,21 @@ class GroupSession:
                 raise explain_commit(ErrorCode.ILLEGAL_GENERATION, self._coordinator.group_id)
         return identity
 
+    def _identify_reader(self) -> Identity:
+        """The identity to read committed offsets with: the member's, where its protocol has that."""
+        membership = self._member.membership if self._member is not None else None
+        if membership is None or not membership.reads_as_member or not membership.is_member:
+            return Identity()
+        return Identity(membership.generation, membership.member_id)
+
     def _refused(self, code: int, generation: int) -> None:
         if self._member is not None:
             self._member.membership.refused(code, generation, self._member.now)
             self._member.pump()
 
     async def _join_answered(self) -> None:
-        while self._member is not None and self._member.membership.phase is Phase.JOINING:
-            await asyncio.sleep(JOIN_CHECK_S)
+        while self._member is not None and self._member.membership.awaits_generation:
+            await asyncio.sleep(ANSWER_CHECK_S)
 
     # -- automatic commits
 

@@ -1,6 +1,8 @@
-"""Timeouts of a member's requests, and of its application (``max.poll.interval.ms``)."""
+"""Times of a member: timeouts of its requests and of its application, distances between its attempts."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from penstock.client.group.requests import MemberSettings
 
@@ -83,3 +85,32 @@ class PollInterval:
         if self.awaits_poll or self._is_polling:
             return NEVER
         return self._polled_at + self._max_interval_ms
+
+
+class Attempts:
+    """Attempts of one member: the distance between them, and refusals in a row.
+
+    Times are milliseconds of any clock that goes forward.
+    """
+
+    def __init__(self, backoff_ms: Callable[[int], float]) -> None:
+        self._backoff_ms = backoff_ms
+        self.not_before = 0.0
+        """The time of the next attempt."""
+        self.tries = 0
+        """Failed attempts in a row: what the backoff grows with."""
+        self.refusals = 0
+        """Answers in a row that have not let the member in."""
+        self._refused_since = 0.0
+
+    def wait(self, now: float) -> None:
+        """Postpone the next attempt by the backoff."""
+        self.not_before = now + self._backoff_ms(self.tries)
+        self.tries += 1
+
+    def refused(self, now: float) -> float:
+        """Count a refusal; return for how many milliseconds there have been nothing else."""
+        if not self.refusals:
+            self._refused_since = now
+        self.refusals += 1
+        return now - self._refused_since

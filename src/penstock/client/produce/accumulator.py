@@ -5,7 +5,9 @@ Given records, answers and the time, it returns the batches to send now. Promise
 - with a producer id, every batch keeps its sequence number through retries and splits, so that brokers
   recognise repetitions, and a gap in the sequence is answered by a new epoch (KIP-360), never by silence;
 - without one, a partition has one batch under way at a time, because a retry could overtake;
-- records hold memory from `append` to their outcome, and `is_full` is set when that is too much.
+- records hold memory from `append` to their outcome, and `is_full` is set when that is too much;
+- with a transactional id, batches are sent as their transaction admits them, under its producer id and epoch,
+  and the first one that is lost fails it.
 
 Thread-safe: `append` may come from any thread.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from penstock.client.cluster.retry import Backoff, Verdict, judge
 from penstock.client.config import ProducerConfig
@@ -53,6 +55,16 @@ class Drained(NamedTuple):
     """Partitions with something to send and without a known leader."""
 
 
+class Transaction(Protocol):
+    """What batches need of the transaction that they are part of."""
+
+    def admits(self, tp: TopicPartition) -> bool:
+        """Whether batches of a partition may be sent now."""
+
+    def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
+        """Take account of a batch that was given up, and of whether it had a sequence number."""
+
+
 class Accumulator:
     """Everything a producer has accepted and not yet settled."""
 
@@ -61,8 +73,13 @@ class Accumulator:
         self._record_bytes_max = config.max_request_size
         self.owner = NO_PRODUCER_ID
         self.is_idempotent = config.wants_idempotence
-        self.wants_epoch = config.wants_idempotence
-        """Whether a producer id, or a new epoch of it, must be fetched before everything can go on."""
+        self._is_transactional = config.transactional_id is not None
+        self.transaction: Transaction | None = None
+        """What admits batches where there is a ``transactional.id``: nothing is sent before it is there."""
+        self.wants_epoch = self.is_idempotent and not self._is_transactional
+        """Whether a producer id, or a new epoch of it, must be fetched before everything can go on.
+
+        Transactions have theirs from their coordinator (`open`)."""
         self._config = config
         self._dice = dice
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -211,6 +228,8 @@ class Accumulator:
             return Drained(requests, wake_at, unroutable)
 
     def _may_send(self, queue: PartitionQueue) -> bool:
+        if self._is_transactional and (self.transaction is None or not self.transaction.admits(queue.tp)):
+            return False
         if not self.is_idempotent:
             return self._config.acks == 0 or not queue.in_flight
         if self.owner == NO_PRODUCER_ID:
@@ -268,7 +287,9 @@ class Accumulator:
             elif code in BROKEN_SEQUENCE and self.is_idempotent:
                 self._requeue(queue, batch)
                 if queue.again[0] is batch and not any(precedes(b, batch) for b in queue.in_flight):
-                    self._break(queue)
+                    queue.is_broken = True
+                    self._report(batch, error)
+                    self.wants_epoch |= queue.owner == self.owner and not self._is_transactional
                 return None
             elif self._may_go_again(batch, error) and now < batch.created + self._delivery_timeout_s:
                 self._requeue(queue, batch)
@@ -277,7 +298,7 @@ class Accumulator:
             else:
                 is_late = self._may_go_again(batch, error)
                 final = self._too_late(batch) if is_late else _final(error, batch)
-                self._give_up(batch)
+                self._give_up(batch, final)
         if final is None:
             batch.outcome.succeed(-1, batch.count)
         else:
@@ -306,7 +327,7 @@ class Accumulator:
 
     def expire(self, now: float) -> float:
         """Give up what is older than ``delivery.timeout.ms``; return when the next would be."""
-        overdue: list[Batch] = []
+        overdue: list[tuple[Batch, PenstockError]] = []
         oldest = float("inf")
         with self._lock:
             for queue in self._queues.values():
@@ -316,14 +337,15 @@ class Accumulator:
                     if batch.created + self._delivery_timeout_s > now:
                         oldest = min(oldest, batch.created)
                         continue
-                    overdue.append(batch)
+                    late = self._too_late(batch)
+                    overdue.append((batch, late))
                     if batch not in queue.in_flight:
                         queue.discard(batch)
-                    self._give_up(batch)
+                    self._give_up(batch, late)
                 if not queue.has_waiting:
                     self._busy.pop(queue.tp, None)
-        for batch in overdue:
-            batch.outcome.fail(self._too_late(batch))
+        for batch, error in overdue:
+            batch.outcome.fail(error)
         return oldest + self._delivery_timeout_s
 
     def close(self, error: PenstockError) -> None:
@@ -333,14 +355,17 @@ class Accumulator:
         self.abandon(error)
 
     def abandon(self, error: PenstockError) -> None:
-        """Settle everything with `error`. What comes next waits for another producer id.
+        """Settle everything with `error`, which fails a transaction. What comes next waits for another
+        producer id.
 
         Sequence numbers begin at 0 again. Under the id and epoch of before, a broker would take the next
-        batches for repetitions of the first ones, and acknowledge without storing them.
+        batches for repetitions of the first ones, and acknowledge without storing them. The coordinator of a
+        transaction ends it under the id that it has, and gives out the next.
         """
         with self._lock:
-            self.owner = NO_PRODUCER_ID
-            self.wants_epoch = self.is_idempotent
+            if not self._is_transactional:
+                self.owner = NO_PRODUCER_ID
+                self.wants_epoch = self.is_idempotent
             batches = [b for q in self._queues.values() for b in (*q.in_flight, *q.waiting())]
             self._queues.clear()
             self._busy.clear()
@@ -349,6 +374,7 @@ class Accumulator:
         for batch in batches:
             if not batch.outcome.is_settled:
                 self._failures.append((batch.outcome, batch.count))
+                self._report(batch, error)
                 batch.outcome.fail(error)
 
     # -- producer id
@@ -365,10 +391,51 @@ class Accumulator:
             self.is_idempotent = False
             self.wants_epoch = False
 
-    def _break(self, queue: PartitionQueue) -> None:
-        queue.is_broken = True
-        if queue.owner == self.owner:
-            self.wants_epoch = True
+    # -- transactions
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether a batch is not acknowledged yet, nor given up."""
+        return bool(self._unsettled)
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether a batch was sent and not answered yet."""
+        with self._lock:
+            return any(queue.in_flight for queue in self._queues.values())
+
+    def open(self, owner: ProducerId) -> None:
+        """Accept records, to be sent under this producer id and epoch."""
+        with self._lock:
+            self.owner = owner
+            self._closed_by = None
+
+    def seal(self, error: PenstockError) -> None:
+        """Accept no more records, raising `error`, and make everything waiting due."""
+        with self._lock:
+            for queue in self._busy.values():
+                queue.seal()
+            self._closed_by = error
+
+    def drop_unsent(self, error: PenstockError) -> None:
+        """Give up every batch that is not in flight."""
+        dropped: list[Batch] = []
+        with self._lock:
+            for queue in self._busy.values():
+                for batch in queue.waiting():
+                    queue.discard(batch)
+                    if not batch.outcome.is_settled:
+                        dropped.append(batch)
+                        self._release(batch)
+            self._busy.clear()
+        for batch in dropped:
+            if batch.base_sequence >= 0:
+                self._report(batch, error)
+            batch.outcome.fail(error)
+
+    def _report(self, batch: Batch, error: PenstockError) -> None:
+        if self.transaction is not None:
+            self.transaction.batch_failed(error, is_numbered=batch.base_sequence >= 0)
 
     # -- bookkeeping
 
@@ -417,7 +484,7 @@ class Accumulator:
             self._failures.clear()
         return failures
 
-    def _give_up(self, batch: Batch) -> None:
+    def _give_up(self, batch: Batch, error: PenstockError) -> None:
         """Settle a batch of which it is not known whether the broker has it.
 
         What was sent behind it may be there as well, so that it keeps its sequence numbers: a new epoch now
@@ -426,6 +493,7 @@ class Accumulator:
         """
         self._release(batch)
         self._failures.append((batch.outcome, batch.count))
+        self._report(batch, error)
 
     def _release(self, batch: Batch) -> bool:
         if self._unsettled.pop(batch.outcome, batch) is batch:

@@ -20,15 +20,21 @@ from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
+from penstock.client.produce.group_members import group_metadata_of
 from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState
 from penstock.client.produce.sender import Sender
-from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
 from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.common.logs import logger_named
-from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    ConfigError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+    TransactionStateError,
+)
 from penstock.model import Header, K, RecordMetadata, TopicPartition, V
 
 if TYPE_CHECKING:
@@ -36,11 +42,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.group.offsets import Committable, GroupMetadata
     from penstock.client.options import ProducerOptions
     from penstock.client.produce.columns import ColumnEncoder
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
+    from penstock.client.produce.group_members import GroupMember
     from penstock.client.serializers import Serializers
     from penstock.client.statistics import Statistics
+    from penstock.client.transactions.driver import TransactionDriver
+    from penstock.client.transactions.steps import TransactionCoordinates
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode
@@ -57,7 +67,7 @@ log = logger_named("penstock.client")
 
 
 @with_hints("AsyncProducer", leave=("send", "try_send"))
-class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
+class AsyncProducer(HasInstanceId, Generic[K, V]):
     """Writes records to topics.
 
     >>> async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
@@ -100,12 +110,7 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         self._client = AsyncClient(self.config)
         self._clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
-        self._is_transactional = self.config.transactional_id is not None
-        self._accumulator = (
-            self._new_transactional_accumulator()
-            if self._is_transactional
-            else Accumulator(self.config, self._client.dice)
-        )
+        self._accumulator = Accumulator(self.config, self._client.dice)
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
@@ -114,6 +119,8 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, TopicState] = {}
         self._sender: Sender | None = None
+        self._driver: TransactionDriver | None = None
+        """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
         self._client.begin_reports(self.stats)
         self._encoder: ColumnEncoder | None = None
         self._is_closed = False
@@ -133,11 +140,12 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         if self._is_closed:
             raise NetworkError("this producer is closed")
         if self._sender is None:
-            self._sender = (
-                self._new_transactional_sender()
-                if self._is_transactional
-                else Sender(self._client, self.config, self._accumulator)
-            )
+            if self.config.transactional_id is not None:
+                from penstock.client.transactions.driver import TransactionDriver  # most producers have no id
+
+                self._driver = TransactionDriver(self._client, self.config, self._accumulator)
+                self._accumulator.transaction = self._driver.machine
+            self._sender = Sender(self._client, self.config, self._accumulator, self._driver)
             self._sender.wake()
         await self._client.bootstrap()
         return self
@@ -404,6 +412,144 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         self._sender.wake()
         return True
 
+    # -- transactions
+
+    def transaction(self) -> TransactionBlock:
+        """A transaction as a block: committed at its end, aborted where it is left by an exception.
+
+        >>> async with producer.transaction():
+        ...     await producer.send("orders", b"two tickets")
+
+        Entering it raises as `begin_transaction`, leaving it as `commit_transaction`. A commit that is
+        refused with `TransactionAbortableError` is followed by an abort, so that the producer can go on.
+        """
+        self.check_transactional_id()
+        return TransactionBlock(self)
+
+    async def init_transactions(self) -> None:
+        """Get the producer id of ``transactional.id``, which fences all earlier producers of that id.
+
+        What such a producer has left open is aborted. Optional: the first `begin_transaction` does it.
+
+        Raises:
+            TransactionRetriableError: not within ``max.block.ms``; call it again.
+            TransactionalIdAuthorizationError: the id may not be used. It can be tried again.
+            TransactionFatalError: the producer cannot be used, for instance with a ``transaction.timeout.ms``
+                above the broker's ``transaction.max.timeout.ms``.
+            UnsupportedVersionError: the broker is older than Kafka 0.11.
+            ConfigError: no ``transactional.id``.
+            NetworkError: no bootstrap server answers.
+        """
+        await (await self._transactions()).initialize()
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction. All that is sent from here on belongs to it, until it is committed or aborted.
+
+        Raises:
+            TransactionStateError: one is open.
+            TransactionAbortableError: the last one has failed, and must be aborted first.
+            TransactionFatalError: the producer has failed for good.
+            PenstockError: as `init_transactions`, the first time.
+        """
+        await (await self._transactions()).begin()
+
+    async def send_offsets(self, offsets: Committable, group: GroupMetadata | GroupMember | str) -> None:
+        """Make the offsets of a group part of the transaction: committed with it, or not at all.
+
+        `offsets` are the next to read of each partition, as `AsyncConsumer.positions` has them. `group` is
+        the consumer, or its `group_metadata`: the group then refuses a member that it has gone on without
+        (KIP-447). The name of a group alone is not checked.
+
+        Raises:
+            TransactionAbortableError: the group has gone on without the member, or refuses the offsets.
+            TransactionRetriableError: not within ``max.block.ms``; call it again, or abort.
+            TransactionFatalError: the producer has failed for good, for instance since it is fenced.
+            TransactionStateError: no transaction is open.
+            ConfigError: an offset is negative, or the group has no name.
+        """
+        from penstock.client.group.offsets import GroupMetadata, checked_offsets
+
+        metadata = group if isinstance(group, GroupMetadata) else None
+        if metadata is None:
+            metadata = GroupMetadata(group) if isinstance(group, str) else group_metadata_of(group)
+        metadata.check()
+        checked = checked_offsets(offsets, "send_offsets()")
+        driver = await self._transactions()
+        if checked:
+            await driver.send_offsets(checked, metadata)
+
+    async def prepare_transaction(self) -> TransactionCoordinates:
+        """Wait until all is acknowledged, accept nothing more, and return what names the transaction.
+
+        The transaction stays open, also when this producer is closed, until `commit_transaction` or
+        `abort_transaction` here, `AsyncAdmin.end_transaction` anywhere, or ``transaction.timeout.ms``.
+
+        Raises:
+            TransactionAbortableError: a record was not accepted. Abort.
+            TransactionRetriableError: not within ``max.block.ms``; call it again, or abort.
+            TransactionFatalError: the producer has failed for good.
+            TransactionStateError: no transaction is open.
+        """
+        return await (await self._transactions()).prepare()
+
+    async def commit_transaction(self) -> None:
+        """Send everything, wait until it is acknowledged, and commit.
+
+        Raises:
+            TransactionAbortableError: nothing is committed, since a record was not accepted, or since the
+                transaction ran into its timeout (with KIP-890). Abort, then do its work again.
+            TransactionRetriableError: not within ``max.block.ms``. Whether it is committed is not known yet:
+                call it again. No other call is accepted before.
+            TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another one uses
+                the id, or the transaction ran into its timeout. It is not known here whether it was
+                committed before that; another producer goes on from what is committed.
+            TransactionStateError: no transaction is open.
+        """
+        await (await self._transactions()).commit()
+
+    async def abort_transaction(self) -> None:
+        """Give up what was not sent, wait for what is under way, and abort.
+
+        Raises:
+            TransactionRetriableError: not within ``max.block.ms``; call it again.
+            TransactionFatalError: the producer has failed for good; the coordinator aborts by the timeout.
+            TransactionStateError: no transaction is open, or a commit is under way.
+        """
+        await (await self._transactions()).abort()
+
+    @property
+    def transaction_coordinates(self) -> TransactionCoordinates:
+        """What names the open transaction: its id, producer id and epoch.
+
+        Raises:
+            TransactionStateError: no producer id was given out yet.
+        """
+        self.check_transactional_id()
+        coordinates = None if self._driver is None else self._driver.coordinates
+        if coordinates is None:
+            raise TransactionStateError("no producer id yet: call init_transactions() or begin_transaction()")
+        return coordinates
+
+    async def leave_transaction(self, exc: BaseException | None) -> None:
+        """End the block of `transaction`: commit, or abort because of `exc`, which the caller raises."""
+        await (await self._transactions()).leave(exc)
+
+    def check_transactional_id(self) -> None:
+        """Raise ConfigError where there is no ``transactional.id``."""
+        if self.config.transactional_id is None:
+            raise ConfigError(
+                'transactions need the option "transactional.id": a name that this producer has again '
+                "after a restart, and that no other producer has meanwhile"
+            )
+
+    async def _transactions(self) -> TransactionDriver:
+        self.check_transactional_id()
+        await self.start()
+        assert self._driver is not None
+        return self._driver
+
+    # -- the end
+
     @checked(topic=topic_name, oldest_ms=optional(whole))
     async def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
         """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
@@ -430,8 +576,6 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
         from penstock.client.produce.producer_statistics import producer_statistics
 
         return producer_statistics(self._client, self._accumulator, self.config.buffer_memory)
-
-    # -- the end
 
     @checked(timeout=seconds)
     async def flush(self, timeout: float | None = None) -> None:
@@ -484,6 +628,21 @@ class AsyncProducer(TransactionCalls, HasInstanceId, Generic[K, V]):
             if self._sender is not None:
                 self._sender.report_unnoticed()
             await self._client.close(None if deadline is None else max(0.0, deadline - loop.time()))
+
+
+class TransactionBlock:
+    """A transaction for ``async with``. Made by `AsyncProducer.transaction`."""
+
+    def __init__(self, producer: AsyncProducer[Any, Any]) -> None:
+        self._producer = producer
+
+    async def __aenter__(self) -> None:
+        await self._producer.begin_transaction()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: object
+    ) -> None:
+        await self._producer.leave_transaction(exc)
 
 
 def serializers_of(config: ProducerConfig) -> Serializers | None:

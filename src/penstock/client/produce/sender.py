@@ -44,9 +44,14 @@ from penstock.records.compression.codecs import Codec
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from penstock.client.transactions.driver import TransactionDriver
+
 TOPIC_ID_PRODUCE_VERSION = 13
 LAST_WITH_COUNTED_ACKS = 0
 """Brokers that know a later version of Produce refuse acks above 1 (0.9)."""
+EXPLICIT_PRODUCE_VERSION_MAX, IMPLICIT_PRODUCE_VERSION = 11, 12
+"""With newer versions of Produce, leaders add their partitions to the transaction (KIP-890)."""
+
 BUMPABLE_INIT_VERSION = 3
 """From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
 
@@ -64,9 +69,21 @@ _log = logger_named("penstock.client")
 
 
 class Sender:
-    """Sends what is due whenever something happens: new records, answers, time, metadata."""
+    """Sends what is due whenever something happens: new records, answers, time, metadata.
 
-    def __init__(self, client: AsyncClient, config: ProducerConfig, accumulator: Accumulator) -> None:
+    With a `driver`, batches are parts of its transactions, and it has its turn after each of the sender's.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        driver: TransactionDriver | None = None,
+    ) -> None:
+        self._driver = driver
+        if driver is not None:
+            driver.on_change(self.wake)
         self._client = client
         self._config = config
         self._accumulator = accumulator
@@ -134,6 +151,8 @@ class Sender:
             _log.exception("a turn of the producer has failed; the next one is due in %g s", AGAIN_AFTER_S)
             wake_at = now + AGAIN_AFTER_S
         self._arm(wake_at)
+        if self._driver is not None:
+            self._driver.pump()
 
     def _take_turn(self, now: float) -> float:
         """Send what is due and give up what has expired; return when the next turn is."""
@@ -217,8 +236,16 @@ class Sender:
                 f"broker {peer.versions.address} takes acks of all, 1 or 0, not {self._config.acks}: brokers "
                 "wait for a number of replicas up to Kafka 0.8 only"
             )
+        if self._driver is not None and not self._driver.machine.is_implicit:
+            return peer.versions.choose(ProduceRequest, EXPLICIT_PRODUCE_VERSION_MAX)
         has_ids = all(self._client.cluster.topic_id(b.outcome.topic) != NO_TOPIC_ID for b in batches)
-        return peer.versions.choose(ProduceRequest, None if has_ids else TOPIC_ID_PRODUCE_VERSION - 1)
+        version = peer.versions.choose(ProduceRequest, None if has_ids else TOPIC_ID_PRODUCE_VERSION - 1)
+        if self._driver is not None and version < IMPLICIT_PRODUCE_VERSION:
+            raise UnsupportedVersionError(
+                f"broker {peer.connection.address} speaks Produce {version}, transaction.version = 2 needs "
+                f"{IMPLICIT_PRODUCE_VERSION}: upgrade it, or lower the feature"
+            )
+        return version
 
     def _make_payload(self, batch: Batch, version: int) -> bool:
         try:
@@ -229,7 +256,7 @@ class Sender:
         return True
 
     def _payload(self, batch: Batch, version: int) -> Buffer:
-        return payload_for(batch, version, self._codec)
+        return payload_for(batch, version, self._codec, is_transactional=self._driver is not None)
 
     def _request(self, batches: Iterable[Batch], version: int) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}
@@ -247,7 +274,7 @@ class Sender:
             acks=self._config.acks,
             timeout_ms=int(self._config.request_timeout_ms),
             topic_data=list(topics.values()),
-            transactional_id=None,
+            transactional_id=self._config.transactional_id,
         )
 
     # -- answers

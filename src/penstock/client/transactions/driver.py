@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 log = logger_named("penstock.client")
 
+INTERRUPTED_ABORT_S = 0.5
+"""Ctrl-C and cancellation leave an abort this long. The coordinator aborts by the timeout otherwise."""
+
 GIVEN_UP_BY_ABORT = (Event.SEND_OFFSETS, Event.PREPARE)
 UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
 
@@ -118,6 +121,14 @@ class TransactionDriver:
         """Whether there is something to abort."""
         return self.machine.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.PREPARED)
 
+    @property
+    def coordinates(self) -> TransactionCoordinates | None:
+        """What names the open transaction; None where no producer id was given out yet."""
+        machine = self.machine
+        if machine.owner.producer_id < 0:
+            return None
+        return TransactionCoordinates(machine.transactional_id, *machine.owner)
+
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
@@ -150,6 +161,26 @@ class TransactionDriver:
         await self._finish(
             Event.ABORT, self._start_abort, lambda: self.machine.ended > before or self._has_failed()
         )
+
+    async def leave(self, exc: BaseException | None) -> None:
+        """End a block: commit, or abort because of `exc`, which the caller raises."""
+        if exc is None:
+            try:
+                await self.commit()
+            except TransactionAbortableError as error:
+                await self._abort_because_of(error)
+                raise
+        elif self.is_open:
+            await self._abort_because_of(exc)
+
+    async def _abort_because_of(self, reason: BaseException) -> None:
+        try:
+            if isinstance(reason, Exception):
+                await self.abort()
+            else:
+                await self.settle(INTERRUPTED_ABORT_S)
+        except PenstockError as error:
+            reason.add_note(f"The abort of the transaction has failed, too: {error}")
 
     async def settle(self, timeout_s: float | None) -> None:
         """Abort what is open, unless it is prepared; wait for an end that is under way. Raises no error."""

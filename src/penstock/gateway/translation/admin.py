@@ -38,7 +38,7 @@ def describe_configs(asked: Asked) -> Steps:
     """
     request = convert(asked.request, asked.version, asked.target)
     response = yield Call(asked.api_key, asked.target, request)
-    converted: DescribeConfigsResponse = convert(response, asked.target, asked.version)
+    converted: DescribeConfigsResponse = convert(response, asked.target, asked.version, may_lose=True)
     for result, found in zip(converted.results, response.results, strict=True):
         for entry, original in zip(result.configs, found.configs, strict=True):
             source = original.config_source

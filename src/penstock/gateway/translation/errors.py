@@ -93,6 +93,6 @@ def _replace(struct: Any, spec: StructSpec, structs: dict[str, StructSpec], vers
             setattr(struct, field.attribute, older_code(getattr(struct, field.attribute), high))
         elif field_type.is_struct:
             value = getattr(struct, field.attribute)
-            for each in value if field_type.is_array else (value,):
+            for each in (value or ()) if field_type.is_array else (value,):
                 if each is not None:
                     _replace(each, structs[field_type.base], structs, version, high)

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 
 
-def convert(message: M, source: int, target: int, *, drops_hints: bool = False) -> M:
+def convert(message: M, source: int, target: int, *, may_lose: bool = False) -> M:
     """Return a message of version `source` as one of version `target`. The message itself stays as it is.
 
-    With `drops_hints`, tagged fields may be lost: those of responses are hints, as of a new leader (KIP-951).
+    With `may_lose`, fields that `target` lacks are dropped: in responses, as epochs of leaders.
 
     Raises:
         Refused: a field is set that `target` lacks, or null where `target` has no null.
         UnsupportedVersionError: the message has no such version.
     """
-    converted: M = _plan(type(message), source, target).apply(message, drops_hints)
+    converted: M = _plan(type(message), source, target).apply(message, may_lose)
     return converted
 
 
@@ -83,10 +83,10 @@ class _StructPlan:
                 _Copy(field.attribute, field.name, target in field.nullable, field_type.is_array, inner)
             )
 
-    def apply(self, struct: Any, drops_hints: bool) -> Any:
+    def apply(self, struct: Any, may_lose: bool) -> Any:
         """Return the struct that `struct` becomes."""
-        for field in self._strict:
-            if not (drops_hints and field.tagged) and not has_default(self._layout, field, struct):
+        for field in () if may_lose else self._strict:
+            if not has_default(self._layout, field, struct):
                 raise Refused(f"{self._title} has no field {field.name}, which is set")
         made = self._make()
         for attribute, name, nullable, is_array, inner in self._copies:
@@ -96,9 +96,9 @@ class _StructPlan:
                     raise Refused(f"{self._title} has no null for {name}")
             elif inner is not None:
                 if is_array:
-                    value = [inner.apply(each, drops_hints) for each in value]
+                    value = [inner.apply(each, may_lose) for each in value]
                 else:
-                    value = inner.apply(value, drops_hints)
+                    value = inner.apply(value, may_lose)
             elif is_array:
                 value = list(value)
             setattr(made, attribute, value)

@@ -101,7 +101,7 @@ def fetch(asked: Asked) -> Steps:
 def _fetched(response: OffsetFetchResponse, asked: Asked) -> OffsetFetchResponse:
     """Return what the cluster has answered; the error of the whole is that of each partition before 2."""
     found = _fetch_failure(asked.request, response.error_code) if response.error_code else response
-    converted: OffsetFetchResponse = convert(found, asked.target, asked.version)
+    converted: OffsetFetchResponse = convert(found, asked.target, asked.version, may_lose=True)
     replace_codes(converted, asked.version)
     return converted
 

@@ -64,18 +64,34 @@ class Rule:
 
 
 def by_fields(asked: Asked) -> Steps:
-    """Translate a request and its answer by the names of their fields."""
+    """Translate a request and its answer by the names of their fields.
+
+    Raises:
+        Refused: the request has a value that the cluster's version has no field for.
+    """
     request = convert(asked.request, asked.version, asked.target)
     response: Message = yield Call(asked.api_key, asked.target, request)
     return answered(response, asked)
 
 
-def answered(response: M, asked: Asked) -> M:
+def by_fields_exactly(asked: Asked) -> Steps:
+    """Translate a request and its answer, none of whose fields may be lost.
+
+    Raises:
+        Refused: the request or the response has a value that the other version has no field for.
+    """
+    request = convert(asked.request, asked.version, asked.target)
+    response: Message = yield Call(asked.api_key, asked.target, request)
+    return answered(response, asked, may_lose=False)
+
+
+def answered(response: M, asked: Asked, *, may_lose: bool = True) -> M:
     """Return the cluster's response as one of the client's version, with error codes that are as old.
 
     Raises:
-        Refused: the response has a value that the client's version has no field for.
+        Refused: the response has a null, or unless it `may_lose` fields any value, that the client's version
+            has no place for.
     """
-    converted = convert(response, asked.target, asked.version, drops_hints=True)
+    converted = convert(response, asked.target, asked.version, may_lose=may_lose)
     replace_codes(converted, asked.version)
     return converted

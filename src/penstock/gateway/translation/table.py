@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.gateway.translation import admin, fetch, group_offsets, groups, list_offsets, produce
-from penstock.gateway.translation.rules import Rule, by_fields
+from penstock.gateway.translation.rules import Rule, by_fields, by_fields_exactly
 from penstock.protocol.api import API_TABLE, ApiKey
 
 NEWEST = 999
@@ -161,7 +161,7 @@ RULES: tuple[Rule, ...] = (
         ApiKey.DESCRIBE_ACLS,
         (0, 2),
         (1, 3),
-        by_fields,
+        by_fields_exactly,
         "Version 0 asks for literal names, as brokers of 2.0 took it.",
         "Rules for prefixes are not in the answer to version 0.",
     ),
@@ -170,7 +170,7 @@ RULES: tuple[Rule, ...] = (
         ApiKey.DELETE_ACLS,
         (0, 2),
         (1, 3),
-        by_fields,
+        by_fields_exactly,
         "Version 0 deletes rules for literal names.",
         "Rules for prefixes stay.",
     ),

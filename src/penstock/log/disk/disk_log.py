@@ -153,9 +153,7 @@ class DiskLog(SegmentedLog):
         return FileSegment.create(self.directory, base_offset, self.config, now_ms)
 
     def new_compacted(self, first: Segment) -> FileSegment:
-        from penstock.log.compaction.compacted_segment import CompactedSegment  # most logs are not compacted
-
-        return CompactedSegment.create(
+        return FileSegment.create(
             self.directory, first.base_offset, self.config, first.created_ms, suffix=SUFFIX_CLEANED
         )
 

@@ -1,14 +1,24 @@
-"""A segment on disk that grows and is read: one `.log` file with its two indexes (`indexed_segment`).
+"""A segment on disk that grows and is read: one `.log` file with its two indexes.
 
 Appends go straight to the file and touch no other; reads answer with regions of it. The position of an offset
 is found in three steps, each cheaper than the next: what the last reads and the last append left
 behind, the index in memory, and a walk over the few headers between two index entries.
+
+What a read passes over has to be there: the walk over a sealed segment ends where the file does, with the
+last offset before the next segment's first, or else that is a `DamagedLogError`, never a smaller answer. Only
+compaction leaves gaps between offsets.
+
+The contents of an index file are checked against the log before it is used; a wrong one is rebuilt on the
+spot.
+
+Compaction writes a segment beside those that it replaces. Its files end in `.cleaned` while it is written, in
+`.swap` once it counts, and then have their usual names.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from penstock.common import operating_system
@@ -24,20 +34,37 @@ from penstock.log.contract import (
     Segment,
 )
 from penstock.log.directory.files import (
+    Identity,
+    OpenFile,
     create_file,
     remove_file,
     storage,
     storage_error,
+    sync_directory,
 )
-from penstock.log.segments.indexed_segment import IndexedSegment
+from penstock.log.segments.index import (
+    OFFSET_ENTRY_BYTES,
+    SAVE_ENTRIES,
+    TIME_ENTRY_BYTES,
+    DamagedIndexError,
+    OffsetIndex,
+    TimeIndex,
+    last_entry_in,
+)
+from penstock.log.segments.segment_file import SegmentFile
 from penstock.log.segments.segment_files import (
+    CURE,
+    SUFFIX_INDEX,
+    SUFFIX_LOG,
     SUFFIX_SWAP,
+    SUFFIX_TIME_INDEX,
     SUFFIXES_OF_OTHERS,
     FileSource,
     remove_segment_files,
     segment_path,
 )
-from penstock.log.walk import Entry, fetch_file, walk_checked
+from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
+from penstock.records.format.batch_header import HEADER_BYTES, read_header
 
 logger = logger_named("penstock.log")
 
@@ -47,10 +74,31 @@ STARTS_REMEMBERED = 64
 _UNKNOWN = (-1, 0)
 
 
-class FileSegment(IndexedSegment):
-    """A segment in a file, to be appended to and read."""
+class FileSegment(Segment):
+    """A segment in a file. One written by an earlier process loads its indexes when needed."""
 
-    __slots__ = ("_start_of_reads", "_tail_offset", "_tail_position")
+    __slots__ = (
+        "_file",
+        "_gap_is_fine",
+        "_index_bytes",
+        "_interval",
+        "_latest",
+        "_latest_offset",
+        "_limit",
+        "_limit_offset",
+        "_offset_index",
+        "_problem",
+        "_replaced",
+        "_sealed",
+        "_start_of_reads",
+        "_tail_offset",
+        "_tail_position",
+        "_time_index",
+        "_unindexed",
+        "_valid_bytes",
+        "directory",
+        "suffix",
+    )
 
     def __init__(
         self,
@@ -62,10 +110,60 @@ class FileSegment(IndexedSegment):
         suffix: str = "",
         writable: bool = True,
     ) -> None:
-        """Describe a segment; arguments as in `IndexedSegment`."""
+        """Describe a segment whose file is opened when needed.
+
+        `suffix` is what its files' names have behind the usual ones. One that is not `writable` is
+        only looked at: not even an index that had to be rebuilt is written.
+        """
+        super().__init__(base_offset, now_ms)
+        self.directory = directory
+        self.suffix = suffix
+        self._file = SegmentFile(
+            segment_path(directory, base_offset, SUFFIX_LOG + suffix), is_writable=writable
+        )
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._latest, self._latest_offset = -1, base_offset
+        self._unindexed = 0
+        self._valid_bytes = 0
+        self._sealed = False
+        self._limit = NEVER
+        """Where what can be read ends in a sealed segment whose end is damaged or missing."""
+        self._limit_offset = base_offset
+        self._problem = ""
+        self._gap_is_fine = False
         self._start_of_reads: dict[int, tuple[int, int]] = {}
         self._tail_offset = self._tail_position = -1
-        super().__init__(directory, base_offset, config, now_ms, suffix=suffix, writable=writable)
+        self._replaced: Sequence[FileSegment] = ()
+        """Segments that this one replaces, as long as their files may still be there."""
+        self.configure(config)
+
+    def configure(self, config: LogConfig) -> None:
+        self._interval = config.index_interval_bytes
+        self._index_bytes = config.segment_index_bytes
+
+    def allow_gap(self) -> None:
+        """Compaction may have been here: the last offsets before the next segment may be gone."""
+        self._gap_is_fine = True
+
+    @property
+    def path(self) -> str:
+        """Where the `.log` file is."""
+        return self._file.path
+
+    @property
+    def file(self) -> OpenFile:
+        """The open file. It stays open while a reference is held: hold it while using its number."""
+        return self._file.opened(keep=not self._sealed)
+
+    @property
+    def identity(self) -> Identity | None:
+        """Which file is open, or has the name where none is; None where there is none."""
+        return self._file.identity
+
+    def release(self) -> None:
+        """Let go of the file until it is needed again. Others who have it keep it."""
+        self._file.release()
 
     @classmethod
     def create(
@@ -119,7 +217,7 @@ class FileSegment(IndexedSegment):
 
     def append(self, batch: Bytes, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         position = self.size
-        self._write(batch, size, position)
+        self._file.write(batch, size, position)
         if position == 0:
             self.first_timestamp = max_timestamp
         if max_timestamp > self._latest:
@@ -136,7 +234,7 @@ class FileSegment(IndexedSegment):
 
     def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
         start, empty = self.size, self.size == 0
-        self._write(batches, size, start)
+        self._file.write(batches, size, start)
         self._tail_offset, self._tail_position = self.end_offset, start
         for entry in entries:
             self._note(entry._replace(position=start + entry.position))
@@ -144,21 +242,6 @@ class FileSegment(IndexedSegment):
             self.first_timestamp = max(entry.max_timestamp for entry in entries)
         self.size = start + size
         self.last_append_ms = now_ms
-
-    def _write(self, data: Bytes, size: int, position: int) -> None:
-        """Write all of `data`, or nothing: what was written of it before a failure is cut off again."""
-        fd = self._fd if self._fd >= 0 else self.file.fileno()
-        try:
-            written = operating_system.pwrite(fd, data, position)
-            while written < size:
-                written += operating_system.pwrite(fd, memoryview(data)[written:], position + written)
-        except OSError as error:
-            try:
-                os.ftruncate(fd, position)
-            except OSError as second:
-                # Harmless now, since the next append begins at the same position; recovery cuts it.
-                logger.warning("%s keeps a torn batch at its end: %s", self.path, second)
-            raise storage_error("append to", self.path, error) from error
 
     def seal(self, end_offset: int) -> None:
         self._sealed = True
@@ -172,6 +255,8 @@ class FileSegment(IndexedSegment):
         self.release()
 
     def delete(self) -> None:
+        for segment in self._replaced:
+            segment.remove_files()
         self.remove_files()
         if self.suffix in ("", SUFFIX_SWAP):
             for suffix in SUFFIXES_OF_OTHERS:
@@ -182,25 +267,11 @@ class FileSegment(IndexedSegment):
         """Delete log and indexes, and nothing else that goes by the segment's offset."""
         remove_segment_files(self.directory, self.base_offset, self.suffix)
 
-    # --- compaction -------------------------------------------------------------------------------
-
-    def source(self) -> FileSource:
-        return FileSource(self.file, self.size)
-
-    def take_place_of(self, old: Sequence[Segment]) -> None:
-        """Only a `CompactedSegment` does."""
-        raise TypeError(f"{self.path} was not written by compaction")
-
-    def settle(self) -> None:
-        """It is where it belongs."""
-
     def truncate_to(self, offset: int) -> None:
         position = self._position_of(offset)
         self._sealed, self._limit = False, NEVER
         if position < self.size:
-            file = self.file
-            with storage("cut", self.path):
-                os.ftruncate(file.fileno(), position)
+            self._file.cut(position)
             self.size = position
         offsets, times = self._indexes()
         offsets.truncate(position)
@@ -208,6 +279,40 @@ class FileSegment(IndexedSegment):
         self._start_of_reads.clear()
         self._tail_offset = -1
         self._use(offsets, times)
+
+    def _note(self, entry: Entry) -> None:
+        """Take account of a batch that is in the file, as `append` does of its own."""
+        if entry.position == 0:
+            self.first_timestamp = entry.max_timestamp
+        if entry.max_timestamp > self._latest:
+            self._latest, self._latest_offset = entry.max_timestamp, entry.last_offset
+        if self._unindexed > self._interval:
+            self._index(entry.last_offset, entry.position)
+        self._unindexed += entry.size
+        if not self._sealed:
+            self.end_offset = entry.last_offset + 1
+
+    def _index(self, last_offset: int, position: int) -> None:
+        """Add an entry to both indexes: the batch at `position` ends with `last_offset`."""
+        offsets, times = self._indexes()
+        offsets.append(last_offset, position)
+        times.append(self._latest, self._latest_offset)
+        self._unindexed = 0
+        self.full = self._is_full(offsets, times)
+        if len(offsets) - max(offsets.saved, 0) >= SAVE_ENTRIES:
+            self._save_indexes()
+
+    def _is_full(self, offsets: OffsetIndex, times: TimeIndex) -> bool:
+        """Return whether an index has reached its limit; of times, one entry is kept for closing."""
+        return (
+            len(offsets) >= self._index_bytes // OFFSET_ENTRY_BYTES
+            or len(times) >= self._index_bytes // TIME_ENTRY_BYTES - 1
+        )
+
+    def _complete_indexes(self) -> None:
+        if self._offset_index is not None and self._time_index is not None:
+            self._time_index.append(self._latest, self._latest_offset)
+            self._save_indexes()
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -239,7 +344,8 @@ class FileSegment(IndexedSegment):
         if stop > start:
             if first_end > stop:
                 raise self._damaged(f"the batch at position {start} reaches past others, to {first_end}")
-            pieces.append(FileRegion(self.file, start, stop - start))
+            file = self._file.opened(keep=not self._sealed)
+            pieces.append(FileRegion(file, start, stop - start))
         # What is beyond the limit is left to the next read, which says what is wrong.
         return stop - start, stop == self.size != limit
 
@@ -277,6 +383,301 @@ class FileSegment(IndexedSegment):
         if len(self._start_of_reads) >= STARTS_REMEMBERED:
             self._start_of_reads.clear()
         self._start_of_reads[offset] = position, end
+
+    # --- finding ----------------------------------------------------------------------------------
+
+    def load(self, position: int, size: int) -> bytes:
+        file = self.file
+        try:
+            return operating_system.pread(file.fileno(), size, position)
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+
+    def earlier_until(self, timestamp_ms: int) -> int:
+        return self._indexes()[1].lookup(timestamp_ms)
+
+    @property
+    def max_timestamp(self) -> int:
+        if self._time_index is None:
+            self._load_indexes()
+        return self._latest
+
+    def whole_bytes(self) -> int:
+        """Return where the last whole batch ends in a file that is only read, checksums aside.
+
+        A sealed segment that does not end there, or not with the last batch it had, is reported by `damage`.
+        """
+        if self._offset_index is None:
+            last = last_entry_in(self._empty_indexes()[0].path)
+            if last is not None and self._begins_batch(last[1], self.base_offset + last[0]):
+                next_offset = self._walk_tail(last[1], last[1], lambda entry: None)
+                if next_offset is not None:
+                    self._check_end(next_offset)
+                return self._valid_bytes
+            self._load_indexes()
+        return self._valid_bytes
+
+    @property
+    def damage(self) -> tuple[int, DamagedLogError] | None:
+        """Up to which offset a sealed segment can be read, and what is wrong there; None if all is well."""
+        if self._limit == NEVER:
+            return None
+        return self._limit_offset, DamagedLogError(self._problem)
+
+    def position_before(self, offset: int) -> int:
+        """Return where some batch begins that is not past `offset`, without a walk: the nearest indexed."""
+        return self._indexed(lambda index: index.place_of(offset))
+
+    def _position_of(self, offset: int) -> int:
+        """Return where the first batch that reaches `offset` begins; the end if none does."""
+        return self._find(offset)[0]
+
+    def _find(self, offset: int) -> tuple[int, int]:
+        """Return where the first batch that reaches `offset` begins and ends; the segment's end if none does.
+
+        Raises:
+            StorageError: the segment is damaged before it.
+        """
+        start = self._indexed(lambda index: index.place_of(offset))
+        if start >= self._limit:
+            raise DamagedLogError(self._problem)
+        next_offset = self.base_offset
+        for entry in self._walk(start):
+            if not next_offset <= entry.base_offset <= entry.last_offset < self.end_offset:
+                raise self._out_of_order(entry, next_offset)
+            next_offset = entry.last_offset + 1
+            if entry.last_offset >= offset:
+                return entry.position, entry.position + entry.size
+        return self.size, self.size
+
+    def _walk(self, position: int) -> Iterator[Entry]:
+        if position >= self.size:
+            return
+        try:
+            stopped = yield from walk(fetch_file(self.file), position, self.size)
+        except CorruptRecordError as error:
+            raise self._damaged(str(error)) from error
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise storage_error("read", self.path, error) from error
+        if self._sealed and stopped != self.size:
+            raise self._damaged(f"no whole batch at position {stopped} of {self.size}")
+
+    def _out_of_order(self, entry: Entry, next_offset: int) -> DamagedLogError:
+        return self._damaged(
+            f"offsets {entry.base_offset} to {entry.last_offset} at position {entry.position}, not within "
+            f"{next_offset} to {self.end_offset - 1}"
+        )
+
+    def _damaged(self, reason: str) -> DamagedLogError:
+        return DamagedLogError(f"{self.path} is damaged: {reason}; {CURE}")
+
+    # --- the indexes ------------------------------------------------------------------------------
+
+    def _indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        if self._offset_index is None or self._time_index is None:
+            return self._load_indexes()
+        return self._offset_index, self._time_index
+
+    def _empty_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        paths = [
+            segment_path(self.directory, self.base_offset, suffix + self.suffix)
+            for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX)
+        ]
+        return OffsetIndex(paths[0], self.base_offset), TimeIndex(paths[1], self.base_offset)
+
+    def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Read the index files, or rebuild them when they are missing or contradict themselves."""
+        offsets, times = self._empty_indexes()
+        try:
+            offsets = OffsetIndex.load(offsets.path, self.base_offset, self.size)
+            times = TimeIndex.load(times.path, self.base_offset)
+        except DamagedIndexError as error:
+            return self._rebuild_indexes(str(error))
+        return self._use(offsets, times)
+
+    def _rebuild_indexes(self, reason: str) -> tuple[OffsetIndex, TimeIndex]:
+        if self.size and self._file.is_writable:
+            logger.warning("rebuilding the indexes of %s: %s", self.path, reason)
+        fresh = self._use(*self._empty_indexes())
+        if self._sealed:
+            self._complete_indexes()
+        return fresh
+
+    def _use(self, offsets: OffsetIndex, times: TimeIndex) -> tuple[OffsetIndex, TimeIndex]:
+        """Take indexes as far as they go, and walk from there to the end of the log.
+
+        The walk completes a short index, and finds the last offset and the greatest timestamp.
+        """
+        self._offset_index, self._time_index = offsets, times
+        self._latest, self._latest_offset = times.last()
+        self._unindexed = self._valid_bytes = 0
+        self._limit = NEVER
+        if not self._sealed:
+            self.end_offset = self.base_offset
+        if not self.size:
+            self.first_timestamp, self.full = -1, False
+            self._check_end(self.base_offset)
+            return offsets, times
+        indexed_to = self._indexed(lambda index: len(index) - 1)
+        timed_to = self._indexed(lambda index: index.place_of(self._latest_offset)) if len(times) else 0
+        if self._offset_index is not offsets:
+            return self._indexes()  # the log has refuted an entry, and better indexes are there already
+        next_offset = self._walk_tail(min(indexed_to, timed_to), indexed_to, self._note)
+        if next_offset is not None:
+            self._check_end(next_offset)
+        # A damaged first batch is an error for its readers.
+        with storage("read", self.path), suppress(CorruptRecordError):
+            for entry in walk(fetch_file(self.file), 0, self.size, HEAD_BYTES):
+                self.first_timestamp = entry.max_timestamp
+                break
+        self.full = self._is_full(offsets, times)
+        return offsets, times
+
+    def _walk_tail(self, start: int, indexed_to: int, note: Callable[[Entry], object]) -> int | None:
+        """Call `note` with the batches from `start` on. The last index entry points to `indexed_to`.
+
+        Returns:
+            The offset after the last; None in a sealed segment that does not end with a whole batch. What
+            can be read of it then ends where the walk did.
+        """
+        next_offset = self.base_offset
+        self._valid_bytes = start
+        try:
+            for entry in self._walk(start):
+                if self._sealed and not (
+                    next_offset <= entry.base_offset <= entry.last_offset < self.end_offset
+                ):
+                    raise self._out_of_order(entry, next_offset)
+                if entry.position <= indexed_to:
+                    self._unindexed = -self._interval - 1 if entry.position < indexed_to else 0
+                note(entry)
+                self._valid_bytes = entry.position + entry.size
+                next_offset = entry.last_offset + 1
+        except DamagedLogError as error:
+            if not self._sealed:
+                raise
+            if self._valid_bytes < indexed_to:
+                return self._walk_tail(indexed_to, indexed_to, note)  # the damage is not in the tail
+            self._limit, self._limit_offset, self._problem = self._valid_bytes, next_offset, str(error)
+            return None
+        return next_offset
+
+    def _check_end(self, next_offset: int) -> None:
+        """Note what is wrong if the last batch of a sealed segment, before `next_offset`, is not its last."""
+        if not self._sealed or next_offset == self.end_offset:
+            return
+        if self._gap_is_fine or self._was_compacted():
+            return
+        missing = f"the batches with offsets {next_offset} to {self.end_offset - 1} are missing"
+        self._limit, self._limit_offset = self.size, next_offset
+        self._problem = str(self._damaged(missing))
+
+    def _was_compacted(self) -> bool:
+        """Whether batches or records are missing inside the segment, too, which only compaction does."""
+        next_offset = self.base_offset
+        for entry in self._walk(0):
+            if entry.base_offset > next_offset and entry.magic == 2:
+                return True
+            next_offset = entry.last_offset + 1
+            if entry.magic == 2:
+                header = read_header(self.load(entry.position, HEADER_BYTES))
+                if header.record_count <= header.last_offset_delta:
+                    return True
+        return False
+
+    def _indexed(self, find: Callable[[OffsetIndex], int]) -> int:
+        """Return the position in the index entry that `find` picks, once the log has confirmed it."""
+        index = self._indexes()[0]
+        entry_index = find(index)
+        if entry_index < 0:
+            return 0
+        position, last_offset = index.positions[entry_index], self.base_offset + index.offsets[entry_index]
+        if entry_index >= index.unproven or self._begins_batch(position, last_offset):
+            return position
+        index = self._rebuild_indexes(f"no batch begins at position {position}")[0]
+        entry_index = find(index)
+        return index.positions[entry_index] if entry_index >= 0 else 0
+
+    def _begins_batch(self, position: int, last_offset: int) -> bool:
+        """Return whether a batch that ends with `last_offset`, or before it, begins at `position`."""
+        try:
+            # Old brokers index several batches appended together by the last offset of them all.
+            entry = next(walk(fetch_file(self.file), position, self.size, HEAD_BYTES), None)
+        except CorruptRecordError:
+            return False
+        return (
+            entry is not None and self.base_offset <= entry.base_offset and entry.last_offset <= last_offset
+        )
+
+    def _save_indexes(self) -> None:
+        """Write what the index files lack. Without them the log is as good, only slower to open."""
+        if not self._file.is_writable:
+            return
+        try:
+            for index in self._indexes():
+                index.save()
+        except StorageError as error:
+            logger.warning("%s; it will be rebuilt", error)
+
+    # --- compaction -------------------------------------------------------------------------------
+
+    def source(self) -> FileSource:
+        return FileSource(self.file, self.size)
+
+    def complete(self, last: Segment) -> None:
+        self._indexes()
+        file = self.file  # sealing lets go of it
+        super().complete(last)
+        with storage("flush", self.path):
+            os.fsync(file.fileno())
+            # Retention by age goes by the time of the file where records have none.
+            os.utime(file.fileno(), ns=(last.last_append_ms * 1_000_000,) * 2)
+
+    def take_place_of(self, old: Sequence[Segment]) -> None:
+        try:
+            self._rename(SUFFIX_SWAP)
+            sync_directory(self.directory)
+        except BaseException:
+            # A `.swap` left behind would replace, at the next start, what others have been added to.
+            for suffix in {SUFFIX_SWAP, self.suffix}:
+                remove_segment_files(self.directory, self.base_offset, suffix)
+            raise
+        # From here on this segment counts, also after an error: a start would put it in place, too.
+        self._replaced = [segment for segment in old if isinstance(segment, FileSegment)]
+
+    def settle(self) -> None:
+        if self._replaced:
+            for segment in self._replaced[1:]:
+                segment.remove_files()
+            self._rename("")
+            self._replaced = ()
+
+    def _rename(self, suffix: str) -> None:
+        """Give all files of the segment another suffix behind their usual names, the log last.
+
+        So the log has its new name only when its indexes have theirs.
+
+        Raises:
+            StorageError: one cannot be renamed.
+        """
+        # Everything that takes memory comes first: nothing may come between a name and our knowing it.
+        index_paths = [
+            segment_path(self.directory, self.base_offset, kind + suffix)
+            for kind in (SUFFIX_INDEX, SUFFIX_TIME_INDEX)
+        ]
+        log_path = segment_path(self.directory, self.base_offset, SUFFIX_LOG + suffix)
+        indexes = self._indexes()
+        for kind, target in zip((SUFFIX_INDEX, SUFFIX_TIME_INDEX), index_paths, strict=True):
+            path = segment_path(self.directory, self.base_offset, kind + self.suffix)
+            # It may be gone: an earlier attempt came so far; or it can be rebuilt from the log.
+            with storage("rename", path), suppress(FileNotFoundError):
+                os.replace(path, target)
+        with storage("rename", self.path):
+            os.replace(self.path, log_path)
+            self._file.path, self.suffix = log_path, suffix
+            indexes[0].path, indexes[1].path = index_paths
 
     # --- after a crash ----------------------------------------------------------------------------
 
@@ -322,8 +723,7 @@ class FileSegment(IndexedSegment):
         except CorruptRecordError as error:
             reason = str(error)
         if valid < size:
-            with storage("cut", self.path):
-                os.ftruncate(file.fileno(), valid)
+            self._file.cut(valid)
             self.size = valid
         self._save_indexes()
         return size - valid, reason or ("the last batch is not whole" if valid < size else ""), epochs

@@ -18,7 +18,8 @@ buffer from `get_buffer` and a run through `next_answer` after each read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.errors import DecodeError
@@ -43,7 +44,7 @@ _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 """The error for an unsupported version of ApiVersions, in the layout of version 0."""
 
 
-class ClientConnection(FrameReader, Generic[Token]):
+class ClientConnection(Generic[Token]):
     """Numbers requests, and finds the request of each answer. Any number may be in flight.
 
     Brokers answer in request order. An answer to another request than the oldest one, a frame while no
@@ -56,7 +57,15 @@ class ClientConnection(FrameReader, Generic[Token]):
         take: returns a writable view for an answer that does not fit into 16 KiB, of exactly its size.
     """
 
-    __slots__ = ("_client_id", "_correlation_id", "_failure", "_in_flight", "_is_raw")
+    __slots__ = (
+        "_client_id",
+        "_correlation_id",
+        "_failure",
+        "_frames",
+        "_in_flight",
+        "_take",
+        "_take_expected",
+    )
 
     def __init__(
         self,
@@ -65,20 +74,45 @@ class ClientConnection(FrameReader, Generic[Token]):
         frame_bytes_max: int = FRAME_BYTES_MAX,
         take: Callable[[int], memoryview] = new_buffer,
     ) -> None:
-        super().__init__(frame_bytes_max, size_min=ANSWER_BYTES_MIN, take=take, grows=False)
         self._client_id = client_id
         self._correlation_id = 0
         self._in_flight: deque[tuple[int, type[Message], int, Token]] = deque()
         self._failure: DecodeError | None = None
-        self._is_raw = False
+        self._take = take
+        # Of the requests in flight alone: a reader that had this object would keep it from being freed.
+        self._take_expected = partial(_take_expected, self._in_flight, take)
+        self._frames = FrameReader(
+            frame_bytes_max, size_min=ANSWER_BYTES_MIN, take=self._take_expected, grows=False
+        )
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes of the stream belong. Never empty once `next_answer` has returned None."""
+        return self._frames.get_buffer()
+
+    def received(self, count: int) -> None:
+        """Note that `count` bytes have been written to the beginning of the lent buffer.
+
+        Raises:
+            ConnectionStateError: the buffer has no room for so many.
+        """
+        self._frames.received(count)
+
+    def next_frame(self) -> memoryview | None:
+        """Return the next frame as it came; None until more has arrived. For `expect_raw_frames`.
+
+        Raises:
+            FrameSizeError: the size of a frame is outside the limits.
+            UnexpectedFrameError: a long frame that does not answer a request.
+        """
+        return self._frames.next_frame()
 
     def expect_raw_frames(self, is_raw: bool) -> None:
         """Whether what comes are SASL tokens behind their size, without correlation id: for `next_frame`.
 
         Brokers before 1.0 send them between SaslHandshake version 0 and the end of authentication.
         """
-        self._is_raw = is_raw
-        self._size_min = 0 if is_raw else ANSWER_BYTES_MIN
+        self._frames.size_min = 0 if is_raw else ANSWER_BYTES_MIN
+        self._frames.take = self._take if is_raw else self._take_expected
 
     def request(self, message: Message, version: int, token: Token) -> list[Any]:
         """Return the bytes of a request that gets an answer, as chunks to be written one after the other.
@@ -119,7 +153,7 @@ class ClientConnection(FrameReader, Generic[Token]):
         if self._failure is not None:
             raise self._failure
         try:
-            frame = self.next_frame()
+            frame = self._frames.next_frame()
             if frame is None:
                 return None
             if not self._in_flight:
@@ -150,12 +184,12 @@ class ClientConnection(FrameReader, Generic[Token]):
     @property
     def is_receiving(self) -> bool:
         """Whether part of an answer has arrived."""
-        return self._frame is not None or self._end > self._position
+        return self._frames.pending_bytes > 0
 
     @property
     def is_receiving_long_answer(self) -> bool:
         """Whether part of an answer that does not fit into 16 KiB has arrived."""
-        return self._frame is not None
+        return self._frames.is_receiving_long_frame
 
     def tokens(self) -> Iterator[Token]:
         """The tokens of the requests in flight, oldest first."""
@@ -178,7 +212,9 @@ class ClientConnection(FrameReader, Generic[Token]):
     def _no_request(self) -> ConnectionStateError:
         return ConnectionStateError(f"no request on a connection that has failed: {self._failure}")
 
-    def _new_frame(self, size: int) -> memoryview:
-        if not (self._in_flight or self._is_raw):
-            raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
-        return self._take(size)
+
+def _take_expected(in_flight: Sized, take: Callable[[int], memoryview], size: int) -> memoryview:
+    """A view for a long answer, where a request is in flight."""
+    if not in_flight:
+        raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
+    return take(size)

@@ -47,6 +47,8 @@ def new_buffer(size: int) -> memoryview:
 class FrameReader:
     """Cuts a stream into frames. It has a buffer of its own, and the frames belong to the caller.
 
+    `size_min` and `take` may be set anew between two frames.
+
     The frames are the same for any split of the same bytes. A size is checked before anything is
     allocated for it.
 
@@ -67,8 +69,8 @@ class FrameReader:
         "_scratch",
         "_size",
         "_size_max",
-        "_size_min",
-        "_take",
+        "size_min",
+        "take",
     )
 
     def __init__(
@@ -80,8 +82,8 @@ class FrameReader:
         grows: bool = True,
     ) -> None:
         self._size_max = size_max
-        self._size_min = size_min
-        self._take = take
+        self.size_min = size_min
+        self.take = take
         self._grows = grows
         self._scratch = new_buffer(SCRATCH_BYTES)
         self._position = self._end = 0
@@ -132,8 +134,8 @@ class FrameReader:
         if end - position >= 4:
             start = position + 4
             size = int.from_bytes(scratch[position:start], "big", signed=True)
-            if not self._size_min <= size <= self._size_max:
-                check_size(size, self._size_min, self._size_max)
+            if not self.size_min <= size <= self._size_max:
+                check_size(size, self.size_min, self._size_max)
             stop = start + size
             if stop <= end:
                 if stop == end:
@@ -161,19 +163,16 @@ class FrameReader:
         """Whether part of a frame with a buffer of its own has arrived."""
         return self._frame is not None
 
-    def _new_frame(self, size: int) -> memoryview:
-        return self._take(size)
-
     def _begin(self, size: int, arrived: memoryview) -> None:
         count = len(arrived)
         first = min(size, max(GROWTH_START_BYTES, 2 * count)) if self._grows else size
-        frame = self._new_frame(first)
+        frame = self.take(first)
         frame[:count] = arrived
         self._frame, self._size, self._filled = frame, size, count
         self._position = self._end = 0
 
     def _grow(self, older: memoryview) -> None:
-        frame = self._new_frame(min(self._size, 2 * len(older)))
+        frame = self.take(min(self._size, 2 * len(older)))
         frame[: self._filled] = older
         self._frame = frame
 

@@ -70,11 +70,13 @@ def parse_definition(source: object, origin: str) -> Definition:
     return Parser(origin).message(source)
 
 
-class Parser(JsonSource):
+class Parser:
     """Reads one definition. Keeps what the rules about the whole definition need."""
 
     def __init__(self, origin: str) -> None:
-        super().__init__(origin)
+        self.origin = origin
+        self.json = JsonSource(origin)
+        self.fail = self.json.fail
         self._structs: dict[str, StructSpec] = {}
         self._uses: list[tuple[str, str, Versions]] = []
         self._depth = 0
@@ -84,18 +86,18 @@ class Parser(JsonSource):
     # Messages
 
     def message(self, source: object) -> Definition:
-        spec = self.keyed(source, "", _MESSAGE_KEYS)
-        name = self.name(spec, "")
+        spec = self.json.keyed(source, "", _MESSAGE_KEYS)
+        name = self.json.name(spec, "")
         if not name[0].isupper():
             raise self.fail("", f"a message's name begins with a capital letter, unlike {name}")
         message_type = spec.get("type")
         if message_type not in MESSAGE_TYPES:
             raise self.fail("", f"type must be one of {', '.join(MESSAGE_TYPES)}")
-        self._valid = self.versions(spec, "validVersions", "")
+        self._valid = self.json.versions(spec, "validVersions", "")
         if "flexibleVersions" not in spec and self._valid:
             raise self.fail("", "flexibleVersions is missing: write 0+ for a new message, or none")
         # Of a message that has been removed only name, key and type remain.
-        self._flexible = self.versions(spec, "flexibleVersions", "", NO_VERSIONS)
+        self._flexible = self.json.versions(spec, "flexibleVersions", "", NO_VERSIONS)
         if self._flexible and self._flexible.highest < self._valid.highest:
             raise self.fail("", "flexibleVersions must have no end: a message never turns back")
         is_api = message_type in ("request", "response")
@@ -105,19 +107,18 @@ class Parser(JsonSource):
         api_key = spec.get("apiKey")
         if (is_api or api_key is not None) and not (type(api_key) is int and 0 <= api_key <= OPEN_END):
             raise self.fail("", "apiKey must be a number from 0 to 32767")
-        for common in self.items(spec, "commonStructs", ""):
+        for common in self.json.items(spec, "commonStructs", ""):
             known = {"name", "versions", "fields", "about"}
-            struct_name = self.name(self.keyed(common, "commonStructs", known), "commonStructs")
-            self.struct(
-                struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", "")
-            )
+            struct_name = self.json.name(self.json.keyed(common, "commonStructs", known), "commonStructs")
+            versions = self.json.versions(common, "versions", "")
+            self.struct(struct_name, common, f"commonStructs {struct_name}", versions)
         fields = self.fields(spec, "")
         definition = Definition()
-        definition.source, definition.name, definition.type = self._origin, name, message_type
+        definition.source, definition.name, definition.type = self.origin, name, message_type
         definition.api_key = api_key
-        definition.listeners = tuple(self.names(spec, "listeners"))
+        definition.listeners = tuple(self.json.names(spec, "listeners"))
         definition.valid, definition.flexible = self._valid, self._flexible
-        definition.latest_unstable = self.flag(spec, "latestVersionUnstable", "")
+        definition.latest_unstable = self.json.flag(spec, "latestVersionUnstable", "")
         if name in self._structs:
             raise self.fail("", f"a struct is called {name} too")
         if name in _TAKEN_STRUCTS or not is_identifier(name):
@@ -242,9 +243,8 @@ class Parser(JsonSource):
         self._depth -= 1
 
     def fields(self, spec: Mapping[str, Any], path: str) -> list[FieldSpec]:
-        fields = [
-            self.field(each, path, number) for number, each in enumerate(self.items(spec, "fields", path), 1)
-        ]
+        sources = self.json.items(spec, "fields", path)
+        fields = [self.field(each, path, number) for number, each in enumerate(sources, 1)]
         seen: set[str] = set()
         for field in fields:
             if field.attribute in seen:
@@ -262,20 +262,21 @@ class Parser(JsonSource):
         path = f"{parent}.{called if is_name(called) else f'field {number}'}".lstrip(".")
         if len(path) > _PATH_LENGTH_MAX:
             path = "…" + path[-_PATH_LENGTH_MAX:]
-        spec = self.keyed(source, path, _FIELD_KEYS)
+        spec = self.json.keyed(source, path, _FIELD_KEYS)
         field = FieldSpec()
-        field.name = self.name(spec, path)
+        field.name = self.json.name(spec, path)
         field.path = path
         field.attribute = snake_case(field.name)
         if not is_identifier(field.attribute) or field.attribute in _TAKEN_ATTRIBUTES:
             raise self.fail(path, f"in Python it would be called {field.attribute}, which is taken")
-        field.tagged = self.versions(spec, "taggedVersions", path, NO_VERSIONS)
-        field.versions = self.versions(spec, "versions", path, field.tagged or None)
-        field.nullable = self.versions(spec, "nullableVersions", path, NO_VERSIONS)
-        field.flexible = self.versions(spec, "flexibleVersions", path) if "flexibleVersions" in spec else None
+        field.tagged = self.json.versions(spec, "taggedVersions", path, NO_VERSIONS)
+        field.versions = self.json.versions(spec, "versions", path, field.tagged or None)
+        field.nullable = self.json.versions(spec, "nullableVersions", path, NO_VERSIONS)
+        has_own = "flexibleVersions" in spec
+        field.flexible = self.json.versions(spec, "flexibleVersions", path) if has_own else None
         field.tag = number_of(spec.get("tag"))
-        field.ignorable = self.flag(spec, "ignorable", path)
-        field.map_key = self.flag(spec, "mapKey", path)
+        field.ignorable = self.json.flag(spec, "ignorable", path)
+        field.map_key = self.json.flag(spec, "mapKey", path)
         field.entity_type = spec.get("entityType")
         field.types = self.types(spec, field)
         self.check_field(field)
@@ -326,7 +327,7 @@ class Parser(JsonSource):
         if isinstance(source, str):
             types = [(Versions(0, OPEN_END), self.type(source, path))]
         elif isinstance(source, dict) and source:
-            types = [(self.range(key, path), self.type(each, path)) for key, each in source.items()]
+            types = [(self.json.range(key, path), self.type(each, path)) for key, each in source.items()]
         else:
             raise self.fail(path, "type must be a name, or an object of version ranges and names")
         if len(types) > 1 or isinstance(source, dict):
@@ -358,7 +359,7 @@ class Parser(JsonSource):
                 raise self.fail(
                     field.path, f"encoding of {field_type.base} is {names}, not {short_repr(each)}"
                 )
-            types.append((self.range(key, field.path), field_type._replace(encoding=encoding)))
+            types.append((self.json.range(key, field.path), field_type._replace(encoding=encoding)))
         self.check_ranges(types, field)
         return types
 

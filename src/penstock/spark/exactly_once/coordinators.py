@@ -37,11 +37,12 @@ UNENDED_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 UNKNOWN_STATE = ""
 
 
-class Coordinators(TransactionAdministration):
+class Coordinators:
     """The transaction coordinators of a cluster. Keeps which node has which id."""
 
     def __init__(self, client: AsyncClient, timeout_ms: int) -> None:
         self._client = client
+        self._transactions = TransactionAdministration(client)
         self._timeout_ms = timeout_ms
         self._nodes: dict[str, int] = {}
 
@@ -94,7 +95,7 @@ class Coordinators(TransactionAdministration):
         Raises as `end`.
         """
         try:
-            (description,) = await self.describe_transactions([name])
+            description = await self._transactions.describe(name)
         except UnsupportedVersionError:
             return UNKNOWN_STATE
         except KafkaError as error:
@@ -109,7 +110,7 @@ class Coordinators(TransactionAdministration):
         Raises as `end`.
         """
         try:
-            found = await self.list_transactions(states=["Ongoing"])
+            found = await self._transactions.listings(states=["Ongoing"])
         except UnsupportedVersionError:
             return []
         return [each.transactional_id for each in found if each.transactional_id.startswith(prefix)]

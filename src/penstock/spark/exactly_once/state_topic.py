@@ -6,7 +6,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from penstock.client.admin.admin import AsyncAdmin, NewTopic
+from penstock.client.admin.admin import AsyncAdmin
+from penstock.client.admin.topics import NewTopic
 from penstock.client.config import SECURITY_NAMES, ClientConfig, known_names
 from penstock.client.fetch.offsets import fetch_known_offsets
 from penstock.client.fetch.ranges import BATCH_BYTES, RangeReader, decode_part

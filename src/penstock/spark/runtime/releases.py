@@ -56,8 +56,7 @@ else:
 
             max_rows: int
 
-        class SupportsTriggerAvailableNow:
-            """Stands for the class of that name."""
+        SupportsTriggerAvailableNow = object
 
         HAS_READ_LIMITS = False
 

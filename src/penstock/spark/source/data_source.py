@@ -20,9 +20,9 @@ from penstock.spark.runtime.daemon import leave_planner_quietly, settle_planner
 from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import lands
-from penstock.spark.source.options import read_options, schema_options, write_options
-from penstock.spark.source.reader import BatchReader
-from penstock.spark.source.schema import Projection, schema_for
+from penstock.spark.source.options import schema_options, write_options
+from penstock.spark.source.reader import BatchReader, RowWork, TaskWork
+from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
 
@@ -49,23 +49,19 @@ class PenstockDataSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         with plain_errors():
-            if lands(self.options):
-                from penstock.spark.source.landing.reader import LandingBatchReader
-
-                return LandingBatchReader(self.options, schema)
-            options = read_options(self.options, streaming=False)
-            projection = Projection(schema, options.cloudevents)
-            return BatchReader(options, projection)
+            return BatchReader(self._work(schema, streaming=False))
 
     def streamReader(self, schema: StructType) -> StreamPlanner:
         # No checks here: Spark hides what this method raises behind an error of its own.
-        if lands(self.options):
-            from penstock.spark.source.landing import reader as landing
-
-            lander = landing.LandingStreamReader if HAS_READ_LIMITS else landing.LandingUnlimitedStreamReader
-            return lander(self.options, schema)
         kind = StreamReader if HAS_READ_LIMITS else UnlimitedStreamReader
-        return kind(self.options, schema)
+        return kind(self._work(schema, streaming=True))
+
+    def _work(self, schema: StructType, *, streaming: bool) -> TaskWork:
+        if not lands(self.options):
+            return RowWork(self.options, schema, streaming=streaming)
+        from penstock.spark.source.landing.reader import LandingWork
+
+        return LandingWork(self.options, schema, streaming=streaming)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         with plain_errors():

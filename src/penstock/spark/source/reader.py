@@ -10,8 +10,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -19,7 +20,7 @@ from penstock.model import OffsetRange
 from penstock.printable import printable
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.brokers import Brokers
-from penstock.spark.source.options import ReadOptions
+from penstock.spark.source.options import ReadOptions, read_options
 from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import (
     batch_ranges,
@@ -32,6 +33,7 @@ from penstock.spark.source.schema import Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from penstock.spark.source.brokers07 import Brokers07
 
@@ -61,15 +63,65 @@ class RangePartition(InputPartition):
         )
 
 
-class BatchReader(DataSourceReader):
-    """Reads what lies between two bounds, once."""
+class TaskWork(Protocol):
+    """What the tasks of a query do with the ranges that its reader plans.
 
-    def __init__(self, options: ReadOptions, projection: Projection) -> None:
-        self._options = options
-        self._projection = projection
+    Every use of it raises ConfigError where the options of the query make no sense.
+    """
+
+    @property
+    def options(self) -> ReadOptions:
+        """What is read, and how."""
+
+    @property
+    def projection(self) -> Projection:
+        """The columns of the records."""
+
+    def check(self) -> None:
+        """Check on the driver that the tasks can do their work.
+
+        Raises:
+            MissingDependencyError: they need a library that is not installed.
+        """
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The Arrow batches of one task."""
+
+
+class RowWork:
+    """Gives Spark the rows of topics. Options and columns are checked when they are used."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
+        self._given = dict(given)
+        self._schema = schema
+        self._streaming = streaming
+
+    @cached_property
+    def options(self) -> ReadOptions:
+        return read_options(self._given, streaming=self._streaming)
+
+    @cached_property
+    def projection(self) -> Projection:
+        return Projection(self._schema, self.options.cloudevents)
+
+    def check(self) -> None:
+        """Rows need nothing besides the brokers."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self.options, self.projection, partition)
+
+
+class BatchReader(DataSourceReader):
+    """Plans what lies between two bounds, once."""
+
+    def __init__(self, work: TaskWork) -> None:
+        _ = work.projection
+        self._work = work
 
     def partitions(self) -> list[InputPartition]:
-        options = self._options
+        with plain_errors():
+            options = self._work.options
+            self._work.check()
         with plain_errors(), closing(open_brokers(options)) as brokers:
             counts = brokers.partition_counts(options.selection)
             # Before the offsets: a topic that is created anew meanwhile is seen to be another one then.
@@ -84,7 +136,7 @@ class BatchReader(DataSourceReader):
             return tasks(options, ranges, topic_ids=topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_range(self._options, self._projection, partition)
+        return self._work.read(partition)
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:

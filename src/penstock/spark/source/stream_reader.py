@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
 
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
@@ -27,7 +25,7 @@ from penstock.spark.runtime.releases import (
 )
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.brokers import Brokers
-from penstock.spark.source.options import RateLimits, ReadOptions, read_options
+from penstock.spark.source.options import RateLimits, ReadOptions
 from penstock.spark.source.outage import Outage, Patience
 from penstock.spark.source.planning import (
     BEGINS_HERE,
@@ -44,8 +42,7 @@ from penstock.spark.source.planning import (
     select_partitions,
     stream_ranges,
 )
-from penstock.spark.source.reader import open_brokers, read_range, tasks
-from penstock.spark.source.schema import Projection
+from penstock.spark.source.reader import TaskWork, open_brokers, tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,9 +70,8 @@ RETRY_AFTER_S = 1.0
 class StreamPlanner(DataSourceStreamReader):
     """What the readers of all releases of Spark share: everything but how they get limits."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._given = dict(options)
-        self._schema = schema
+    def __init__(self, work: TaskWork) -> None:
+        self._work = work
         self._pacing = Pacing()
         self._brokers: Brokers | Brokers07 | None = None
         self._outage: Outage | None = None
@@ -95,13 +91,9 @@ class StreamPlanner(DataSourceStreamReader):
         # Executors get a copy of this object for `read` alone.
         return {**self.__dict__, "_brokers": None, "_outage": None, "_commits": None}
 
-    @cached_property
+    @property
     def _options(self) -> ReadOptions:
-        return read_options(self._given, streaming=True)
-
-    @cached_property
-    def _projection(self) -> Projection:
-        return Projection(self._schema, self._options.cloudevents)
+        return self._work.options
 
     def initialOffset(self) -> OffsetsJson:
         """Where the query starts that has no checkpoint yet. Asked more than once: the answer stays."""
@@ -133,6 +125,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         with plain_errors():
+            self._work.check()
             if BEGINS_HERE in end:
                 return []
             if start == self._initial and self._options.start.moves and not self._has_planned:
@@ -173,8 +166,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with plain_errors():
-            options, projection = self._options, self._projection
-        return read_range(options, projection, partition)
+            return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
         """A micro-batch is through. Its offsets are in the checkpoint; a group gets them if configured."""
@@ -282,7 +274,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
         with plain_errors():
             limits = self._options.limits
             # Asked for first of all, also by a query whose columns are wrong.
-            _ = self._projection
+            _ = self._work.projection
         if limits.max_rows is None and limits.min_rows is None:
             return ReadAllAvailable()
         return ReadMaxRows(limits.max_rows or UNLIMITED_ROWS)
@@ -344,13 +336,13 @@ class UnlimitedStreamReader(StreamPlanner):
 
     def initialOffset(self) -> OffsetsJson:
         with plain_errors():
-            _ = self._projection
+            _ = self._work.projection
         return super().initialOffset()
 
     def latestOffset(self) -> OffsetsJson:  # type: ignore[override]
         """Where the next micro-batch ends."""
         with plain_errors():
-            _ = self._projection
+            _ = self._work.projection
             position = self._position
             self._has_planned = True
             if position is None:

@@ -17,8 +17,6 @@ from penstock.testing.containers.environment import Listener, listener_at, read_
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from penstock.broker.partitions.log_store import LogStore
-
 HOST = "127.0.0.1"
 
 
@@ -31,18 +29,6 @@ class ExecResult(NamedTuple):
 
     exit_code: int
     output: bytes
-
-
-class ContainerBroker(KafkaBroker):
-    """The broker of a container, which may choose the id of its cluster."""
-
-    chosen_cluster_id: str | None = None
-
-    def _open_store(self) -> LogStore:
-        store = super()._open_store()
-        if self.chosen_cluster_id is not None:
-            store.cluster_id = self.chosen_cluster_id
-        return store
 
 
 class BrokerContainer:
@@ -193,7 +179,7 @@ class BrokerContainer:
         listener = listener_at(self.port, self.env) or Listener(self.listener_name, self.security_protocol)
         reading = read_environment(self.env, listener.protocol != "PLAINTEXT")
         places = listener.settings(HOST, self._host_port())
-        broker = ContainerBroker(config=places | self._defaults() | reading.settings)
+        broker = KafkaBroker(config=places | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
         self._container = WrappedContainer(self, [*reading.remarks, *self.log_lines])

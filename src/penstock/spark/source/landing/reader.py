@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
@@ -26,9 +26,8 @@ from penstock.spark.source.landing.options import (
 )
 from penstock.spark.source.landing.rows import FILES_SCHEMA, batch_of, file_row, ranges_row
 from penstock.spark.source.options import ReadOptions, read_options, schema_options
-from penstock.spark.source.reader import BatchReader, RangePartition, settle
+from penstock.spark.source.reader import RangePartition, settle
 from penstock.spark.source.schema import Projection
-from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,57 +76,32 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
     return LandingPlan(options, landing, Projection(records, cloudevents), layout_of(landing, records))
 
 
-class LandingBatchReader(BatchReader):
-    """Lands what lies between two bounds, once."""
+class LandingWork:
+    """Writes the files of a landing table, and gives Spark their names. The plan is made when it is used."""
 
-    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        self._plan = plan_of(given, schema, streaming=False)
-        self._job = uuid.uuid4().hex
-        super().__init__(self._plan.options, self._plan.projection)
-
-    def partitions(self) -> list[InputPartition]:
-        with plain_errors():
-            self._plan.check()
-        return super().partitions()
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return land(self._plan, partition, self._job)
-
-
-class _Landing(StreamPlanner):
-    """What streams that land have in common. No checks in the constructor, as Spark would hide them."""
-
-    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        super().__init__(given, schema)
+    def __init__(self, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
+        self._given = dict(given)
+        self._schema = schema
+        self._streaming = streaming
         self._job = uuid.uuid4().hex
 
     @cached_property
     def _plan(self) -> LandingPlan:
-        return plan_of(self._given, self._schema, streaming=True)
+        return plan_of(self._given, self._schema, streaming=self._streaming)
 
-    @cached_property
-    def _options(self) -> ReadOptions:
+    @property
+    def options(self) -> ReadOptions:
         return self._plan.options
 
-    @cached_property
-    def _projection(self) -> Projection:
+    @property
+    def projection(self) -> Projection:
         return self._plan.projection
 
-    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
-        with plain_errors():
-            self._plan.check()
-        return super().partitions(start, end)
+    def check(self) -> None:
+        self._plan.check()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return land(self._plan, partition, self._job)
-
-
-class LandingStreamReader(_Landing, StreamReader):
-    """Lands a topic in micro-batches."""
-
-
-class LandingUnlimitedStreamReader(_Landing, UnlimitedStreamReader):
-    """Lands a topic in micro-batches under Spark 4.0 and 4.1."""
 
 
 def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.RecordBatch]:

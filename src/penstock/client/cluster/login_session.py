@@ -1,0 +1,161 @@
+"""The session of a connection with SASL: credentials are shown again before the broker ends it (KIP-368).
+
+Requests made meanwhile wait and are sent in order; none is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+SESSION_PARTS = (0.85, 0.95)
+"""After which part of a session credentials are shown again; at random, as in Java, so that clients
+disperse.
+"""
+
+REAUTHENTICATION_S_MIN = 1.05
+"""Brokers take a second authentication within one second of the first for a mistake."""
+
+
+class Requests(Protocol):
+    """What a session needs of its connection. What is sent `at_once` does not wait for the session."""
+
+    def request(
+        self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
+    ) -> asyncio.Future[Any]:
+        """Send a request, and return the future of its answer."""
+
+    def send_only(self, message: Message, version: int, *, at_once: bool = False) -> None:
+        """Send a request that gets no answer."""
+
+    def close(self, cause: PenstockError | None = None) -> None:
+        """End the connection."""
+
+
+class Held(NamedTuple):
+    """A request that waits for the end of a re-authentication; without a future it gets no answer."""
+
+    message: Message
+    version: int
+    timeout_s: float
+    future: asyncio.Future[Any] | None
+
+
+class LoginSession:
+    """Until when a broker accepts the credentials of one connection, and what waits for the next login."""
+
+    def __init__(self, connection: Requests, log_in: Callable[[], Awaitable[None]]) -> None:
+        """`log_in` shows the credentials of the connection once more, and calls `keep`."""
+        self.lifetime_s = 0.0
+        """For how long the broker has accepted the credentials shown last, in seconds; 0 for ever."""
+        self.ends_at: float | None = None
+        """When the session ends, in seconds of the loop's clock; None: it does not."""
+        self._connection = connection
+        self._log_in = log_in
+        self._loop = asyncio.get_running_loop()
+        self._held: list[Held] | None = None
+        """None while there is no re-authentication."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def keep(self, lifetime_ms: int) -> None:
+        """Show credentials again in time, where a session of `lifetime_ms` ends; 0: it does not."""
+        self.end()
+        self.ends_at = None
+        if lifetime_ms > 0:
+            self.lifetime_s = lifetime_s = lifetime_ms / 1000
+            self.ends_at = self._loop.time() + lifetime_s
+            after_s = max(
+                lifetime_s * random.uniform(*SESSION_PARTS), min(REAUTHENTICATION_S_MIN, lifetime_s)
+            )
+            self._timer = self._loop.call_later(after_s, self.renew)
+
+    @property
+    def has_expired(self) -> bool:
+        return self.ends_at is not None and self._loop.time() >= self.ends_at
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether a request waits."""
+        return bool(self._held)
+
+    def must_wait(self) -> bool:
+        """Whether requests wait; begins to authenticate anew where the session is over already."""
+        if self._held is None and self.has_expired:
+            self.renew()
+        return self._held is not None
+
+    def hold(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
+        """Keep a request until the credentials are accepted; return the future of its answer."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._hold(Held(message, version, timeout_s, future))
+        return future
+
+    def hold_unanswered(self, message: Message, version: int) -> None:
+        """Keep a request that gets no answer until the credentials are accepted."""
+        self._hold(Held(message, version, 0.0, None))
+
+    def _hold(self, held: Held) -> None:
+        assert self._held is not None  # `must_wait` has just returned so
+        self._held.append(held)
+
+    def renew(self) -> None:
+        """Show the credentials once more, unless that is under way. Requests wait from now on."""
+        if self._held is None:
+            self._held = []
+            self._task = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            await self._log_in()
+        except PenstockError as error:
+            self._connection.close(error)
+            return
+        held, self._held = self._held or [], None
+        for message, version, timeout_s, future in held:
+            if future is not None and future.done():
+                continue  # given up by its caller
+            try:
+                if future is None:
+                    self._connection.send_only(message, version, at_once=True)
+                else:
+                    _hand_over(self._connection.request(message, version, timeout_s, at_once=True), future)
+            except PenstockError as error:
+                if future is not None and not future.done():
+                    future.set_exception(error)
+
+    def end(self) -> None:
+        """Show no credentials any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def drop(self) -> list[asyncio.Future[Any]]:
+        """End, and return the futures of the requests that wait, for the caller to fail."""
+        self.end()
+        held, self._held = self._held or [], None
+        return [each.future for each in held if each.future is not None]
+
+
+def _hand_over(source: asyncio.Future[Any], target: asyncio.Future[Any]) -> None:
+    """Give the outcome of one future to another."""
+
+    def done(_: asyncio.Future[Any]) -> None:
+        error = None if source.cancelled() else source.exception()
+        if target.done():
+            return
+        if source.cancelled():
+            target.cancel()
+        elif error is not None:
+            target.set_exception(error)
+        else:
+            target.set_result(source.result())
+
+    source.add_done_callback(done)

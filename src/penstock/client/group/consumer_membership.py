@@ -1,0 +1,520 @@
+"""Sans-I/O core of a member of a consumer group by KIP-848: the broker assigns, one request says everything.
+
+A member joins with epoch 0 under an id of its own. Answers to its heartbeats have its epoch, and its
+assignment where that has changed. What is not in the assignment any more is revoked first, by the
+application's next poll; then the application gets what is new, and the next heartbeat lists what it has. Only
+then does the coordinator hand on what was revoked.
+
+The driver is that of the classic protocol (`penstock.client.group.member`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from penstock.client.group.errors import explain_heartbeat
+from penstock.client.group.in_flight import InFlight
+from penstock.client.group.ownership import NOTHING, Ownership, Target
+from penstock.client.group.requests import (
+    COORDINATOR_CODES,
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    Call,
+    Change,
+    FindCoordinator,
+    Heartbeats,
+    Kind,
+    MemberSettings,
+    NameTopics,
+    Outgoing,
+    Wanted,
+)
+from penstock.client.group.state_machine import Phase
+from penstock.client.group.timeouts import NEVER, Attempts, PollInterval, Timeouts
+from penstock.errors import (
+    DecodeError,
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    ProtocolViolationError,
+    RequestTimeoutError,
+)
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from penstock.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+FIRST_INTERVAL_MS = 5_000.0
+"""The distance between heartbeats where the broker does not say any: the default of Apache Kafka."""
+
+INTERVAL_MIN_MS = 10.0
+"""Heartbeats do not come more often than this, even where a broker asks for it."""
+
+RELEASE_PATIENCE_MS = 60_000.0
+"""For how long a static member waits for the session of another one with its instance id to end: as long as
+sessions are at most by default (``group.consumer.max.session.timeout.ms``)."""
+
+GONE_CODES = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
+"""The coordinator does not have the member, or not at its epoch: it loses its partitions and joins again."""
+
+
+class ConsumerMembership:
+    """One member. Times are milliseconds of any clock that goes forward. `make_id` makes ids of members."""
+
+    def __init__(
+        self,
+        settings: MemberSettings,
+        make_id: Callable[[], str],
+        backoff_ms: Callable[[int], float] = lambda tries: min(1_000.0, 100.0 * 2**tries),
+    ) -> None:
+        self.settings = settings
+        self.phase = Phase.OUT
+        self.member_id = make_id()
+        self.generation = JOIN_EPOCH
+        """The member epoch."""
+        self.coordinator: int | None = None
+        self.timeouts = Timeouts(settings)
+        self.error: PenstockError | None = None
+        """Why the member cannot go on by itself. The application's next poll takes it."""
+        self.rejoin_reason = ""
+        self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
+        """The error of commits while this is no member: what the coordinator has said."""
+        self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
+        """How messages name a node."""
+        self._make_id = make_id
+        self._subscription = Wanted()
+        self._heartbeats = Heartbeats(settings)
+        self._target = Target()
+        self._in_flight = InFlight()
+        self._attempts = Attempts(backoff_ms)
+        self._naming = Attempts(backoff_ms)
+        """The distance between attempts to learn the names of topics."""
+        self._ownership = Ownership()
+        self._poll = PollInterval(settings.max_poll_interval_ms)
+        self._is_leaving = False
+        self._is_sent = False
+        """Whether the coordinator may have the member: a request to join was sent."""
+        self._is_first_assignment = True
+        """Whether the application has not been notified of any assignment since the member joined."""
+        self._lists_owned = False
+        """Whether the next heartbeat says what the application has, because that has changed."""
+        self._awaits_receipt = False
+        """Whether a list of what the application has was sent, and no heartbeat been answered since then."""
+        self._interval_ms = FIRST_INTERVAL_MS
+        self._heartbeat_at = NEVER
+
+    @property
+    def outbox(self) -> list[Outgoing]:
+        """The requests to be sent. The driver takes them with `take_requests`."""
+        return self._in_flight.outbox
+
+    def take_requests(self) -> list[Outgoing]:
+        """Return the requests to be sent, and keep none."""
+        requests, self._in_flight.outbox = self._in_flight.outbox, []
+        return requests
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """The partitions that the application has, as of the last change it was notified of."""
+        return self._ownership.owned
+
+    def kept_since(self, generation: int) -> frozenset[TopicPartition]:
+        """Return the partitions that the application has had without a break since a member epoch."""
+        return self._ownership.kept_since(generation)
+
+    @property
+    def is_member(self) -> bool:
+        """True where the coordinator has the member under its epoch, as of its last answer."""
+        return self.generation > JOIN_EPOCH
+
+    @property
+    def reads_as_member(self) -> bool:
+        """True: committed offsets are read under the member's id and epoch."""
+        return True
+
+    @property
+    def awaits_generation(self) -> bool:
+        """Whether a heartbeat is under way, whose answer may have a newer epoch."""
+        return self._in_flight.has(ConsumerGroupHeartbeatRequest)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names that are subscribed to. A regular expression is the coordinator's."""
+        return self._subscription.names
+
+    @property
+    def group_topics(self) -> set[str]:
+        """The topics whose metadata have to be fresh: one's own."""
+        return set(self._subscription.names)
+
+    # -- what the application does
+
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """Set the topics to subscribe to: names, and patterns for the broker, which begin with ``^``.
+
+        Joining begins with the first poll.
+        """
+        if self.phase in (Phase.OUT, Phase.FENCED):
+            self.phase = Phase.UNJOINED
+            self.error = None
+            self._is_leaving = False
+            self._poll.awaits_poll = True
+        self._subscription = Wanted.of(topics)
+        if self.phase in (Phase.JOINING, Phase.STABLE) and not self._heartbeats.has_sent(self._subscription):
+            self._heartbeat_at = now
+        self.advance(now)
+
+    def polled(self, now: float) -> None:
+        """The application asks for records: it is alive."""
+        self._poll.polled(now)
+        self.advance(now)
+
+    def poll_begins(self, now: float) -> None:
+        """The application waits for records, and is alive as long as it does."""
+        self._poll.poll_begins(now)
+        self.advance(now)
+
+    def poll_ends(self, now: float) -> None:
+        """The application has got records, or none in time."""
+        self._poll.poll_ends(now)
+
+    def leave(self, now: float) -> None:
+        """Revoke everything, then leave. `next_change` returns what the application must give up before."""
+        if self.phase is Phase.OUT:
+            return
+        self._is_leaving = True
+        self._ownership.withdraw_grant()
+        self.advance(now)
+
+    def next_change(self) -> Change | None:
+        """Return the next change to notify the application of; the same one until `confirm` is called.
+
+        What comes is held back while the coordinator may be reading a list of partitions without it: what
+        such a list lacks is free for other members at once, if the assignment shrinks meanwhile.
+        """
+        change = self._ownership.next_change(self._to_revoke())
+        if self._awaits_receipt and change is not None and change.kind is Kind.ASSIGNED and change.partitions:
+            return None
+        return change
+
+    def confirm(self, change: Change, now: float) -> None:
+        """The application has been notified of `change`, and its callback has run."""
+        self._ownership.confirm(change, self.generation)
+        self._target.note_owned(self.owned)
+        if self._target.is_known and not self._is_leaving and not self._ownership.is_lost:
+            # As in Java, something revoked is followed by something assigned, be it nothing.
+            self._grant(always=change.kind is Kind.REVOKED)
+            if self._ownership.granted is None:
+                self._lists_owned = True
+                self._heartbeat_at = now
+        self.advance(now)
+
+    @property
+    def must_act(self) -> bool:
+        """Whether the application has to do something: `next_change`, or take the error."""
+        return self.error is not None or self.next_change() is not None
+
+    def take_error(self) -> PenstockError | None:
+        """Return the error once, for the application. After most the member tries again at the next poll."""
+        error = self.error
+        if self.phase is not Phase.FENCED:
+            self.error = None
+        return error
+
+    def _to_revoke(self) -> frozenset[TopicPartition]:
+        """What must be given up before anything else can happen."""
+        if self._ownership.is_lost or not self.owned:
+            return NOTHING
+        if self._is_leaving:
+            return self.owned
+        return self.owned - self._ownership.granted if self._ownership.granted is not None else NOTHING
+
+    # -- results that the driver passes in
+
+    def counted(self, counts: Mapping[str, int], now: float) -> None:
+        """Fresh metadata: nothing to do, because the broker assigns."""
+        self.advance(now)
+
+    def refused(self, code: int, generation: int, now: float) -> None:
+        """Offsets that were sent or asked for under an epoch came back with an error of the member."""
+        if generation == self.generation and self.phase is Phase.STABLE:
+            if code == ErrorCode.STALE_MEMBER_EPOCH:
+                # An answer was lost, or is on its way: the next heartbeat has the present epoch.
+                self._heartbeats.reset()
+                self._heartbeat_at = now
+            elif code in GONE_CODES or code == ErrorCode.FENCED_INSTANCE_ID:
+                self._judge(code, None, now)
+        self.advance(now)
+
+    def answered(self, ticket: int, outcome: object, now: float) -> None:
+        """The answer to a request, or the error that came instead. Late and repeated ones do not matter."""
+        call = self._in_flight.take(ticket)
+        if call is None or self.phase is Phase.OUT:
+            return
+        if isinstance(outcome, PenstockError):
+            self._failed(call, outcome, now)
+        elif isinstance(call, FindCoordinator) and isinstance(outcome, int):
+            self.coordinator = outcome
+        elif isinstance(call, NameTopics) and isinstance(outcome, Mapping):
+            self._named(outcome, now)
+        elif isinstance(call, ConsumerGroupHeartbeatRequest) and isinstance(
+            outcome, ConsumerGroupHeartbeatResponse
+        ):
+            if outcome.error_code:
+                self._refused(call, outcome, now)
+            else:
+                self._accepted(call, outcome, now)
+        else:
+            self._failed(call, DecodeError(f"{outcome!r} does not answer {call!r}"), now)
+        self.advance(now)
+
+    # -- time
+
+    @property
+    def wake_at(self) -> float:
+        """The time at which `advance` must be called, if no other call comes before; `NEVER` for none."""
+        if self.phase in (Phase.OUT, Phase.FENCED):
+            return NEVER
+        times = [self._poll.deadline if not self._is_leaving else NEVER]
+        if self._must_find:
+            times.append(self._attempts.not_before)
+        if self._may_join:
+            times.append(self._attempts.not_before)
+        if self._may_beat:
+            times.append(max(self._heartbeat_at, self._attempts.not_before))
+        if self._must_name:
+            times.append(self._naming.not_before)
+        return min(times)
+
+    def advance(self, now: float) -> None:
+        """Send the requests that are due by `now`."""
+        if self.phase is Phase.OUT:
+            return
+        if self._is_leaving and not self.owned:
+            self._go()
+            self.phase = Phase.OUT
+            return
+        if self.phase is Phase.FENCED:
+            return
+        if now >= self._poll.deadline and not self._is_leaving:
+            self._stop_for_slow_application()
+        if now >= self._attempts.not_before:
+            if self._must_find:
+                self._in_flight.send(FindCoordinator(), None, self.settings.request_timeout_ms)
+            if self._may_join:
+                self.phase = Phase.JOINING
+                self._beat(now)
+            elif self._may_beat and now >= self._heartbeat_at:
+                self._beat(now)
+        if self._must_name and now >= self._naming.not_before:
+            self._naming.wait(now)
+            self._in_flight.send(NameTopics(self._target.nameless), None, self.settings.request_timeout_ms)
+
+    def _stop_for_slow_application(self) -> None:
+        """Leave the group when the application does not poll, so that other members get the partitions."""
+        self._poll.awaits_poll = True
+        self._go()
+        self._lose("max.poll.interval.ms passed without a poll")
+
+    @property
+    def _must_find(self) -> bool:
+        return (
+            self.coordinator is None
+            and not self._poll.awaits_poll
+            and not self._in_flight.has(FindCoordinator)
+        )
+
+    @property
+    def _may_join(self) -> bool:
+        """Whether the member can join now: its application has nothing left of an earlier membership."""
+        return (
+            self.phase is Phase.UNJOINED
+            and self.coordinator is not None
+            and not self._poll.awaits_poll
+            and not self._is_leaving
+            and self.error is None
+            and not self.owned
+        )
+
+    @property
+    def _may_beat(self) -> bool:
+        return self.phase is Phase.STABLE and self.coordinator is not None and not self.awaits_generation
+
+    @property
+    def _must_name(self) -> bool:
+        return (
+            self.phase is Phase.STABLE and bool(self._target.nameless) and not self._in_flight.has(NameTopics)
+        )
+
+    # -- answers
+
+    def _accepted(
+        self, call: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse, now: float
+    ) -> None:
+        """The coordinator has the member."""
+        if answer.member_epoch <= JOIN_EPOCH:
+            where = f"broker {self.name_of(self.coordinator)}"
+            what = f"{where} gave member {self.member_id!r} the epoch {answer.member_epoch}"
+            self._fail(ProtocolViolationError(f"group {self.settings.group_id!r}: {what}"))
+            return
+        self._attempts.refusals = 0
+        self._awaits_receipt = False
+        if call.member_epoch != JOIN_EPOCH:
+            # Not after a join: a member that is let in and thrown out in turn must become slower.
+            self._attempts.tries = 0
+        self.member_id = answer.member_id or self.member_id
+        self.generation = answer.member_epoch
+        self.rejoin_reason = ""
+        if answer.heartbeat_interval_ms > 0:
+            self._interval_ms = max(INTERVAL_MIN_MS, answer.heartbeat_interval_ms)
+        self.phase = Phase.STABLE
+        self._heartbeat_at = min(self._heartbeat_at, now + self._interval_ms)
+        if self._is_leaving or (answer.assignment is None and self._target.is_known):
+            return
+        self._target.set(answer.assignment)
+        self._naming.tries = 0
+        self._naming.not_before = now
+        if self._target.nameless:
+            # An empty callback for what has no name yet would be noise.
+            self._ownership.withdraw_grant()
+        else:
+            self._grant()
+
+    def _named(self, names: Mapping[bytes, str], now: float) -> None:
+        """Names have come; those that are missing are asked for again later."""
+        self._target.learn(names)
+        if self._target.is_known and not self._is_leaving:
+            self._grant()
+
+    def _grant(self, *, always: bool = False) -> None:
+        """Have the application take what it can of the assignment, where that is not what it has."""
+        partitions = self._target.partitions
+        if always or self._is_first_assignment or partitions != self.owned:
+            self._ownership.grant(partitions)
+        else:
+            self._ownership.withdraw_grant()
+        self._is_first_assignment = False
+
+    def _refused(
+        self, call: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse, now: float
+    ) -> None:
+        """The coordinator has answered with an error."""
+        code, node = answer.error_code, self.coordinator
+        self._heartbeats.reset()
+        is_join = call.member_epoch == JOIN_EPOCH
+        if self.phase is Phase.JOINING:
+            self.phase = Phase.UNJOINED
+        if is_join and code in GONE_CODES:
+            # Brokers before 2026 keep a fenced member out for good (KAFKA-19233).
+            self.member_id = self._make_id()
+        self._judge(code, answer.error_message, now, is_join=is_join)
+        if is_join and self.error is None and self.phase is Phase.UNJOINED:
+            self._note_refusal(code, node, now)
+
+    def _judge(self, code: int, detail: str | None, now: float, *, is_join: bool = False) -> None:
+        """Act on an error code of the coordinator."""
+        if code in GONE_CODES or (code == ErrorCode.GROUP_ID_NOT_FOUND and not is_join):
+            self._lose(f"the coordinator does not have the member any more ({error_for(code, '').name})")
+            self._attempts.wait(now)
+        elif code in COORDINATOR_CODES:
+            self.coordinator = None
+            self._heartbeat_at = now
+            self._attempts.wait(now)
+        elif code == ErrorCode.FENCED_INSTANCE_ID:
+            self._is_sent = False
+            self._lose("another member uses the same group.instance.id")
+            self.phase = Phase.FENCED
+            self.lost_by = ErrorCode.FENCED_INSTANCE_ID
+            self.error = explain_heartbeat(code, self.settings)
+        elif code == ErrorCode.UNRELEASED_INSTANCE_ID and is_join:
+            self._attempts.wait(now)
+        elif code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and not is_join:
+            # It stays a member: its other topics may be read, and a right may come.
+            self.error = explain_heartbeat(code, self.settings, detail)
+            self._attempts.wait(now)
+        elif error_for(code, "").retriable:
+            self._heartbeat_at = now
+            self._attempts.wait(now)
+        else:
+            self._fail(explain_heartbeat(code, self.settings, detail))
+
+    def _note_refusal(self, code: int, node: int | None, now: float) -> None:
+        """Give up when the coordinator has not let the member in for long."""
+        refused_ms = self._attempts.refused(now)
+        is_unreleased = code == ErrorCode.UNRELEASED_INSTANCE_ID
+        patience_ms = RELEASE_PATIENCE_MS if is_unreleased else self.timeouts.rebalance_ms
+        if refused_ms < patience_ms:
+            return
+        times, self._attempts.refusals = self._attempts.refusals, 0
+        if is_unreleased:
+            self._fail(explain_heartbeat(code, self.settings))
+            return
+        refusal = error_for(code, f"ConsumerGroupHeartbeat, answered {times} times by {self.name_of(node)}")
+        what = f"group {self.settings.group_id!r}: not able to join within {patience_ms / 1000:g} s"
+        self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
+
+    def _failed(self, call: Call, error: PenstockError, now: float) -> None:
+        """No answer, or one that does not concern the member."""
+        if isinstance(call, NameTopics):
+            self._named({}, now)
+            return
+        if isinstance(call, ConsumerGroupHeartbeatRequest):
+            if call.member_epoch <= LEAVE_EPOCH:
+                return
+            self.coordinator = None
+            self._heartbeats.reset()
+            self._heartbeat_at = now
+            if self.phase is Phase.JOINING:
+                self.phase = Phase.UNJOINED
+        is_passing = isinstance(error, (NetworkError, RequestTimeoutError)) or (
+            isinstance(error, KafkaError) and (error.retriable or error.code in COORDINATOR_CODES)
+        )
+        if is_passing:
+            self._attempts.wait(now)
+        else:
+            self._fail(error)
+
+    def _lose(self, reason: str) -> None:
+        """Other members may have the partitions by now: commits are refused, and nothing can be revoked."""
+        self.rejoin_reason = reason
+        self.generation = JOIN_EPOCH
+        self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
+        self._ownership.lose()
+        self._target.clear()
+        self._heartbeats.reset()
+        self._lists_owned = False
+        self._is_first_assignment = True
+        self._in_flight.forget(ConsumerGroupHeartbeatRequest, NameTopics)
+        self.phase = Phase.UNJOINED
+
+    def _fail(self, error: PenstockError) -> None:
+        """Leave it to the application: its poll raises the error, and the next one tries again."""
+        self.error = error
+        self._poll.awaits_poll = True
+        self._lose("an error")
+
+    # -- requests to the coordinator
+
+    def _beat(self, now: float) -> None:
+        self._heartbeat_at = now + self._interval_ms
+        request = self._heartbeats.compose(
+            self.member_id,
+            self.generation,
+            self._subscription,
+            self._target.owned_by_id(self.owned),
+            lists_owned=self._lists_owned,
+        )
+        self._lists_owned = False
+        self._is_sent = True
+        self._awaits_receipt = self._awaits_receipt or request.topic_partitions is not None
+        self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
+
+    def _go(self) -> None:
+        """Say that the member leaves, if the coordinator may have it."""
+        self._in_flight.forget(ConsumerGroupHeartbeatRequest, NameTopics)
+        if self._is_sent and self.coordinator is not None:
+            request = self._heartbeats.farewell(self.member_id)
+            self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
+        self._is_sent = False
+        self.generation = JOIN_EPOCH
+        self._heartbeats.reset()

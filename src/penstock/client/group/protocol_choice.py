@@ -1,0 +1,83 @@
+"""Which group protocol a consumer speaks: classic, or that of KIP-848, by its options and by its brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.client.cluster.client import ANY_NODE, MAIN
+from penstock.client.group.coordinator import OWN_IDS_VERSION
+from penstock.client.group.old_groups import check_groups, peer_for_groups
+from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.client.cluster.negotiation import NodeVersions
+
+CLASSIC = "classic"
+CONSUMER = "consumer"
+AUTO = "auto"
+
+GROUP_FEATURE = "group.version"
+
+
+class ProtocolChoice:
+    """The protocol of one consumer. ``auto`` is that of KIP-848 where the brokers and the group allow it."""
+
+    def __init__(self, client: AsyncClient, option: str) -> None:
+        self._client = client
+        self._option = option
+        self.speaks_consumer = option == CONSUMER
+        """Whether it is the protocol of KIP-848, once `decide` has returned."""
+        self._is_decided = option != AUTO
+        self._has_switched = False
+        """Whether the other protocol has been refused since the consumer was last a member."""
+
+    async def decide(self) -> None:
+        """Ask a broker what it supports.
+
+        Raises:
+            UnsupportedVersionError: the option asks for what the broker does not have.
+            NetworkError: no broker answers.
+        """
+        versions = (await peer_for_groups(self._client, ANY_NODE, MAIN)).versions
+        check_groups(versions)
+        if not self._is_decided:
+            self._is_decided = True
+            self.speaks_consumer = has_consumer_groups(versions)
+        elif self._option == CONSUMER and not has_consumer_groups(versions):
+            raise UnsupportedVersionError(
+                f"broker {versions.address} does not have the consumer group protocol (KIP-848), which needs "
+                "Kafka 4.0 and group.version 1: set group.protocol to classic or auto"
+            )
+
+    def joined(self) -> None:
+        """Note that the consumer is a member: the protocol is right."""
+        self._has_switched = False
+
+    def switches_after(self, error: PenstockError) -> bool:
+        """Return whether to try the other protocol after this refusal to join; `speaks_consumer` is that.
+
+        Only ``auto`` has a choice: a group of the other protocol, or a coordinator without this one.
+        """
+        if self._option != AUTO or self._has_switched:
+            return False
+        code = error.code if isinstance(error, KafkaError) else None
+        if self.speaks_consumer:
+            is_other = code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+            is_other = is_other or isinstance(error, UnsupportedVersionError)
+        else:
+            is_other = code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if is_other:
+            self._has_switched = True
+            self.speaks_consumer = not self.speaks_consumer
+        return is_other
+
+
+def has_consumer_groups(versions: NodeVersions) -> bool:
+    """Return whether a broker has consumer groups by KIP-848, as its cluster has them on."""
+    return (
+        versions.highest(ApiKey.CONSUMER_GROUP_HEARTBEAT) >= OWN_IDS_VERSION
+        and versions.features.get(GROUP_FEATURE, 0) >= 1
+    )

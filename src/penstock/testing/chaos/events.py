@@ -1,0 +1,188 @@
+"""Events: what an application did, and what a broker did for it, in the order in which it happened.
+
+`number` orders all events of a history. A `LogRecord` is what the log holds at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from penstock.errors import ConfigError, KafkaError, PenstockError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.testing.chaos.findings import Place
+
+Outcome = Literal["acknowledged", "failed", "unknown"]
+State = Literal["committed", "aborted", "open"]
+
+Content = tuple[str, int, Any, Any, tuple[tuple[str, bytes | None], ...]]
+"""Topic, partition, key, value and headers: what a copy of a send is recognized by."""
+
+Ends = Mapping[TopicPartition, int]
+"""The end offset of partitions at a moment."""
+
+
+class LogRecord(NamedTuple):
+    """A record in a log. `state` is that of its transaction, ``committed`` outside of transactions."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    state: State = "committed"
+    producer_id: int = -1
+    settled_at: int = -1
+    """The offset of the marker that ended its transaction; -1 where there is none."""
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.topic, self.partition, self.offset)
+
+    @property
+    def content(self) -> Content:
+        """What it has in common with the send that it comes from."""
+        return self.topic, self.partition, self.key, self.value, self.headers
+
+
+@dataclass
+class Sent:
+    """A record was given to a producer."""
+
+    number: int
+    client: int
+    topic: str
+    partition: int
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    delivery: Callable[[], tuple[Outcome, int, str]] = lambda: ("unknown", -1, "")
+    """Returns the outcome so far, the offset (-1 for none), and why it failed."""
+    transaction: int = 0
+    """The number of the producer's transaction, counted from 1; 0 outside of transactions."""
+
+    @property
+    def content(self) -> Content:
+        """What a copy in a log is recognized by."""
+        return self.topic, self.partition, self.key, self.value, self.headers
+
+
+@dataclass
+class Polled:
+    """Records of one partition were handed to the application."""
+
+    number: int
+    client: int
+    records: tuple[LogRecord, ...]
+    ends: Ends = field(default_factory=dict)
+    """Where the logs ended when these records had been handed out; nothing where that is not known."""
+
+
+@dataclass
+class Moved:
+    """The position of a consumer was moved: by a seek, or because partitions came or went."""
+
+    number: int
+    client: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass
+class CommitRefused:
+    """The group refused a consumer's commit, because it had gone on without it."""
+
+    number: int
+    client: int
+    code: int
+
+
+@dataclass
+class Committed:
+    """Offsets of a group have come into effect at a broker."""
+
+    number: int
+    group: str
+    offsets: Mapping[TopicPartition, int]
+    ends: Ends | None = None
+    """Where the logs ended at that moment; None where that is not known."""
+    in_transaction: bool = False
+
+
+@dataclass
+class TransactionEnded:
+    """A producer's transaction was committed, or aborted. `transaction` counts those of the client from 1."""
+
+    number: int
+    client: int
+    transaction: int
+    is_committed: bool
+
+
+@dataclass
+class Worked:
+    """The application has done its work on a record."""
+
+    number: int
+    place: Place
+
+
+Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | Worked
+
+
+@dataclass(frozen=True)
+class Flow:
+    """From the records of `source`, by `group`, to those of `sinks`, or to calls of `History.work`."""
+
+    source: str
+    sinks: tuple[str, ...]
+    group: str | None
+    of: Callable[[Any], object]
+    """The identity of a record, equal for a record and its outcome; None for one that does not concern it."""
+    sink_of: Callable[[Any], object]
+
+
+def flow_of(
+    source: str,
+    sink: str | Iterable[str] | None,
+    group: str | None,
+    of: Callable[[Any], object] | None,
+    sink_of: Callable[[Any], object] | None,
+) -> Flow:
+    """Return a checked flow; by default records are known by their key, or by their value without one.
+
+    Raises:
+        ConfigError: a topic is none, or an identity no function.
+    """
+    sinks = () if sink is None else (sink,) if isinstance(sink, str) else tuple(sink)
+    for topic in (source, *sinks):
+        if not isinstance(topic, str) or not topic:
+            raise ConfigError(f"{topic!r} is no name of a topic")
+    for name, function in (("of", of), ("sink_of", sink_of)):
+        if function is not None and not callable(function):
+            raise ConfigError(f"{name}={function!r}: {name} is a function of a record, to what identifies it")
+    identity = of or _key_or_value
+    return Flow(source, sinks, group, identity, sink_of or identity)
+
+
+def _key_or_value(record: Any) -> object:
+    return record.value if record.key is None else record.key
+
+
+_MAY_BE_WRITTEN = frozenset((ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+
+
+def outcome_of(error: BaseException | None) -> Outcome:
+    """Return what the error of a delivery, None for success, says of the record.
+
+    An error that a broker has answered with means that the record was not written; all others, such as
+    a timeout or a lost connection, leave that open.
+    """
+    if error is None:
+        return "acknowledged"
+    if isinstance(error, KafkaError):
+        return "unknown" if error.code in _MAY_BE_WRITTEN else "failed"
+    return "unknown" if isinstance(error, PenstockError) else "failed"

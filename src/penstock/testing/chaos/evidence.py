@@ -1,0 +1,109 @@
+"""What the rules are given: the events of a history, the logs at its end, what was done for which record."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from penstock.model import TopicPartition
+from penstock.testing.chaos.events import Event, Flow, LogRecord, Sent, Worked
+from penstock.testing.chaos.findings import Place
+
+E = TypeVar("E", bound="Event")
+
+
+@dataclass
+class Log:
+    """One partition at the end. `records` ascend by offset; markers of transactions are left out."""
+
+    records: Sequence[LogRecord] = ()
+    start: int = 0
+    end: int = 0
+    _offsets: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._offsets = [record.offset for record in self.records]
+        if self.records:
+            self.end = max(self.end, self._offsets[-1] + 1)
+
+    def at(self, offset: int) -> LogRecord | None:
+        """Return the record at an offset; None where there is none."""
+        index = bisect_left(self._offsets, offset)
+        if index < len(self._offsets) and self._offsets[index] == offset:
+            return self.records[index]
+        return None
+
+    def between(self, start: int, end: int) -> Sequence[LogRecord]:
+        """Return the records from `start` (inclusive) to `end` (exclusive)."""
+        return self.records[bisect_left(self._offsets, start) : bisect_left(self._offsets, end)]
+
+
+@dataclass(frozen=True)
+class Done:
+    """The work on one record was done: at a number of the history, or by a record of a sink."""
+
+    number: int = -1
+    place: Place | None = None
+    is_transactional: bool = False
+
+
+class FlowView:
+    """One flow over the logs: what came in, and what was done for each identity, in order."""
+
+    def __init__(self, flow: Flow, logs: Mapping[TopicPartition, Log], worked: Sequence[Worked]) -> None:
+        self.flow = flow
+        self.inputs: dict[TopicPartition, list[LogRecord]] = {}
+        """The records of the source by partition, without those that are aborted or concern nothing."""
+        self.identities: dict[Place, object] = {}
+        self.done: defaultdict[object, list[Done]] = defaultdict(list)
+        """What was done for each identity. Of records it is what is committed."""
+        for tp, log in sorted(logs.items()):
+            if tp.topic == flow.source:
+                visible = [record for record in log.records if record.state == "committed"]
+                concerned = [record for record in visible if self._identify(record) is not None]
+                self.inputs[tp] = concerned
+        for tp, log in sorted(logs.items()):
+            if tp.topic in flow.sinks:
+                for record in log.records:
+                    identity = flow.sink_of(record) if record.state == "committed" else None
+                    if identity is not None:
+                        self.done[identity].append(Done(-1, record.place, record.settled_at >= 0))
+        if not flow.sinks:
+            for each in worked:
+                found = self.identities.get(each.place)
+                if found is not None:
+                    self.done[found].append(Done(each.number))
+
+    def _identify(self, record: LogRecord) -> object:
+        identity = self.flow.of(record)
+        if identity is not None:
+            self.identities[record.place] = identity
+        return identity
+
+
+class Evidence:
+    """A history as the rules read it."""
+
+    def __init__(
+        self, events: Sequence[Event], logs: Mapping[TopicPartition, Log], flows: Sequence[Flow]
+    ) -> None:
+        self.events = sorted(events, key=lambda event: event.number)
+        self.logs = logs
+        self.flows = [FlowView(flow, logs, list(self.of(Worked))) for flow in flows]
+
+    def of(self, kind: type[E]) -> Iterator[E]:
+        """Yield the events of one kind, in order."""
+        return (event for event in self.events if isinstance(event, kind))
+
+    def is_done(self, sent: Sent) -> bool:
+        """Return whether what a send stood for was done by another record of a flow: a dead letter."""
+        for view in self.flows:
+            if sent.topic in view.flow.sinks:
+                record: Any = sent
+                identity = view.flow.sink_of(record)
+                if identity is not None and view.done.get(identity):
+                    return True
+        return False

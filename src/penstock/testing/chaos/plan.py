@@ -1,0 +1,238 @@
+"""Plans: which faults happen in a run, and at which moments, drawn from a seed. Pure.
+
+A moment is a request: "at the 4th Produce". So the same plan meets the same application at the same place,
+however fast the machine is. A plan is a function of seed, number of the run, and kinds of faults: the same
+three give the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError
+
+FAULTS_MAX = 4
+"""How many faults a run has at most: all their subsets can be tried to find the shortest list."""
+
+_COUNTS = (1, 1, 2, 2, 3, 4)
+_MOMENTS = (1, 2, 4, 8, 16, 32)
+"""A moment is drawn below one of these, which is drawn first: early ones are likelier than late ones."""
+
+SESSION_MS, TRANSACTION_MS, HOUR_MS = 46_000, 61_000, 3_600_000
+"""A clock jumps beyond the default session of members, the default timeout of transactions, or an hour."""
+
+
+class PlannedFault(NamedTuple):
+    """One fault at one moment: the request of `api` that comes after `skip` others."""
+
+    kind: str
+    """One of `FAULTS`."""
+    api: str
+    skip: int
+    times: int = 1
+    """How many requests in a row it happens to."""
+    detail: str = ""
+    """The name of an error, a number of milliseconds, or what happens to a group."""
+
+    def __str__(self) -> str:
+        return f"{KINDS[self.kind].sentence(self)} ({self.kind})"
+
+    @property
+    def moment(self) -> str:
+        """The moment in words."""
+        first = self.skip + 1
+        return f"{self.api} {first}" if self.times == 1 else f"{self.api} {first} to {first + self.times - 1}"
+
+
+class Kind(NamedTuple):
+    """A kind of fault: the requests at which it may happen, some more often than others, and its sentence."""
+
+    apis: Sequence[str]
+    sentence: Callable[[PlannedFault], str]
+    details: Callable[[str], Sequence[str]] = lambda api: ("",)
+    times: Sequence[int] = (1,)
+    by_default: bool = True
+
+    def draw(self, kind: str, dice: random.Random) -> PlannedFault:
+        """Draw one."""
+        api = dice.choice(self.apis)
+        skip = dice.randrange(dice.choice(_MOMENTS))
+        return PlannedFault(kind, api, skip, dice.choice(self.times), dice.choice(self.details(api)))
+
+
+_WRITES = ("Produce", "Produce", "Produce", "OffsetCommit", "OffsetCommit", "TxnOffsetCommit", "EndTxn")
+_COORDINATED = ("OffsetCommit", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "JoinGroup", "Heartbeat")
+_ALL = (*_WRITES, "Fetch", "JoinGroup", "SyncGroup", "InitProducerId", "FindCoordinator", "Metadata")
+
+_RETRIABLE = {
+    "Produce": ("NOT_ENOUGH_REPLICAS", "KAFKA_STORAGE_ERROR", "UNKNOWN_TOPIC_OR_PARTITION"),
+    "Fetch": ("KAFKA_STORAGE_ERROR", "UNKNOWN_TOPIC_OR_PARTITION"),
+    "OffsetCommit": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"),
+    "TxnOffsetCommit": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"),
+    "EndTxn": ("CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS"),
+    "InitProducerId": ("CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS"),
+}
+"""Errors that every client tries again by itself."""
+
+_REFUSALS = {
+    "Produce": ("TOPIC_AUTHORIZATION_FAILED", "INVALID_RECORD", "POLICY_VIOLATION"),
+    "OffsetCommit": ("GROUP_AUTHORIZATION_FAILED",),
+}
+"""Errors that no client tries again: the application has to."""
+
+KINDS: dict[str, Kind] = {
+    "lost_answers": Kind(_WRITES, lambda fault: f"the answer to {fault.moment} is lost after its effect"),
+    "lost_requests": Kind(_ALL, lambda fault: f"the connection ends before {fault.moment} has an effect"),
+    "cut_answers": Kind(_ALL, lambda fault: f"the answer to {fault.moment} is cut in the middle"),
+    "errors": Kind(
+        tuple(_RETRIABLE),
+        lambda fault: f"{fault.moment} has error {fault.detail}",
+        lambda api: _RETRIABLE[api],
+        (1, 1, 2),
+    ),
+    "delays": Kind(
+        (*_ALL, "Fetch"),
+        lambda fault: f"the answer to {fault.moment} comes {fault.detail} ms late",
+        lambda api: ("5", "10", "20"),
+    ),
+    "slow_disks": Kind(
+        ("Produce", "OffsetCommit", "TxnOffsetCommit"),
+        lambda fault: f"the disk takes {fault.detail} ms for {fault.moment}",
+        lambda api: ("5", "10"),
+        (2, 4),
+    ),
+    "leaders_move": Kind(
+        ("Produce", "Produce", "Fetch"),
+        lambda fault: f"the leader moves at {fault.moment}",
+        times=(1, 1, 2),
+    ),
+    "coordinators_move": Kind(
+        _COORDINATED,
+        lambda fault: f"the coordinator moves at {fault.moment}",
+        times=(1, 1, 2),
+    ),
+    "rebalances": Kind(
+        ("OffsetCommit", "OffsetCommit", "TxnOffsetCommit", "TxnOffsetCommit", "Produce", "Fetch"),
+        lambda fault: f"the members of all groups are expelled at {fault.moment}",
+    ),
+    "clocks": Kind(
+        ("Produce", "Fetch", "OffsetCommit", "TxnOffsetCommit", "EndTxn"),
+        lambda fault: f"the broker's clock jumps {int(fault.detail) / 1000:g} s ahead at {fault.moment}",
+        lambda api: (str(SESSION_MS), str(TRANSACTION_MS), str(HOUR_MS)),
+    ),
+    "refusals": Kind(
+        ("Produce", "Produce", "OffsetCommit"),
+        lambda fault: f"{fault.moment} is refused with {fault.detail}",
+        lambda api: _REFUSALS[api],
+        by_default=False,
+    ),
+    "restarts": Kind(
+        ("Produce", "Fetch", "OffsetCommit", "EndTxn"),
+        lambda fault: f"the broker is killed and started again at {fault.moment}",
+        by_default=False,
+    ),
+    "silence": Kind(
+        _WRITES,
+        lambda fault: f"{fault.moment} is never answered, after its effect",
+        by_default=False,
+    ),
+}
+
+FAULTS: tuple[str, ...] = tuple(KINDS)
+"""The kinds of faults that can be asked for by name."""
+
+DEFAULT_FAULTS: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if kind.by_default)
+"""Those that are drawn unless others are named: what a client, or an application, has to get over quickly."""
+
+
+class Plan(NamedTuple):
+    """The faults of one run; `chosen` are the numbers of those that happen, counted from 1; None for all."""
+
+    seed: int
+    run: int
+    drawn: tuple[PlannedFault, ...]
+    chosen: tuple[int, ...] | None = None
+
+    @property
+    def faults(self) -> tuple[PlannedFault, ...]:
+        """Those that happen."""
+        if self.chosen is None:
+            return self.drawn
+        return tuple(self.drawn[number - 1] for number in self.chosen)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of those that happen."""
+        return tuple(range(1, len(self.drawn) + 1)) if self.chosen is None else self.chosen
+
+    def only(self, numbers: Iterable[int]) -> Plan:
+        """Return the plan with these of its faults."""
+        return self._replace(chosen=tuple(numbers))
+
+    def __str__(self) -> str:
+        name = f"{self.seed}:{self.run}"
+        if self.chosen is None:
+            return name
+        return f"{name}/{','.join(map(str, self.chosen)) or 'none'}"
+
+
+def draw(seed: int, run: int, kinds: Sequence[str]) -> Plan:
+    """Return the plan of one run; run 0 has no faults, and says whether the test passes without any.
+
+    `kinds` are names of `FAULTS`, their order included: another order is another plan.
+    """
+    if run == 0:
+        return Plan(seed, run, ())
+    dice = random.Random(f"{seed}:{run}")
+    count = min(dice.choice(_COUNTS), FAULTS_MAX)
+    names = [dice.choice(kinds) for _ in range(count)]
+    return Plan(seed, run, tuple(KINDS[name].draw(name, dice) for name in names))
+
+
+def checked_kinds(faults: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the kinds of faults, by default `DEFAULT_FAULTS`.
+
+    Raises:
+        ConfigError: one is unknown, or there is none.
+    """
+    if faults is None:
+        return DEFAULT_FAULTS
+    if isinstance(faults, str):
+        raise ConfigError(f"faults={faults!r}: faults is a list of names")
+    names = tuple(faults)
+    for name in names:
+        if name not in KINDS:
+            near = did_you_mean(str(name), KINDS)
+            raise ConfigError(f"there are no faults named {name!r}{near}; known: {', '.join(KINDS)}")
+    if not names:
+        raise ConfigError(f"faults is empty: leave it out, or name some of {', '.join(KINDS)}")
+    return names
+
+
+_REPLAY = re.compile(r"(-?\d+):(\d+)(?:/(none|\d+(?:,\d+)*))?")
+
+
+def parsed(text: str, kinds: Sequence[str]) -> Plan:
+    """Return the plan that a text such as ``7:113`` or ``7:113/1,3`` names: seed, run, some of its faults.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    match = _REPLAY.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(f"{text!r} names no run: SEED:RUN, or SEED:RUN/1,3 with the faults that happen")
+    plan = draw(int(match[1]), int(match[2]), kinds)
+    if match[3] is None:
+        return plan
+    numbers = [] if match[3] == "none" else [int(each) for each in match[3].split(",")]
+    beyond = [each for each in numbers if not 1 <= each <= len(plan.drawn)]
+    if beyond:
+        raise ConfigError(
+            f"{text!r}: run {plan.run} of seed {plan.seed} has {len(plan.drawn)} faults, and no fault "
+            f"{beyond[0]}: were other kinds of faults asked for?"
+        )
+    return plan.only(numbers)

@@ -1,0 +1,88 @@
+"""Rules about what was read: records that differ, were aborted, came again, or were skipped.
+
+Pure, as `write_rules`. A poll is held to the log at the end, and to the poll before by the same consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.model import TopicPartition
+from penstock.testing.chaos.events import LogRecord, Moved, Polled
+from penstock.testing.chaos.evidence import Evidence
+from penstock.testing.chaos.findings import (
+    AbortedRead,
+    Finding,
+    InconsistentOffsets,
+    NonMonotonicPoll,
+    Place,
+    PollSkip,
+    PrecommittedRead,
+)
+from penstock.testing.chaos.write_rules import shown
+
+
+def poll_findings(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what is wrong with the polls."""
+    last: dict[tuple[int, TopicPartition], int] = {}
+    first_seen: dict[Place, LogRecord] = {}
+    for event in evidence.events:
+        if isinstance(event, Moved):
+            for tp in event.partitions:
+                last.pop((event.client, tp), None)
+        elif isinstance(event, Polled):
+            for record in event.records:
+                tp = TopicPartition(record.topic, record.partition)
+                yield from _agrees(evidence, first_seen, record)
+                yield from _is_settled(evidence, record, event.ends.get(tp))
+                before = last.get((event.client, tp))
+                if before is not None:
+                    yield from _follows(evidence, tp, before, record)
+                last[event.client, tp] = record.offset
+
+
+def _agrees(evidence: Evidence, first_seen: dict[Place, LogRecord], record: LogRecord) -> Iterator[Finding]:
+    """A record is what the log has at its offset, and what other polls had there."""
+    log = evidence.logs.get(TopicPartition(record.topic, record.partition))
+    stored = None if log is None else log.at(record.offset)
+    other = first_seen.setdefault(record.place, record)
+    for found, where in ((stored, "the log has"), (other, "another poll had")):
+        if found is not None and _differ(found.key, record.key) | _differ(found.value, record.value):
+            text = f"{shown(record)} was read at {record.place}; {where} {shown(found)} there"
+            yield InconsistentOffsets(text, (record.place,))
+    if stored is not None and stored.state == "aborted":
+        text = f"{shown(record)} was read at {record.place}, and its transaction was aborted"
+        yield AbortedRead(f"{text}: set isolation.level=read_committed", (record.place,))
+
+
+def _is_settled(evidence: Evidence, record: LogRecord, end: int | None) -> Iterator[Finding]:
+    """The marker that commits a record's transaction was in the log when the record was handed out."""
+    log = evidence.logs.get(TopicPartition(record.topic, record.partition))
+    stored = None if log is None else log.at(record.offset)
+    if stored is None or end is None or stored.state == "aborted":
+        return
+    if stored.state == "open" or stored.settled_at >= end:
+        text = f"{shown(record)} was read at {record.place} before its transaction was committed"
+        yield PrecommittedRead(f"{text}: set isolation.level=read_committed", (record.place,))
+
+
+def _differ(one: object, other: object) -> bool:
+    """Values that a deserializer has made of bytes cannot be compared with bytes."""
+    return type(one) is type(other) and one != other
+
+
+def _follows(evidence: Evidence, tp: TopicPartition, before: int, record: LogRecord) -> Iterator[Finding]:
+    """A record comes behind the one before, and no committed record lies between them."""
+    if record.offset <= before:
+        text = (
+            f"a consumer was handed {record.place} after offset {before}, with no seek or rebalance between"
+        )
+        yield NonMonotonicPoll(text, (record.place,))
+        return
+    log = evidence.logs.get(tp)
+    if log is None:
+        return
+    skipped = [each for each in log.between(before + 1, record.offset) if each.state == "committed"]
+    if skipped:
+        text = f"a consumer was handed {record.place} after offset {before}"
+        yield PollSkip(f"{text}, and never {skipped[0].place} between", tuple(each.place for each in skipped))

@@ -1,0 +1,139 @@
+"""A test of pytest as many runs: its fixtures are made anew for each, and one report stands for all."""
+
+from __future__ import annotations
+
+import shlex
+import unittest
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from penstock.testing import ended
+from penstock.testing.broker import KafkaBroker
+from penstock.testing.chaos.history import History
+from penstock.testing.chaos.plan import Plan
+from penstock.testing.chaos.runs import ChaosRun, split_options, under_chaos
+from penstock.testing.chaos.search import Attempt, Failure, search
+from penstock.testing.cluster import KafkaCluster
+
+RUN = pytest.StashKey[ChaosRun]()
+"""The run that an item is in."""
+ERROR = pytest.StashKey[BaseException | None]()
+"""What the item has raised in this run."""
+PROMISES = pytest.StashKey[Mapping[str, bool]]()
+
+
+class _Skipped(Exception):
+    """The test has skipped itself, or is expected to fail: there is nothing to search."""
+
+
+def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark, replay: str | None) -> None:
+    """Carry out the runs of an item, and log the reports of the one that decides."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runs = Runs(item)
+    failure: Failure | None = None
+    problem: Exception | None = None
+    try:
+        if is_of_unittest(item):
+            raise pytest.UsageError("a method of unittest needs @chaos of penstock.testing.chaos")
+        if mark.args:
+            raise pytest.UsageError(f"chaos{mark.args!r}: arguments have names, such as seed=7")
+        given = dict(mark.kwargs)
+        if replay is not None:
+            given["replay"] = replay
+        options, item.stash[PROMISES] = split_options(given)
+        failure = search(runs.carry_out, options.plans())
+    except _Skipped:
+        pass
+    except (ValueError, pytest.UsageError) as error:
+        problem = error
+    reports = runs.reports
+    if problem is not None or not reports:
+        reports = [_refused(item, problem)]
+    if failure is not None:
+        reports = runs.failed[id(failure.error)]
+        said = failure.describe(lambda run: f"pytest {shlex.quote(item.nodeid)} --chaos-replay={run}")
+        failed = next((each for each in reports if each.failed), reports[-1])
+        failed.sections.insert(0, ("chaos", said))
+    # The last teardown of all: what is shared with other tests goes if none of them comes.
+    session: Any = item.session
+    last = pytest.CallInfo.from_call(lambda: session._setupstate.teardown_exact(nextitem), when="teardown")
+    if last.excinfo is not None:
+        reports = [*reports[:-1], item.ihook.pytest_runtest_makereport(item=item, call=last)]
+    for report in reports:
+        report.user_properties.append(("chaos_runs", runs.count))
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def is_of_unittest(item: pytest.Item) -> bool:
+    """Return whether `unittest` calls the test function, which then has no fixtures as arguments."""
+    kind = getattr(item, "cls", None)
+    return isinstance(kind, type) and issubclass(kind, unittest.TestCase)
+
+
+def runs_by_itself(item: pytest.Item) -> bool:
+    """Return whether the item is a method of `unittest` that `chaos` decorates, which has its runs itself."""
+    return is_of_unittest(item) and getattr(getattr(item, "obj", None), "runs_by_itself", False)
+
+
+def _refused(item: pytest.Item, problem: Exception | None) -> pytest.TestReport:
+    text = f"{item.nodeid}: {problem}"
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "setup")
+
+
+class Runs:
+    """The runs of one item."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self.count = 0
+        """How many there were."""
+        self.reports: list[pytest.TestReport] = []
+        """Those of the last run: of setup, call and teardown."""
+        self.failed: dict[int, list[pytest.TestReport]] = {}
+        """Those of each run that failed, by the identity of its error."""
+
+    def carry_out(self, plan: Plan) -> Attempt:
+        """Run the item once, with its fixtures made anew.
+
+        Raises:
+            _Skipped: it has skipped itself.
+        """
+        item: Any = self._item
+        ended.reports.clear()
+        run = item.stash[RUN] = ChaosRun(plan)
+        item.stash[ERROR] = None
+        if self.count:
+            item._initrequest()
+        self.count += 1
+        # Teardown up to what the item shares with its neighbours, which the next run has again.
+        reports = runtestprotocol(item, log=False, nextitem=item.parent)
+        self.reports = reports
+        if any(report.skipped for report in reports):
+            raise _Skipped
+        error = item.stash[ERROR]
+        if error is not None:
+            self.failed[id(error)] = reports
+        return Attempt(error, run.happened)
+
+
+@contextmanager
+def called(item: pytest.Item) -> Iterator[None]:
+    """Have the brokers of an item's fixtures fail while the test function runs; check the history behind it.
+
+    Raises:
+        HistoryError: as `History.check`.
+    """
+    __tracebackhide__ = True
+    run = item.stash[RUN]
+    arguments: Mapping[str, object] = getattr(item, "funcargs", {})
+    brokers = [each for each in arguments.values() if isinstance(each, (KafkaBroker, KafkaCluster))]
+    for each in arguments.values():
+        if isinstance(each, History):
+            run.history = each
+    with under_chaos(run, list({id(each): each for each in brokers}.values()), item.stash[PROMISES]):
+        yield

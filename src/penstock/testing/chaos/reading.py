@@ -1,0 +1,158 @@
+"""Reads the logs of a broker or a cluster as they are, without a request: faults have no part in it."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.errors import PenstockError
+from penstock.log.walk import walk
+from penstock.model import TopicPartition
+from penstock.records.batch import iter_records
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.format.batch_header import CONTROL_BIT, PRODUCER_ID_POSITION, TRANSACTIONAL_BIT
+from penstock.testing.chaos.events import LogRecord, State
+from penstock.testing.chaos.evidence import Log
+from penstock.testing.report import leader_of, nodes_of
+
+if TYPE_CHECKING:
+    from penstock.broker.node import Node
+    from penstock.broker.partitions.partition import Partition
+    from penstock.common.listening.serving_thread import Served
+
+T = TypeVar("T")
+
+READ_BYTES = 1 << 20
+UNPACKED_BYTES_MAX = 1 << 28
+SETTLING_S = 0.25
+"""How long markers of transactions that are decided are waited for."""
+SETTLING_STEP_S = 0.005
+
+COMMIT_MARKER = 1
+_MARKER = struct.Struct(">hh")
+_PRODUCER_ID = struct.Struct(">q")
+INTERNAL = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
+
+
+def read_logs(served: Served) -> dict[TopicPartition, Log]:
+    """Return the log of each partition that has a leader, without the broker's own topics.
+
+    Nothing of a broker that does not run. A transaction that is decided has its markers a moment later: while
+    one is open, the logs are read again, for `SETTLING_S` at most.
+
+    Raises:
+        CorruptRecordError: a log is damaged.
+    """
+    deadline = time.monotonic() + SETTLING_S
+    while True:
+        if not served.is_running:
+            return {}
+        logs = on_loop(served, lambda: _logs(nodes_of(served)))
+        is_settled = all(record.state != "open" for log in logs.values() for record in log.records)
+        if is_settled or time.monotonic() >= deadline:
+            return logs
+        time.sleep(SETTLING_STEP_S)
+
+
+def on_loop(served: Served, function: Callable[[], T]) -> T:
+    """Have the thread of a broker that runs call `function`, and return what it returns."""
+    loop = served._thread.loop
+    assert loop is not None
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:
+            done.set_exception(error)
+
+    loop.call_soon_threadsafe(run)
+    return done.result()
+
+
+def end_offsets(nodes: list[Node]) -> dict[TopicPartition, int]:
+    """Return where each log ends at its leader, without the broker's own topics. On the broker's thread."""
+    return {
+        TopicPartition(partition.topic, partition.index): partition.reader.end_offset
+        for node in nodes
+        for name, topic in node.cluster.topics.items()
+        if name not in INTERNAL
+        for partition in topic.partitions
+        if partition.leads
+    }
+
+
+def end_of(brokers: Iterable[Served], tp: TopicPartition) -> int | None:
+    """Return where the log of a partition ends now; None where no broker leads it. From any thread."""
+    for served in brokers:
+        with contextlib.suppress(PenstockError):  # of a cluster, no node runs
+            partition = leader_of(nodes_of(served), *tp) if served.is_running else None
+            if partition is not None:
+                return partition.reader.end_offset
+    return None
+
+
+def _logs(nodes: list[Node]) -> dict[TopicPartition, Log]:
+    logs = {}
+    for tp in end_offsets(nodes):
+        partition = leader_of(nodes, *tp)
+        if partition is not None:
+            logs[tp] = _log(tp, partition)
+    return logs
+
+
+@dataclass
+class _Reading:
+    """One partition, read batch by batch. Records of open transactions get their state from the marker."""
+
+    tp: TopicPartition
+    rows: dict[int, LogRecord] = field(default_factory=dict)
+    open: dict[int, list[int]] = field(default_factory=dict)
+    """The offsets of each producer's open transaction."""
+
+    def take(self, record: Any, producer_id: int, *, is_transactional: bool) -> None:
+        """Take one record of a batch with data."""
+        state: State = "open" if is_transactional else "committed"
+        self.rows[record.offset] = LogRecord(
+            *self.tp, record.offset, record.key, record.value, tuple(record.headers), state, producer_id
+        )
+        if is_transactional:
+            self.open.setdefault(producer_id, []).append(record.offset)
+
+    def end(self, producer_id: int, marker: int, *, is_commit: bool) -> None:
+        """Take the marker that ends a transaction, at offset `marker`."""
+        state: State = "committed" if is_commit else "aborted"
+        for offset in self.open.pop(producer_id, ()):
+            self.rows[offset] = self.rows[offset]._replace(state=state, settled_at=marker)
+
+
+def _log(tp: TopicPartition, partition: Partition) -> Log:
+    source = partition.reader
+    reading = _Reading(tp)
+    budget = UnpackBudget(UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX)
+    position, end = source.start_offset, source.end_offset
+    while position < end:
+        data = source.read(position, READ_BYTES, up_to_offset=end, at_least_one=True).to_bytes()
+        if not data:
+            break
+        for entry in walk(lambda start, size, data=data: data[start : start + size], 0, len(data)):  # type: ignore[misc]
+            start, stop = entry.position, entry.position + entry.size
+            producer_id = -1
+            if entry.magic >= 2:
+                producer_id = _PRODUCER_ID.unpack_from(data, start + PRODUCER_ID_POSITION)[0]
+            is_transactional = bool(entry.attributes & TRANSACTIONAL_BIT)
+            for records in iter_records(data, start, stop, tp.topic, tp.partition, budget):
+                for record in records:
+                    if entry.attributes & CONTROL_BIT:
+                        kind = _MARKER.unpack_from(record.key or bytes(_MARKER.size))[1]
+                        reading.end(producer_id, record.offset, is_commit=kind == COMMIT_MARKER)
+                    elif record.offset >= source.start_offset:
+                        reading.take(record, producer_id, is_transactional=is_transactional)
+            position = entry.last_offset + 1
+    return Log([reading.rows[offset] for offset in sorted(reading.rows)], source.start_offset, end)

@@ -1,0 +1,119 @@
+"""The search for a run that fails, and for the shortest list of faults with which it still fails.
+
+Runs nothing itself: it is given a function that carries out a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.testing.chaos.findings import HistoryError
+from penstock.testing.chaos.plan import Plan, checked_kinds, draw, parsed
+
+RUNS = 200
+"""How many runs there are by default."""
+
+TRIES = 2
+"""How often a shorter list of faults is tried: threads make some failures rare."""
+
+
+class Attempt(NamedTuple):
+    """What became of one run: the error of the test, None if it passed; the faults that happened."""
+
+    error: BaseException | None
+    happened: tuple[int, ...] = ()
+
+
+@dataclass
+class Options:
+    """What is searched: seed, number of runs, kinds of faults; or the one run that `replay` names."""
+
+    seed: int = 0
+    runs: int = RUNS
+    faults: Sequence[str] | None = None
+    replay: str | None = None
+    kinds: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("seed", "runs"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ConfigError(f"{name}={value!r}: {name} is a whole number")
+        if self.runs < 1:
+            raise ConfigError(f"runs={self.runs}: at least one run is needed")
+        self.kinds = checked_kinds(self.faults)
+
+    def plans(self) -> list[Plan]:
+        """Return the plans of all runs, in order."""
+        if self.replay is not None:
+            return [parsed(self.replay, self.kinds)]
+        return [draw(self.seed, run, self.kinds) for run in range(self.runs)]
+
+
+@dataclass
+class Failure:
+    """A run that failed."""
+
+    plan: Plan
+    """The run as it was drawn."""
+    shortest: Plan
+    """That run with the fewest faults with which it still fails in the same way."""
+    error: BaseException
+    """How the shortest one failed."""
+
+    @property
+    def name(self) -> str:
+        """The name of the failure: that of the gravest finding, or the type of the error."""
+        return name_of(self.error)
+
+    def describe(self, replay: Callable[[str], str]) -> str:
+        """Return what happened, and by which faults, in lines. `replay` returns what to type for a run."""
+        plan, faults = self.plan, self.shortest.faults
+        lines = [f"run {plan.run} of seed {plan.seed} fails: {self.name}"]
+        if not faults:
+            lines.append("without any fault")
+        else:
+            lines.append(f"by {len(faults)} of its {len(plan.drawn)} faults:")
+            numbered = zip(self.shortest.numbers, faults, strict=True)
+            lines += [f"  {number}. {fault}" for number, fault in numbered]
+        if isinstance(self.error, HistoryError):
+            lines += [f"found: {line}" for line in str(self.error).splitlines()]
+        else:
+            text = str(self.error).strip()
+            lines.append(f"raised: {type(self.error).__name__}{': ' if text else ''}{text}")
+        return "\n".join([*lines, f"replay: {replay(str(self.shortest))}"])
+
+
+def name_of(error: BaseException) -> str:
+    """Return the name of a failure."""
+    return error.findings[0].name if isinstance(error, HistoryError) else type(error).__name__
+
+
+def search(carry_out: Callable[[Plan], Attempt], plans: Sequence[Plan]) -> Failure | None:
+    """Carry out plans until one fails, and then that one with fewer faults; return None if none fails."""
+    for plan in plans:
+        attempt = carry_out(plan)
+        if attempt.error is not None:
+            return _shortest(carry_out, plan, attempt, attempt.error)
+    return None
+
+
+def _shortest(
+    carry_out: Callable[[Plan], Attempt], plan: Plan, attempt: Attempt, error: BaseException
+) -> Failure:
+    """Try all lists of the faults that happened, the shortest first."""
+    wanted = name_of(error)
+    happened = [number for number in plan.numbers if number in attempt.happened]
+    # All that happened is tried, too, where others were planned that did not happen.
+    for size in range(len(happened) + (len(happened) < len(plan.numbers))):
+        for numbers in combinations(happened, size):
+            shorter = plan.only(numbers)
+            for _ in range(TRIES):
+                found = carry_out(shorter).error
+                if found is not None and name_of(found) == wanted:
+                    return Failure(plan, shorter, found)
+    return Failure(plan, plan, error)

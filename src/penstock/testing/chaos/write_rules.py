@@ -1,0 +1,136 @@
+"""Rules about what was written: lost, doubled, reordered and failed sends, and open transactions.
+
+Pure: each rule is given the events of a history and the logs at its end, and yields findings. The rules are
+those of Jepsen's Kafka workload, applied to one application and to the logs themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from penstock.model import TopicPartition
+from penstock.printable import printable
+from penstock.testing.chaos.events import Content, Sent, TransactionEnded
+from penstock.testing.chaos.evidence import Evidence
+from penstock.testing.chaos.findings import (
+    DuplicateWrite,
+    Finding,
+    HangingTransaction,
+    InconsistentOffsets,
+    LostWrite,
+    Place,
+    ReorderedWrite,
+    UnheededFailure,
+)
+
+SHOWN_MAX = 40
+"""Characters of a key or value in the text of a finding."""
+
+
+def write_findings(evidence: Evidence, *, writes_once: bool) -> Iterator[Finding]:
+    """Yield what is wrong with the writes; with `writes_once`, copies of one send are wrong, too."""
+    yield from _acknowledged(evidence)
+    yield from _failed(evidence)
+    if writes_once:
+        yield from _copies(evidence)
+    yield from _order(evidence)
+    yield from _open(evidence)
+
+
+def _acknowledged(evidence: Evidence) -> Iterator[Finding]:
+    """Every acknowledged record is in the log, at the offset that was acknowledged."""
+    for sent in evidence.of(Sent):
+        outcome, offset, _ = sent.delivery()
+        log = evidence.logs.get(TopicPartition(sent.topic, sent.partition))
+        if outcome != "acknowledged" or offset < 0 or log is None or offset < log.start:
+            continue
+        place = Place(sent.topic, sent.partition, offset)
+        found = log.at(offset)
+        if found is None:
+            yield LostWrite(f"{shown(sent)} was acknowledged at {place}; the log does not hold it", (place,))
+        elif (found.key, found.value) != (sent.key, sent.value):
+            text = f"{shown(sent)} was acknowledged at {place}; the log has {shown(found)} there"
+            yield InconsistentOffsets(text, (place,))
+
+
+def _failed(evidence: Evidence) -> Iterator[Finding]:
+    """A send that failed is made good: by another send of the record, or by an abort of its transaction."""
+    there = Counter(
+        (record.topic, record.key, record.value)
+        for log in evidence.logs.values()
+        for record in log.records
+        if record.state != "aborted"
+    )
+    ended = {(each.client, each.transaction): each.is_committed for each in evidence.of(TransactionEnded)}
+    for sent in evidence.of(Sent):
+        outcome, _, reason = sent.delivery()
+        if outcome == "acknowledged" or TopicPartition(sent.topic, sent.partition) not in evidence.logs:
+            continue
+        if sent.transaction and not ended.get((sent.client, sent.transaction)):
+            continue
+        if there[sent.topic, sent.key, sent.value] or evidence.is_done(sent):
+            continue
+        what = f"failed ({reason})" if outcome == "failed" else "was never known to have arrived"
+        text = f"{shown(sent)} to {printable(sent.topic)}-{sent.partition} {what}, and it is in no log"
+        yield UnheededFailure(text)
+
+
+def _copies(evidence: Evidence) -> Iterator[Finding]:
+    """There are no more copies in the log than were sent."""
+    sends = Counter(sent.content for sent in evidence.of(Sent))
+    copies: defaultdict[Content, list[Place]] = defaultdict(list)
+    for log in evidence.logs.values():
+        for record in log.records:
+            if record.state != "aborted" and record.content in sends:
+                copies[record.content].append(record.place)
+    for content, count in sends.items():
+        places = copies[content]
+        if len(places) > count:
+            times = "once" if count == 1 else f"{count} times"
+            listed = ", ".join(map(str, places[:5]))
+            text = (
+                f"{_pair(content[2], content[3])} was sent {times}, and stored {len(places)} times: {listed}"
+            )
+            yield DuplicateWrite(text, tuple(places))
+
+
+def _order(evidence: Evidence) -> Iterator[Finding]:
+    """What one producer sent to one partition is stored in the order in which it was sent."""
+    runs: defaultdict[tuple[int, str, int], list[tuple[Sent, int]]] = defaultdict(list)
+    for sent in evidence.of(Sent):
+        outcome, offset, _ = sent.delivery()
+        if outcome == "acknowledged" and offset >= 0:
+            runs[sent.client, sent.topic, sent.partition].append((sent, offset))
+    for (_, topic, partition), run in runs.items():
+        for (first, one), (second, other) in pairwise(run):
+            if other < one:
+                text = f"{shown(first)} was sent before {shown(second)}, and stored behind it"
+                yield ReorderedWrite(text, (Place(topic, partition, one), Place(topic, partition, other)))
+
+
+def _open(evidence: Evidence) -> Iterator[Finding]:
+    """No transaction is open when the application has ended."""
+    for log in evidence.logs.values():
+        seen = set()
+        for record in log.records:
+            if record.state == "open" and record.producer_id not in seen:
+                seen.add(record.producer_id)
+                text = f"a transaction of producer id {record.producer_id} is open from {record.place} on"
+                yield HangingTransaction(f"{text}; committed records behind it are not read", (record.place,))
+
+
+def shown(record: object) -> str:
+    """Return key and value of a record as short text."""
+    return _pair(getattr(record, "key", None), getattr(record, "value", None))
+
+
+def _pair(key: object, value: object) -> str:
+    return f"(key {_short(key)}, value {_short(value)})"
+
+
+def _short(value: object) -> str:
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    text = "null" if value is None else printable(text)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
