@@ -56,7 +56,7 @@ def test_a_gateway_prints_which_clients_send_what() -> None:
                 admin.list_topics()
             while not (line := process.stdout.readline()).startswith("penstock"):
                 assert line
-            assert line.split()[2:4] == ["-", "ApiVersions"]
+            assert line.split()[2:5] == ["-", "127.0.0.1", "ApiVersions"]
         finally:
             process.kill()
             process.communicate()

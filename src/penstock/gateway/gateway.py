@@ -14,6 +14,7 @@ from penstock.gateway import translation as old_versions
 from penstock.gateway.hooks.chain import Hooks
 from penstock.gateway.hooks.hook import Hook, OnBatches, OnRequest, OnResponse
 from penstock.gateway.limits import Limits
+from penstock.gateway.seen.taps import Seen
 from penstock.gateway.server import serving
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Gateway(Served):
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
         hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
+        seen: what is written about clients: metrics, an access log, conversations.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -78,6 +80,7 @@ class Gateway(Served):
         limits: Limits | None = None,
         translation: Translation | None = None,
         hooks: Iterable[Hook] = (),
+        seen: Seen | None = None,
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -94,6 +97,7 @@ class Gateway(Served):
         self._advertised_host = advertised_host
         self._translation: Translation = old_versions if translation is None else translation
         self._hooks = Hooks(hooks)
+        self._seen = seen or Seen()
         self._server: GatewayServer | None = None
         self._thread = ServingThread(self._serving)
 
@@ -117,12 +121,13 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Which clients have sent what since the start: by software, API and version."""
-        server = self._server
-        if server is None:
-            return []
-        routes = server.last_routes
-        return server.counters.rows({} if routes is None else routes.upstream)
+        """Which clients have sent what since the start: by software, address, API and version."""
+        return [] if self._server is None else self._server.client_counts()
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port of the page of metrics; None where there is none, or while it is stopped."""
+        return None if self._server is None else self._server.metrics_port
 
     def add_hook(self, hook: Hook) -> Hook:
         """Call a hook for requests from now on, behind those that there are; return it."""
@@ -205,6 +210,7 @@ class Gateway(Served):
             ports,
             self._advertised_host,
             self._hooks,
+            self._seen,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server

@@ -20,6 +20,7 @@ from penstock.gateway.absent import OF_ONE_BROKER, answered_absent, login_refusa
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
 from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
+from penstock.gateway.counters import Counts
 from penstock.gateway.endpoints import EndpointsHider, is_plain
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
@@ -81,7 +82,7 @@ class Relay:
         self._advertised_host = advertised_host
         self._software = ("", "")
         self._client_id: str | None = None
-        self._counts: dict[int, int] = {}
+        self._counts = Counts()
         # --- requests
         self._waiting = b""
         """What is not looked at yet: the beginning of a request, or what has come while one is held."""
@@ -103,10 +104,8 @@ class Relay:
         self._is_first = True
         self._is_silent = False
         """Whether nothing is answered any more, and what comes is read for nothing."""
-        self._parked: Job | None = None
-        """The job that the next request overtakes."""
-        self._number = 0
-        """The number of the connection for hooks; 0 before the first request that one is for."""
+        self._parked: Job | None = None  # the next request overtakes it
+        self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
         self._head = b""
@@ -310,8 +309,8 @@ class Relay:
     def _count(self, code: int, data: memoryview, position: int) -> None:
         if self._client_id is None:
             self._client_id = client_id_of(data[position:])
-            self._counts = self._host.counters.of(*self._software, self._client_id)
-        self._counts[code] = self._counts.get(code, 0) + 1
+            self._counts = self._host.counters.of(*self._software, self._client_id, self.peer)
+        self._counts.asked(code, 4 + int.from_bytes(data[position : position + 4], "big"))
 
     # --- requests that are not passed on ----------------------------------------------------------------
 
@@ -355,7 +354,7 @@ class Relay:
             return
         _, message = decoded_request(body)
         self._software = message.client_software_name, message.client_software_version
-        self._counts = self._host.counters.of(*self._software, "")
+        self._counts = self._host.counters.of(*self._software, "", self.peer)
         self._client_id = ""
 
     def _respond_versions(self, routes: Routes, version: int, correlation_id: int) -> None:
@@ -540,8 +539,7 @@ class Relay:
 
     def _respond_job(self, job: Job, answer: Any) -> None:
         damage = answer if isinstance(answer, Damaged) else None
-        if damage is not None:
-            answer = damage.answer
+        answer = answer if damage is None else damage.answer
         key, version = job.code >> 16, job.code & 0xFFFF
         if has_addresses(key, version):
             rewrite(answer, self._host.nodes, self._advertised_host)
@@ -551,6 +549,7 @@ class Relay:
         chunks = encode_response(answer, version, job.correlation_id)
         if damage is not None:
             chunks = [damage.change(b"".join(chunks))]
+        self._counts.answered(job.code, sum(map(len, chunks)))
         self._respond(chunks)
         if damage is not None and damage.is_cut:
             self.close("a fault cuts the answer")
@@ -710,6 +709,7 @@ class Relay:
                 raise DecodeError(f"request {correlation_id} was answered where {due.correlation_id} was due")
         self._due.popleft()
         self._response_left = size + 4
+        self._counts.answered(due.code, size + 4 if kind is not Kind.CALL else 0)
         if kind is Kind.PASS or kind is Kind.TOKEN:
             return
         if kind is Kind.FETCH and size > DECODED_FETCH_BYTES:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Host
     from penstock.gateway.routes import Routes
+    from penstock.gateway.seen.taps import Tap
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10
@@ -141,6 +142,9 @@ class Socket:
 class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
 
+    def tap_of(self, peer: str) -> Tap | None:
+        """What gets the bytes of a client's connection; None where nothing is written about it."""
+
     def enter(self, client: ClientSocket) -> None:
         """There is one more client."""
 
@@ -159,6 +163,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._socket: Socket | None = None
         self.relay: Relay | None = None
         self.active_at = 0.0
+        self._tap: Tap | None = None
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -168,7 +173,9 @@ class ClientSocket(asyncio.BufferedProtocol):
         local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
         host = self._advertised_host or canonical_address(local[0])
         self.active_at = self._loop.time()
-        self.relay = Relay(self._relays, self, self._home, f"{canonical_address(peer[0])}:{peer[1]}", host)
+        peer_text = f"{canonical_address(peer[0])}:{peer[1]}"
+        self._tap = self._clients.tap_of(peer_text)
+        self.relay = Relay(self._relays, self, self._home, peer_text, host)
         self._clients.enter(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -179,6 +186,8 @@ class ClientSocket(asyncio.BufferedProtocol):
         self.active_at = self._loop.time()
         relay = self.relay
         if relay is not None and not relay.is_closed:
+            if self._tap is not None:
+                self._tap.received(self._clients.scratch[:nbytes])
             relay.client_bytes(self._clients.scratch[:nbytes])
 
     def eof_received(self) -> bool:
@@ -200,12 +209,16 @@ class ClientSocket(asyncio.BufferedProtocol):
             self._socket.written()
         if self.relay is not None:
             self.relay.client_lost()
+        if self._tap is not None:
+            self._tap.ended()
         self._clients.leave(self)
 
     # --- what the relay calls
 
     def send(self, data: Buffer) -> None:
         assert self._socket is not None
+        if self._tap is not None:
+            self._tap.sent(memoryview(data))
         if not self._socket.send(data):
             self._end("responses that are not read take too much memory (held_bytes_max)")
 
