@@ -20,6 +20,7 @@ from penstock.errors import ConfigError, KafkaError
 from penstock.gateway import Gateway
 from penstock.gateway.hooks import (
     Batch,
+    Client,
     ClientRequest,
     Hook,
     Refused,
@@ -30,13 +31,23 @@ from penstock.gateway.hooks import (
     tenant,
 )
 from penstock.gateway.hooks.chain import Hooks
+from penstock.gateway.hooks.partitions import changed_responses
+from penstock.protocol.messages.fetch_request import FetchRequest
+from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
 from penstock.protocol.messages.list_offsets_request import ListOffsetsRequest
 from penstock.protocol.messages.list_offsets_response import ListOffsetsResponse
 from penstock.protocol.messages.metadata_request import MetadataRequest
-from penstock.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from penstock.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from penstock.protocol.messages.share_fetch_response import PartitionData as SharePartitionData
+from penstock.protocol.messages.share_fetch_response import ShareFetchableTopicResponse, ShareFetchResponse
+from penstock.records.batch import encode_batch
 from penstock.records.legacy import encode_message_set
 from penstock.testing import KafkaBroker, KafkaCluster
 
@@ -488,3 +499,44 @@ def test_hooks_are_added_while_it_runs() -> None:
         ):
             admin.create_topics([NewTopic("u", 1)])
         assert asked.is_set()
+
+
+def test_records_of_a_topic_without_a_name_do_not_pass() -> None:
+    """A hook for a topic cannot judge records whose topic nobody can name."""
+    versions = {**HEARTBEATS, 3: (0, 13)}
+    here = World(hooks=Hooks([masked("cards", "number")]), versions=versions)
+    here.client_sends(request(FetchRequest(max_wait_ms=1, min_bytes=1), 13, 1))
+    assert here.broker.taken()
+    part = PartitionData(partition_index=0, records=encode_batch([(None, b'{"number":1}', (), 1)]))
+    topic = FetchableTopicResponse(topic_id=b"t" * 16, partitions=[part])
+    here.broker_sends(response(FetchResponse(responses=[topic]), 13, 1))
+    assert asked_of(here.broker.taken()) == [(3, 12, 1)], "it is asked for"
+    unknown = MetadataResponseTopic(topic_id=b"t" * 16, name=None, error_code=100)
+    here.broker_sends(response(MetadataResponse(topics=[unknown]), 12, 1))
+    [(_, answer)] = answers_of(here.client.taken(), 1, 13)
+    part = answer.responses[0].partitions[0]
+    assert (part.error_code, bytes(part.records or b"")) == (100, b"")
+
+
+def test_records_of_share_groups_are_masked_as_well() -> None:
+    hook = masked("cards", "number")
+    assert hook.on_batches is not None
+    records = encode_batch([(None, b'{"number":1}', (), 1)])
+    part = SharePartitionData(partition_index=0, records=records)
+    topic = ShareFetchableTopicResponse(topic_id=b"t" * 16, partitions=[part])
+    answer = ShareFetchResponse(responses=[topic])
+    asked = ClientRequest(78, 1, 1, Client("10.0.0.7", 1, "", "", "", 1), lambda: None)
+    changed_responses(asked, answer, {b"t" * 16: "cards"}, [hook.on_batches], print)
+    assert b'{"number":"***"}' in bytes(part.records)
+    assert b'"number":1' not in bytes(part.records)
+
+
+def test_messages_of_older_formats_are_not_passed_unmasked() -> None:
+    here = World(hooks=Hooks([masked("cards", "number")]), versions={**HEARTBEATS, 1: (0, 3)})
+    here.client_sends(request(FetchRequest(max_wait_ms=1, min_bytes=1), 2, 1))
+    part = PartitionData(partition_index=0, records=encode_message_set([(None, b'{"number":1}', -1)], 0))
+    topic = FetchableTopicResponse(topic="cards", partitions=[part])
+    here.broker_sends(response(FetchResponse(responses=[topic]), 2, 1))
+    [(_, answer)] = answers_of(here.client.taken(), 1, 2)
+    part = answer.responses[0].partitions[0]
+    assert (part.error_code, bytes(part.records or b"")) == (43, b"")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.extras import need_arrow
 from penstock.common.suggestions import did_you_mean, nearest
 from penstock.errors import ConfigError, PenstockError
 from penstock.protocol.api import API_TABLE
@@ -165,6 +166,7 @@ class Hook:
 
     Raises:
         ConfigError: there is no such API, or none that a hook can be for.
+        MissingDependencyError: `on_batches` is there, and numpy or pyarrow is not.
     """
 
     apis: Sequence[str] = ()
@@ -178,6 +180,8 @@ class Hook:
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise ConfigError(f"{name} is {function!r}: a function is needed")
+        if self.on_batches is not None:
+            need_arrow("on_batches")
         if isinstance(self.apis, str):
             raise ConfigError(f"apis is {self.apis!r}: give a list of names")
         self.keys_of_requests, self.keys_of_batches  # noqa: B018 - raises where a name is wrong

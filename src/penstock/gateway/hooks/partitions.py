@@ -31,7 +31,7 @@ def changed_produce(
     message = request.message
     answers: list[Any] = []
     for topic in message.topic_data:
-        refused: list[Any] = []
+        refused: list[int] = []
         for partition in topic.partition_data:
             records = partition.records
             if records is None or not len(records):
@@ -41,7 +41,7 @@ def changed_produce(
                     records, request, _name_of(topic, names), partition.index, functions
                 )
             except Refused as error:
-                refused.append(partition)
+                refused.append(id(partition))
                 alone = copy.copy(topic)
                 alone.partition_data = [partition]
                 question = copy.copy(message)
@@ -52,7 +52,7 @@ def changed_produce(
                     )
                 )
         if refused:
-            topic.partition_data = [each for each in topic.partition_data if each not in refused]
+            topic.partition_data = [each for each in topic.partition_data if id(each) not in refused]
     message.topic_data = [topic for topic in message.topic_data if topic.partition_data]
     return answers or None
 
@@ -104,9 +104,16 @@ def _refuse(partition: Any, code: int, reason: str) -> None:
 
 
 def _name_of(topic: Any, names: Mapping[bytes, str]) -> str:
-    """Return the name of a topic, by its id where it comes without; empty where there is none."""
+    """Return the name of a topic, by its id where it comes without.
+
+    Raises:
+        Refused: nobody can name it: a hook for some topics could not judge its records.
+    """
     for attribute in ("name", "topic"):
         name = getattr(topic, attribute, None)
         if isinstance(name, str) and name:
             return name
-    return names.get(topic.topic_id, "")
+    found = names.get(topic.topic_id)
+    if found is None:
+        raise Refused("UNKNOWN_TOPIC_ID", "the cluster names no topic with this id")
+    return found
