@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +32,6 @@ from penstock.testing import Faults, KafkaBroker, KafkaCluster
 
 VERSIONS = {0: (3, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 12: (0, 4), 18: (0, 4)}
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-NUMBERS = itertools.count()
 
 
 def world() -> tuple[World, Faults]:
@@ -268,3 +267,12 @@ def test_an_old_client_gets_the_fault_in_its_own_version() -> None:
 def test_a_fault_that_cannot_be_meant_is_refused(gateway: Gateway) -> None:
     with pytest.raises(ConfigError, match="did you mean"):
         gateway.faults.fail("Produced", 27)
+
+
+def test_a_reset_reaches_the_client() -> None:
+    with KafkaBroker() as broker, Gateway(to=broker.bootstrap_servers) as gateway:
+        gateway.faults.close("Metadata", reset=True)
+        with socket.create_connection(("127.0.0.1", gateway.port), 10) as client:
+            client.sendall(request(MetadataRequest(topics=None), 12))
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
