@@ -30,6 +30,7 @@ from penstock.gateway.hooks import (
     renamed_topics,
     tenant,
 )
+from penstock.gateway.hooks.batches import changed_records
 from penstock.gateway.hooks.chain import Hooks
 from penstock.gateway.hooks.partitions import changed_responses
 from penstock.protocol.messages.fetch_request import FetchRequest
@@ -47,7 +48,7 @@ from penstock.protocol.messages.metadata_response import (
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.share_fetch_response import PartitionData as SharePartitionData
 from penstock.protocol.messages.share_fetch_response import ShareFetchableTopicResponse, ShareFetchResponse
-from penstock.records.batch import encode_batch
+from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.legacy import encode_message_set
 from penstock.testing import KafkaBroker, KafkaCluster
 
@@ -329,6 +330,35 @@ def test_records_are_masked_for_readers_and_stored_as_they_are(
     ]
     without = [record._replace(value=None) for record in seen]
     assert without == [record._replace(value=None) for record in stored], "nothing else has changed"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b'{"card":{"number":1},"card":5}', b'{"card":5}'),
+        (b'{"card":{"number":1,"number":2}}', b'{"card":{"number":"***"}}'),
+        (b'{"card":{"n\\u0075mber":1}}', b'{"card":{"number":"***"}}'),
+        ('{"card":{"number":1}}'.encode("utf-16"), b'{"card":{"number":"***"}}'),
+        (
+            b'{"card":[{"number":1},{"number":2}],"x":"\xc3\xa9"}',
+            b'{"card":[{"number":"***"},{"number":"***"}],"x":"\xc3\xa9"}',
+        ),
+        (b'{"card":{"number":1},"n":' + b"1" * 5000 + b"}", None),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b',"card":{"number":1}}', None),
+        (b'{"card": {"other": 1.10}}', b'{"card": {"other": 1.10}}'),
+        (b"\xff", b"\xff"),
+        (b"", b""),
+    ],
+    ids=range(10),
+)
+def test_a_field_cannot_hide_from_its_mask(value: bytes, expected: bytes | None) -> None:
+    records = encode_batch([(None, value, (), 1)])
+    hook = masked("t", "card.number")
+    asked = ClientRequest(1, 11, 11, Client("10.0.0.7", 1, "", "", "", 1), lambda: None)
+    assert hook.on_batches is not None
+    changed = changed_records(records, asked, "t", 0, [hook.on_batches])
+    [record] = decode_batch(changed, 0, len(changed), "t", 0)
+    assert record.value == expected
 
 
 def test_masks_are_for_chosen_clients_only(cluster: KafkaCluster) -> None:

@@ -29,7 +29,9 @@ def masked(
 ) -> Hook:
     """Return a hook that puts a mask in the place of a field of JSON values.
 
-    Values that are no JSON objects, and objects without the field, stay as they are.
+    Values that are no JSON, and objects without the field, stay as they are. Where an object has a member
+    twice, the last one counts and the others are left out. A value with numbers of thousands of digits, or
+    thousands of levels, is null for readers.
 
     Args:
         topics: the topics, by their names in the cluster.
@@ -68,11 +70,25 @@ def _masked(value: bytes | None, path: list[str], mask: object) -> bytes | None:
         return value
     try:
         content = json.loads(value)
-    except (ValueError, RecursionError):
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return value
-    if not _mask(content, path, mask):
+    except (ValueError, RecursionError):  # thousands of digits, or of levels: it may hide the field
+        return None
+    if not _mask(content, path, mask) and not _has_twins(value):
         return value
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _has_twins(value: bytes) -> bool:
+    """Whether an object within JSON has a member twice, of which only the last one was looked at."""
+    found = False
+
+    def look(members: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in members}) != len(members)
+
+    json.loads(value, object_pairs_hook=look)
+    return found
 
 
 def _mask(content: Any, path: Sequence[str], mask: object) -> bool:
