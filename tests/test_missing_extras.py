@@ -67,6 +67,7 @@ CALLS = {
     "with_consumer()": "poll_arrow",
     "asyncio.run(send())": "send_arrow",
     "with_producer()": "send_arrow",
+    "from penstock.gateway.hooks import Hook; Hook(on_batches=print)": "on_batches",
     "from penstock.client import WriteSummary": "penstock.client.WriteSummary",
     "from penstock.cloudevents import decode_events": "penstock.cloudevents.decode_events",
     "from penstock.cloudevents import encode_events": "penstock.cloudevents.encode_events",

@@ -6,6 +6,8 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +59,7 @@ def test_a_gateway_prints_which_clients_send_what() -> None:
                 admin.list_topics()
             while not (line := process.stdout.readline()).startswith("penstock"):
                 assert line
-            assert line.split()[2:4] == ["-", "ApiVersions"]
+            assert line.split()[2:5] == ["-", "127.0.0.1", "ApiVersions"]
         finally:
             process.kill()
             process.communicate()
@@ -128,3 +130,35 @@ def test_a_gateway_serves_clients_of_0_7() -> None:
         finally:
             process.kill()
             process.communicate()
+
+
+def test_a_gateway_writes_metrics_a_log_and_conversations(tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    with KafkaBroker() as broker:
+        words = ["--to", broker.bootstrap_servers, "--port", "0", "--metrics-port", "0"]
+        process = start(*words, "--access-log", str(log), "--explain", "127.0.0.1")
+        try:
+            assert process.stderr is not None
+            ports: dict[str, str] = {}
+            while len(ports) < 2:
+                line = process.stderr.readline()
+                if "is found at port" in line:
+                    ports["broker"] = line.split()[-1]
+                elif "metrics at" in line:
+                    ports["metrics"] = line.split()[-1]
+            with Admin(bootstrap_servers=f"127.0.0.1:{ports['broker']}") as admin:
+                admin.list_topics()
+            text = urllib.request.urlopen(ports["metrics"]).read().decode()
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
+            process.communicate()
+    assert 'api="Metadata"' in text
+    assert {json.loads(line)["name"] for line in out.splitlines()} >= {"MetadataRequest", "MetadataResponse"}
+    assert "Metadata" in {json.loads(line)["api"] for line in log.read_text().splitlines()}
+
+
+def test_explaining_and_watching_at_once_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "--to", "localhost:1", "--watch", "--explain", "127.0.0.1"]) != 0
+    assert "both print" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Attachable, Ended, Pause
 from penstock.gateway.counters import Counters
+from penstock.gateway.hooks.chain import Hooks
 from penstock.gateway.limits import Limits
 from penstock.gateway.nodes import Broker, Nodes
 from penstock.gateway.relay import Relay
@@ -41,7 +42,7 @@ class Wire:
     ) -> None:
         self.sent = bytearray()
         self.paused = Pause(0)
-        self.is_closed = False
+        self.is_closed = self.is_reset = False
         self.routes = Routes(versions, translation)
         self.node_id = node_id
 
@@ -57,6 +58,9 @@ class Wire:
 
     def close(self) -> None:
         self.is_closed = True
+
+    def reset(self) -> None:
+        self.is_closed = self.is_reset = True
 
     def taken(self) -> bytes:
         """What was sent since this was called last."""
@@ -77,11 +81,14 @@ class World:
         limits: Limits | None = None,
         has_account: bool = False,
         attaches: bool = True,
+        hooks: Hooks | None = None,
     ) -> None:
         self.translation: Translation = translation or NoTranslation()
         self.versions = versions
         self.limits = limits or Limits()
         self.counters = Counters()
+        self.hooks = hooks or Hooks()
+        self.timers: list[Callable[[], None]] = []
         self.nodes = Nodes((), lambda node_id, port: 20_000 + node_id, lambda node_id: None)
         self.has_account = has_account
         self.last_routes: Routes | None = None
@@ -130,6 +137,9 @@ class World:
     def work(self) -> None:
         """Do what was to be done beside the event loop."""
         self.relay.worked(self.works.pop()())
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.timers.append(work)
 
     def hold(self, size: int) -> bool:
         self.held += size

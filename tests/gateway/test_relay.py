@@ -425,7 +425,8 @@ def test_clients_are_offered_what_the_translation_adds(version: int) -> None:
     assert offered == {**KAFKA_4, 2: (0, 11), 0: (0, 13)}
     [row] = world.counters.rows(KAFKA_4)
     software = ("old-device", "2", "") if version >= 3 else ("", "", "device")
-    assert row == (*software, "ApiVersions", version, 1, True)
+    assert row[:6] == (*software, "10.0.0.7", "ApiVersions", version)
+    assert (row.requests, row.is_spoken) == (1, True)
 
 
 def test_an_unknown_version_of_api_versions_is_answered_with_error_35() -> None:
@@ -805,7 +806,10 @@ def test_an_exception_in_a_translation_ends_one_connection() -> None:
 def test_counts_are_by_software_or_client_id() -> None:
     world = World()
     world.client_sends(LIST, LIST)
-    assert world.counters.rows(KAFKA_4) == [("", "", "device", "ListOffsets", 5, 2, True)]
+    answers = LISTED * 2
+    world.broker_sends(answers)
+    sizes = len(LIST) * 2, len(answers)
+    assert world.counters.rows(KAFKA_4) == [("", "", "device", "10.0.0.7", "ListOffsets", 5, 2, *sizes, True)]
     assert int(ApiKey.LIST_OFFSETS) == 2
 
 

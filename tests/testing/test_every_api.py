@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from penstock.broker.context import CloseConnection
 from penstock.broker.handlers import ROUTES
 from penstock.broker.requests.dispatch import call
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.routes import intercepted
+from penstock.broker.requests.routes import intercepted, when_answered
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response
 from penstock.protocol.header import RequestHeader
@@ -34,6 +35,11 @@ def codes_in(value: Any) -> list[int]:
     return own + [code for name in value.__slots__ for code in codes_in(getattr(value, name))]
 
 
+def topic_name(node: Any, topic_id: bytes) -> str | None:
+    topic = node.cluster.topics_by_id.get(topic_id)
+    return topic.name if topic is not None else None
+
+
 @pytest.mark.parametrize("key", sorted(ROUTES), ids=lambda key: API_TABLE[key].name)
 @pytest.mark.parametrize("applied", [False, True])
 def test_fails_in_every_version(key: int, applied: bool) -> None:
@@ -43,11 +49,17 @@ def test_fails_in_every_version(key: int, applied: bool) -> None:
         make_topic(node, partitions=1)
         message = REQUESTS[route.key](node, version)
         context = context_of(node, version)
-        request = Request(RequestHeader(key, version, 3, "test"), message, 1, node)
+        request = Request(RequestHeader(key, version, 3, "test"), message, 1, partial(topic_name, node))
         inner = intercepted(node.router.find(key, version), [lambda route: route._replace()])
-        answerer = Answerer(request, inner.handle, lambda place: CODE, applied=applied)
+        answerer = Answerer(request, lambda place: CODE, applied=applied)
+
+        def handle(message: Any, context: Any, answerer: Any = answerer, inner: Any = inner) -> Any:
+            question = answerer.question(message)
+            real = None if question is None else inner.handle(question, context)
+            return when_answered(real, lambda real: answerer.answer(message, real))
+
         try:
-            pieces = call(message, inner._replace(handle=answerer), 3, context)
+            pieces = call(message, inner._replace(handle=handle), 3, context)
         except CloseConnection:
             continue
         assert isinstance(pieces, list), Wait

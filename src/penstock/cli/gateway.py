@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -12,13 +14,20 @@ import click
 from penstock.cli import waiting
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import client_settings, property_option, settings_in_force
-from penstock.cli.outcome import put
+from penstock.cli.outcome import counted, is_terminal, put
 from penstock.cli.settings import BOOTSTRAP, meaning
 from penstock.cli.times import DURATION_HELP, parse_duration
+from penstock.cli.top import draw, screen, table
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.gateway import Gateway
+    from penstock.gateway.counters import ClientCount
+
+logger = logger_named("penstock.gateway")
+
+LOGGED = ("requests", "connections")
 
 LEAST_MS = 100
 
@@ -79,6 +88,30 @@ LEAST_MS = 100
     metavar="DURATION",
     help=f"How often, with --watch: {DURATION_HELP}; seconds without unit.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics for Prometheus at /metrics of this port; 0 is any free one.",
+)
+@click.option(
+    "--access-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write lines of JSON to the end of this file.",
+)
+@click.option(
+    "--access-log-of",
+    type=click.Choice(LOGGED),
+    default="requests",
+    show_default=True,
+    help="What a line of the access log is for.",
+)
+@click.option(
+    "--explain",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Print the conversations of the client at this address, decoded, as lines of JSON.",
+)
 @json_option()
 @property_option()
 def command(
@@ -94,6 +127,10 @@ def command(
     v07_messages: Literal["wrapped", "plain"],
     watch: bool,
     every: str,
+    metrics_port: int | None,
+    access_log: Path | None,
+    access_log_of: Literal["requests", "connections"],
+    explain: tuple[str, ...],
     as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
@@ -109,15 +146,18 @@ def command(
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
       penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
+      penstock gateway --to kafka:9093 --metrics-port 9100 --access-log access.jsonl
     """
     every_ms = parse_duration(every, "--every", 1000)
     if every_ms < LEAST_MS:
         raise ConfigError(f"--every {every}: at least {LEAST_MS} ms")
     if as_json and not watch:
         raise ConfigError("--json says how --watch prints: give both")
+    if explain and watch:
+        raise ConfigError("--watch and --explain both print: give one of them")
     config = client_settings(properties)
     from penstock.broker.process import log_to_stderr
-    from penstock.gateway import Gateway
+    from penstock.gateway import Gateway, Seen
 
     waiting.be_quiet()
     log_to_stderr()
@@ -135,24 +175,65 @@ def command(
         v07_broker_id=v07_broker_id,
         v07_slot_bytes=v07_slot_bytes,
         v07_messages=v07_messages,
+        seen=Seen(
+            metrics_port=metrics_port,
+            access_log=access_log,
+            access_log_of=access_log_of,
+            explain=explain,
+            explain_to=_put_line,
+        ),
     )
-    with serving as gateway:
-        if not as_json:
+    is_live = watch and is_terminal() and not as_json
+    with serving as gateway, screen(is_live):
+        if gateway.metrics_port is not None:
+            logger.info("metrics at http://%s:%s/metrics", host, gateway.metrics_port)
+        if not (as_json or is_live or explain):
             put(f"gateway at {gateway.bootstrap_servers}, cluster at {serving.config.described}")
             if gateway.v07_port is not None:
                 put(f"Kafka 0.7 at {host}:{gateway.v07_port}")
             sys.stdout.flush()
         while not stopped.wait(every_ms / 1000 if watch else None):
-            _put(gateway, as_json=as_json)
+            _put(gateway, is_live=is_live, as_json=as_json)
         if watch:
-            _put(gateway, as_json=as_json)
+            _put(gateway, is_live=is_live, as_json=as_json)
 
 
-def _put(gateway: Gateway, *, as_json: bool) -> None:
+def _put_line(line: str) -> None:
+    put(line)
+    sys.stdout.flush()
+
+
+def _put(gateway: Gateway, *, is_live: bool, as_json: bool) -> None:
+    if is_live:
+        draw(picture(gateway.clients(), gateway.bootstrap_servers), is_live=True)
+        return
     put_rows("gateway client", [row._asdict() for row in gateway.clients()], as_json)
     if not as_json:
         put()
     sys.stdout.flush()
+
+
+HEAD = ("software", "address", "api", "version", "requests", "bytes in", "bytes out", "translated")
+
+
+def picture(rows: Sequence[ClientCount], where: str) -> list[str]:
+    """Return the lines of the live table."""
+    shown = [
+        {
+            "software": f"{row.software} {row.software_version}".strip() or row.client_id or "-",
+            "address": row.address or "-",
+            "api": row.api,
+            "version": str(row.version),
+            "requests": row.requests,
+            "bytes in": row.request_bytes,
+            "bytes out": row.response_bytes,
+            "translated": "-" if row.is_spoken else "yes",
+        }
+        for row in rows
+    ]
+    requests = sum(row.requests for row in rows)
+    head = f"gateway at {where}: {counted(requests, 'request')}"
+    return [head, "", *table(shown, HEAD, ("software", "address", "api", "translated"))]
 
 
 def _configured() -> str:

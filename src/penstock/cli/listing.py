@@ -192,9 +192,12 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
         ("software", "text", "the name of the client's software; empty where it sends none"),
         ("software_version", "text", "its version"),
         ("client_id", "text", "its client id, where it sends no software; empty otherwise"),
+        ("address", "text", "the address of its machine"),
         ("api", "text", "the API, such as `Produce`"),
         ("version", "number", "the version of the API"),
         ("requests", "number", "how many requests have come since the gateway began"),
+        ("request_bytes", "number", "the bytes of these requests"),
+        ("response_bytes", "number", "the bytes of their responses"),
         ("is_spoken", "boolean", "whether the broker met last has this version"),
     ),
     "subject": _fields(

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import click
 
@@ -74,7 +74,7 @@ def command(
     is_live = is_terminal() and not as_json
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         before: Sample | None = None
-        with _screen(is_live):
+        with screen(is_live):
             looks = 0
             while True:
                 now = take(
@@ -94,7 +94,7 @@ def command(
 
 
 @contextlib.contextmanager
-def _screen(is_live: bool) -> Iterator[None]:
+def screen(is_live: bool) -> Iterator[None]:
     """Have the other screen of the terminal while the block runs, if `is_live`."""
     if not is_live:
         yield
@@ -118,8 +118,12 @@ def _show(now: Sample, before: Sample | None, where: str, *, is_live: bool, as_j
         put_rows("group rate", group_rows(now, before), as_json)
         sys.stdout.flush()
         return
+    draw(picture(now, before, where), is_live=is_live)
+
+
+def draw(lines: list[str], *, is_live: bool) -> None:
+    """Put lines in the place of those before, cut to the terminal; below them where it is not live."""
     columns, rows = shutil.get_terminal_size((80, 10_000 if not is_live else 24))
-    lines = picture(now, before, where)
     if not is_live:
         for line in lines:
             put(line)
@@ -142,16 +146,20 @@ def picture(now: Sample, before: Sample | None, where: str) -> list[str]:
     if before is not None:
         head += f", {_amount(total)} records/s"
     lines = [head, ""]
-    lines += _table(topics, ("topic", "partitions", "records", "records/s", "bytes", "bytes/s"))
+    lines += table(topics, ("topic", "partitions", "records", "records/s", "bytes", "bytes/s"))
     if groups:
-        lines += ["", *_table(groups, ("group", "state", "partitions", "lag", "records/s"))]
+        lines += ["", *table(groups, ("group", "state", "partitions", "lag", "records/s"))]
     return lines
 
 
-def _table(rows: Sequence[Mapping[str, object]], head: Sequence[str]) -> list[str]:
+def table(
+    rows: Sequence[Mapping[str, object]],
+    head: Sequence[str],
+    texts: Container[str] = ("topic", "group", "state"),
+) -> list[str]:
+    """Return the lines of a table; the columns `texts` have their text at the left."""
     cells = [[_cell(name, row[name.replace("/s", "_per_s")]) for name in head] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-    texts = {"topic", "group", "state"}
     return [
         "  ".join(
             cell.ljust(width) if name in texts else cell.rjust(width)

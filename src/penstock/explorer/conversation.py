@@ -113,6 +113,8 @@ class Conversation:
             version = request_header_version(header.api_key, header.api_version)
             self._header(entry, "RequestHeader", version, frame)
             self._body(entry, request, header.api_version, frame, position)
+            if header.api_key == ApiKey.PRODUCE and not entry.message.acks:  # type: ignore[union-attr]
+                self._waiting[header.correlation_id].pop()  # it has no answer
         except PenstockError as error:
             entry.error = str(error)
         return entry
@@ -126,6 +128,8 @@ class Conversation:
             entry.error = f"an answer to a request that is not there (correlation id {correlation_id})"
             return entry
         key, version, asked = waiting.popleft()
+        if not waiting:
+            del self._waiting[correlation_id]
         if time is not None and asked is not None:
             entry.elapsed_ms = (time - asked) * 1000
         response = API_TABLE[key].response

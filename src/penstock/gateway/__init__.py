@@ -15,9 +15,10 @@ from penstock.common.lazy_names import lazy_names
 if TYPE_CHECKING:
     from penstock.gateway.gateway import Gateway as Gateway
     from penstock.gateway.limits import Limits as Limits
+    from penstock.gateway.seen.taps import Seen as Seen
 
-_HOMES = {"Gateway": "gateway", "Limits": "limits"}
+_HOMES = {"Gateway": "gateway", "Limits": "limits", "Seen": "seen.taps"}
 
-__all__ = ["Gateway", "Limits"]
+__all__ = ["Gateway", "Limits", "Seen"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

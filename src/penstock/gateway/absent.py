@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import DecodeError
+from penstock.gateway.heads import decoded_request
+from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_entries, error_response
@@ -13,6 +16,8 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from penstock.gateway.nodes import Nodes
@@ -118,3 +123,30 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
             for each in names
         ],
     )
+
+
+def login_refusal(api_key: int) -> Any:
+    """Return the answer to SASL of a client where the gateway logs in itself."""
+    if api_key == ApiKey.SASL_AUTHENTICATE:
+        return SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE,
+            error_message="the gateway logs in itself: connect without SASL",
+        )
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+def answered_absent(body: memoryview, key: int, version: int, nodes: Nodes, host: str) -> Any:
+    """Return the answer to a request, without its size, for which there is no broker.
+
+    Raises:
+        DecodeError, UnsupportedVersionError: it cannot be read, or has no place for an error.
+    """
+    api = API_TABLE.get(key)
+    name = f"API {key}" if api is None else api.name
+    _, message = decoded_request(body)
+    if key == ApiKey.PRODUCE and not message.acks:
+        raise DecodeError("the gateway reaches no broker for a Produce without acknowledgement")
+    response = absent_response(message, version, nodes, host)
+    if response is None:
+        raise DecodeError(f"the gateway reaches no broker for {name}")
+    return response

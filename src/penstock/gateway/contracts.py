@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from enum import IntEnum, IntFlag, auto
+from enum import IntFlag, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.gateway.calls import Call
     from penstock.gateway.counters import Counters
+    from penstock.gateway.hooks.chain import Hooks
     from penstock.gateway.limits import Limits
     from penstock.gateway.nodes import Nodes
-    from penstock.gateway.routes import Routes
+    from penstock.gateway.routes import Kind, Routes
     from penstock.gateway.versions import Translation
 
 
@@ -41,6 +42,9 @@ class Side(Protocol):
 
     def close(self) -> None:
         """End the connection, after what was sent has left."""
+
+    def reset(self) -> None:
+        """End the connection at once, so that the peer gets a reset."""
 
 
 class Upstream(Side, Protocol):
@@ -93,6 +97,7 @@ class Host(Protocol):
     limits: Limits
     counters: Counters
     translation: Translation
+    hooks: Hooks
 
     @property
     def last_routes(self) -> Routes | None:
@@ -117,6 +122,9 @@ class Host(Protocol):
     def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
         """Call `work` in a thread: `worked` is called later with what it returns."""
 
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Call `work` after so many seconds."""
+
     def hold(self, size: int) -> bool:
         """Count bytes that are kept; False where there are too many."""
 
@@ -130,22 +138,6 @@ class Host(Protocol):
         """Report the exception that is being handled."""
 
 
-class Kind(IntEnum):
-    """What becomes of the response that is due."""
-
-    PASS = auto()
-    REWRITE = auto()
-    FETCH = auto()
-    CALL = auto()
-    """It is that of a call of the gateway's own."""
-    HANDSHAKE = auto()
-    """It says whether tokens without headers follow."""
-    TOKEN = auto()
-    """It is a token without a header."""
-    HERE = auto()
-    """It is here already, and waits for its turn."""
-
-
 class Due(NamedTuple):
     """One response that is due."""
 
@@ -156,7 +148,7 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a job: the response to the client, None for no response."""
+    """The end of a job: the response to the client, None for no response, or another end of `calls`."""
 
     answer: Any
 
@@ -174,8 +166,13 @@ def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Ex
 class Job(NamedTuple):
     """What asks brokers on behalf of a request, or of the gateway where `code` is -1."""
 
-    steps: Generator[Call, Any, Any]
+    steps: Generator[Any, Any, Any]
     code: int
     correlation_id: int
     request: Any = None
     """The request of the client, decoded."""
+    frame: bytearray | None = None
+    """The request with its size, where it may be passed on after all."""
+    client_id: str | None = None
+    blocks: bool = False
+    """Whether each step may take long."""

@@ -1,4 +1,4 @@
-"""Which clients a gateway has met: requests by client software, API and version."""
+"""Which clients a gateway has met: requests and bytes by client software, address, API and version."""
 
 from __future__ import annotations
 
@@ -24,31 +24,60 @@ class ClientCount(NamedTuple):
     software: str
     software_version: str
     client_id: str
+    address: str
+    """The address of the machine, without the port."""
     api: str
     version: int
     requests: int
+    request_bytes: int
+    response_bytes: int
     is_spoken: bool
     """Whether the broker that was connected last has this version: it needs no translation."""
 
 
-class Counters:
-    """Counts by kind of client. What a connection counts in is a plain dictionary, by API and version."""
+class Counts:
+    """What one kind of client has sent and got: requests and bytes, by `(api_key << 16) | version`."""
+
+    __slots__ = ("by_code",)
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str, str], dict[int, int]] = {}
+        self.by_code: dict[int, list[int]] = {}
+        """Requests, their bytes, and the bytes of responses."""
 
-    def of(self, software: str, version: str, client_id: str) -> dict[int, int]:
-        """The counts of a kind of client, by `(api_key << 16) | version`."""
+    def asked(self, code: int, size: int) -> None:
+        """Count a request."""
+        counted = self.by_code.get(code)
+        if counted is None:
+            counted = self.by_code[code] = [0, 0, 0]
+        counted[0] += 1
+        counted[1] += size
+
+    def answered(self, code: int, size: int) -> None:
+        """Count the response to a request that was counted; a response to another one is not."""
+        counted = self.by_code.get(code)
+        if counted is not None:
+            counted[2] += size
+
+
+class Counters:
+    """Counts by kind of client. Connections of one kind share a `Counts`."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str, str, str], Counts] = {}
+
+    def of(self, software: str, version: str, client_id: str, peer: str) -> Counts:
+        """The counts of a kind of client; `peer` is its address with the port, as ``host:port``."""
         kind = (
             software[:NAME_CHARACTERS_MAX],
             version[:NAME_CHARACTERS_MAX],
             client_id[:NAME_CHARACTERS_MAX],
+            peer.rpartition(":")[0],
         )
         found = self._kinds.get(kind)
         if found is None:
             if len(self._kinds) >= CLIENTS_MAX:
-                kind = (*OTHERS, "")
-            found = self._kinds.setdefault(kind, {})
+                kind = (*OTHERS, "", "")
+            found = self._kinds.setdefault(kind, Counts())
         return found
 
     def rows(self, spoken: Mapping[int, tuple[int, int]]) -> list[ClientCount]:
@@ -57,11 +86,14 @@ class Counters:
         `spoken` is what the cluster has, by API key.
         """
         found = []
-        for (software, version, client_id), counts in list(self._kinds.items()):
-            for code, requests in list(counts.items()):
+        for (software, version, client_id, address), counts in list(self._kinds.items()):
+            for code, counted in list(counts.by_code.items()):
                 api = API_TABLE.get(code >> 16)
                 name = api.name if api is not None else str(code >> 16)
                 low, high = spoken.get(code >> 16, (0, -1))
                 at = code & 0xFFFF
-                found.append(ClientCount(software, version, client_id, name, at, requests, low <= at <= high))
+                client = software, version, client_id, address
+                requests, asked, answered = counted
+                is_spoken = low <= at <= high
+                found.append(ClientCount(*client, name, at, requests, asked, answered, is_spoken))
         return sorted(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
@@ -12,7 +12,10 @@ from penstock.client.config import ClientConfig
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.gateway import translation as old_versions
+from penstock.gateway.hooks.chain import Hooks
+from penstock.gateway.hooks.hook import Hook, OnBatches, OnRequest, OnResponse
 from penstock.gateway.limits import Limits
+from penstock.gateway.seen.taps import Seen
 from penstock.gateway.server import serving
 from penstock.gateway.v07.offsets import SLOT_BYTES_MAX, SLOT_BYTES_MIN
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.gateway.v07.counts import Counts07
     from penstock.gateway.v07.listener import Listener07
     from penstock.gateway.versions import Translation
+    from penstock.testing.faults import Faults
 
 DEFAULT_PORTS = 100
 """How many ports behind that of the gateway brokers have, where nothing else is said."""
@@ -66,6 +70,8 @@ class Gateway(Served):
             rounded up to a power of two. Topics with larger records have larger slots.
         v07_messages: ``"wrapped"`` for readers of 0.7 that decompress gzip; ``"plain"`` for those that do
             not, and get values with spaces behind them.
+        hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
+        seen: what is written about clients: metrics, an access log, conversations.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -89,6 +95,8 @@ class Gateway(Served):
         v07_broker_id: int = 0,
         v07_slot_bytes: int = 4096,
         v07_messages: Literal["wrapped", "plain"] = "wrapped",
+        hooks: Iterable[Hook] = (),
+        seen: Seen | None = None,
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -117,6 +125,8 @@ class Gateway(Served):
         self._ports = ports
         self._advertised_host = advertised_host
         self._translation: Translation = old_versions if translation is None else translation
+        self._hooks = Hooks(hooks)
+        self._seen = seen or Seen()
         self._server: GatewayServer | None = None
         self._listener07: Listener07 | None = None
         self._thread = ServingThread(self._serving)
@@ -141,12 +151,8 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Which clients have sent what since the start: by software, API and version."""
-        server = self._server
-        if server is None:
-            return []
-        routes = server.last_routes
-        found = server.counters.rows({} if routes is None else routes.upstream)
+        """Which clients have sent what since the start: by software, address, API and version."""
+        found = [] if self._server is None else self._server.client_counts()
         return found if self._listener07 is None else found + self._listener07.counts.rows()
 
     @property
@@ -158,6 +164,60 @@ class Gateway(Served):
     def counts_07(self) -> Counts07 | None:
         """What clients of Kafka 0.7 have sent since the start; None where none are served."""
         return None if self._listener07 is None else replace(self._listener07.counts)
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port of the page of metrics; None where there is none, or while it is stopped."""
+        return None if self._server is None else self._server.metrics_port
+
+    def add_hook(self, hook: Hook) -> Hook:
+        """Call a hook for requests from now on, behind those that there are; return it."""
+        self._hooks.add(hook)
+        return hook
+
+    def on_request(self, *apis: str, blocks: bool = False) -> Callable[[OnRequest], OnRequest]:
+        """Decorate a function that is called with requests of some APIs, as `Hook.on_request` is.
+
+        Raises:
+            ConfigError: there is no such API.
+        """
+
+        def add(function: OnRequest) -> OnRequest:
+            self.add_hook(Hook(apis, on_request=function, blocks=blocks))
+            return function
+
+        return add
+
+    def on_response(self, *apis: str, blocks: bool = False) -> Callable[[OnResponse], OnResponse]:
+        """Decorate a function that is called with requests and responses, as `Hook.on_response` is.
+
+        Raises:
+            ConfigError: there is no such API.
+        """
+
+        def add(function: OnResponse) -> OnResponse:
+            self.add_hook(Hook(apis, on_response=function, blocks=blocks))
+            return function
+
+        return add
+
+    def on_batches(self, *apis: str, blocks: bool = False) -> Callable[[OnBatches], OnBatches]:
+        """Decorate a function that is called with batches of records, as `Hook.on_batches` is.
+
+        Raises:
+            ConfigError: there is no such API, or one without records.
+        """
+
+        def add(function: OnBatches) -> OnBatches:
+            self.add_hook(Hook(apis, on_batches=function, blocks=blocks))
+            return function
+
+        return add
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on demand between clients and the cluster: `penstock.testing.Faults`."""
+        return self._hooks.faults_of()
 
     @property
     def held_bytes(self) -> int:
@@ -190,6 +250,8 @@ class Gateway(Served):
             self._port,
             ports,
             self._advertised_host,
+            self._hooks,
+            self._seen,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server

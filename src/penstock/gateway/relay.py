@@ -16,55 +16,44 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
-from penstock.gateway.absent import OF_ONE_BROKER, absent_response
+from penstock.gateway.absent import OF_ONE_BROKER, answered_absent, login_refusal
 from penstock.gateway.addresses import has_addresses, rewrite
-from penstock.gateway.calls import Call
-from penstock.gateway.contracts import Due, Ended, Job, Kind, Pause, advanced
+from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
+from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
+from penstock.gateway.counters import Counts
 from penstock.gateway.endpoints import EndpointsHider, is_plain
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
+    REQUEST_BYTES_MIN,
     REQUEST_HEAD,
     RESPONSE_HEAD,
     Incomplete,
+    check_short,
     client_id_of,
+    decoded_request,
     is_kafka_request,
-    produce_acks,
+    no_request,
 )
-from penstock.gateway.limits import DUE_MAX
-from penstock.gateway.routes import Route, Routes
+from penstock.gateway.hooks.asked import Asked
+from penstock.gateway.hooks.chain import refusal
+from penstock.gateway.hooks.hook import UNHOOKED
+from penstock.gateway.limits import (
+    DECODED_FETCH_BYTES,
+    DUE_MAX,
+    INLINE_BYTES_MAX,
+    TOKEN_BYTES_MAX,
+    VERSIONS_BYTES_MAX,
+)
+from penstock.gateway.routes import PASSED_ON, Kind, Route, Routes
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
-from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.error_response import error_response
 from penstock.protocol.framing import decode_response, encode_request, encode_response
-from penstock.protocol.header import RequestHeader, decode_request_header
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
-from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from penstock.gateway.contracts import Host, Side, Upstream
     from penstock.protocol.message import Message
-
-INLINE_BYTES_MAX = 64 << 10
-"""Frames up to this size are translated on the event loop; longer ones beside it."""
-
-DECODED_FETCH_BYTES = 64 << 10
-"""A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
-
-TOKEN_BYTES_MAX = 512 << 10
-"""A token of SASL without a header. Apache Kafka has the same limit (`sasl.server.max.receive.size`)."""
-
-TLS_RECORD = 0x1603
-"""What a connection with TLS begins with."""
-
-REQUEST_BYTES_MIN = 8
-"""Key, version and correlation id."""
-
-VERSIONS_BYTES_MAX = 64 << 10
-"""A request of ApiVersions, which is collected to be looked at."""
-
 
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 """The error for an unsupported version of ApiVersions, in the layout of version 0."""
@@ -93,7 +82,7 @@ class Relay:
         self._advertised_host = advertised_host
         self._software = ("", "")
         self._client_id: str | None = None
-        self._counts: dict[int, int] = {}
+        self._counts = Counts()
         # --- requests
         self._waiting = b""
         """What is not looked at yet: the beginning of a request, or what has come while one is held."""
@@ -113,6 +102,10 @@ class Relay:
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
+        self._is_silent = False
+        """Whether nothing is answered any more, and what comes is read for nothing."""
+        self._parked: Job | None = None  # the next request overtakes it
+        self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
         self._head = b""
@@ -127,12 +120,14 @@ class Relay:
     def is_stuck(self) -> bool:
         """Whether nothing happens unless the client does something: it is owed nothing, or does not read."""
         owes = self._due or self._job or self._response_left or self._is_attaching
-        return self._client_is_clogged or not owes
+        return self._client_is_clogged or self._is_silent or not owes
 
     # --- requests ---------------------------------------------------------------------------------------
 
     def client_bytes(self, data: memoryview) -> None:
         """Take bytes of the client, lent for the length of the call."""
+        if self._is_silent:
+            return
         if self._is_held:
             self._wait(data)
             return
@@ -164,7 +159,7 @@ class Relay:
     def _take_requests(self, data: memoryview) -> None:
         position = run = 0
         end = len(data)
-        while position < end and not self.is_closed:
+        while position < end and not (self.is_closed or self._is_silent):
             left = self._request_left
             if left:
                 stop = min(end, position + left)
@@ -199,15 +194,17 @@ class Relay:
 
         What lies between `run` and the position is passed on before anything else is written.
         """
+        request_bytes_max = self._host.limits.request_bytes_max
         if end - position < 12 and not self._takes_tokens:
-            return self._begin_short(data, position, end)
+            check_short(data[position:end], 0 if self._is_first else REQUEST_BYTES_MIN, request_bytes_max)
+            return -1
         if self._takes_tokens or self._is_first:
             token = self._begin_token(data, position, end)
             if token is not None:
                 return token
         size, key, version, correlation_id = REQUEST_HEAD.unpack_from(data, position)
-        if not REQUEST_BYTES_MIN <= size <= self._host.limits.request_bytes_max:
-            raise self._no_request(size)
+        if not REQUEST_BYTES_MIN <= size <= request_bytes_max:
+            raise no_request(size, request_bytes_max)
         if key not in API_TABLE:
             raise DecodeError(f"a request with key {key}: there is no such API")
         upstream = self.upstream
@@ -223,22 +220,19 @@ class Relay:
             return 0
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
+        if self._is_hooked(key, route):
+            route = Route.HOOKED
         if route is Route.PASS:
             self._due.append(Due(Kind.PASS, correlation_id, code))
-        elif route is Route.PRODUCE:
+        elif route in PASSED_ON:
             try:
-                acks = produce_acks(data, position, version)
+                kind = upstream.routes.kind_of(code, data, position)
             except Incomplete:
                 if end - position >= size + 4:
                     raise DecodeError("a Produce that is too short") from None
                 return -1
-            if acks:
-                kind = Kind.REWRITE if has_addresses(key, version) else Kind.PASS
+            if kind is not None:
                 self._due.append(Due(kind, correlation_id, code))
-        elif route is Route.REWRITE:
-            self._due.append(Due(Kind.REWRITE, correlation_id, code))
-        elif route is Route.FETCH:
-            self._due.append(Due(Kind.FETCH, correlation_id, code))
         elif route is Route.REFUSE:
             raise DecodeError(f"request with key {key}, version {version}: there is no such API or version")
         else:
@@ -251,24 +245,6 @@ class Relay:
         self._request_left = size + 4
         self._count(code, data, position)
         return 0
-
-    def _begin_short(self, data: memoryview, position: int, end: int) -> int:
-        """Refuse what cannot become a request, before more of it is waited for."""
-        if end - position >= 4:
-            size = int.from_bytes(data[position : position + 4], "big", signed=True)
-            if (
-                not (0 if self._is_first else REQUEST_BYTES_MIN)
-                <= size
-                <= self._host.limits.request_bytes_max
-            ):
-                raise self._no_request(size)
-        return -1
-
-    def _no_request(self, size: int) -> DecodeError:
-        most = self._host.limits.request_bytes_max
-        if size >> 16 == TLS_RECORD:
-            return DecodeError("it begins with TLS, and the gateway takes clients without TLS only")
-        return DecodeError(f"a request of {size} bytes, {REQUEST_BYTES_MIN} to {most} are taken")
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
         """Pass on a token of SASL that has no header; None where this is a request, -1 to wait for more."""
@@ -333,8 +309,8 @@ class Relay:
     def _count(self, code: int, data: memoryview, position: int) -> None:
         if self._client_id is None:
             self._client_id = client_id_of(data[position:])
-            self._counts = self._host.counters.of(*self._software, self._client_id)
-        self._counts[code] = self._counts.get(code, 0) + 1
+            self._counts = self._host.counters.of(*self._software, self._client_id, self.peer)
+        self._counts.asked(code, 4 + int.from_bytes(data[position : position + 4], "big"))
 
     # --- requests that are not passed on ----------------------------------------------------------------
 
@@ -342,11 +318,7 @@ class Relay:
         """Take a request that was collected, with its size."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
-        key, version = (
-            int.from_bytes(body[:2], "big", signed=True),
-            int.from_bytes(body[2:4], "big", signed=True),
-        )
-        correlation_id = int.from_bytes(body[4:8], "big", signed=True)
+        _, key, version, correlation_id = REQUEST_HEAD.unpack_from(frame)
         upstream = self.upstream
         if upstream is None:
             routes = self._host.last_routes
@@ -361,9 +333,12 @@ class Relay:
             return
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
-        if route in (Route.VERSIONS, Route.VERSIONS_HERE):
+        if key == ApiKey.API_VERSIONS:
             self._note_software(body, version)
             self._count(code, memoryview(frame), 0)
+        if self._is_hooked(key, route):
+            self._begin_hooked(upstream.routes, frame, code, correlation_id)
+        elif key == ApiKey.API_VERSIONS:
             if route is Route.VERSIONS:
                 self._due.append(Due(Kind.REWRITE, correlation_id, code))
                 upstream.send(frame)
@@ -377,29 +352,18 @@ class Relay:
     def _note_software(self, body: memoryview, version: int) -> None:
         if version < 3 or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
             return
-        _, message = _decoded_request(body)
+        _, message = decoded_request(body)
         self._software = message.client_software_name, message.client_software_version
-        self._counts = self._host.counters.of(*self._software, "")
+        self._counts = self._host.counters.of(*self._software, "", self.peer)
         self._client_id = ""
 
     def _respond_versions(self, routes: Routes, version: int, correlation_id: int) -> None:
-        response = ApiVersionsResponse()
-        routes.put_versions(response)
-        low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
-        if not low <= version <= high:
-            response.error_code = ErrorCode.UNSUPPORTED_VERSION
-            version = 0  # KIP-511
+        response, version = routes.versions_response(version)
         self._respond(encode_response(response, version, correlation_id))
 
     def _take_login(self, upstream: Upstream, frame: bytearray, code: int, correlation_id: int) -> None:
         if self._host.has_account:
-            refusal: Any = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
-            if code >> 16 == ApiKey.SASL_AUTHENTICATE:
-                refusal = SaslAuthenticateResponse(
-                    error_code=ErrorCode.ILLEGAL_SASL_STATE,
-                    error_message="the gateway logs in itself: connect without SASL",
-                )
-            self._respond(encode_response(refusal, code & 0xFFFF, correlation_id))
+            self._respond(encode_response(login_refusal(code >> 16), code & 0xFFFF, correlation_id))
             return
         self.is_logged_in = True
         is_raw = code == ApiKey.SASL_HANDSHAKE << 16  # version 0: tokens without headers follow
@@ -408,31 +372,71 @@ class Relay:
 
     def _translate(self, routes: Routes, body: memoryview, code: int, correlation_id: int) -> None:
         key, version = code >> 16, code & 0xFFFF
-        _, message = _decoded_request(body)
+        header, message = decoded_request(body)
         try:
             steps = self._host.translation.translate(key, version, message, routes.upstream)
         except self._host.translation.Refused as error:
             self._respond_refusal(message, version, correlation_id, str(error))
             return
-        self._job = Job(steps, code, correlation_id, message)
+        self._job = Job(steps, code, correlation_id, message, client_id=header.client_id)
         self._keep_for_job(len(body))
         self._step(None, len(body))
+
+    # --- requests that hooks are for ---------------------------------------------------------------------
+
+    def _is_hooked(self, key: int, route: Route) -> bool:
+        if route is Route.REFUSE or route is Route.VERSIONS_HERE:
+            return False
+        return key in self._host.hooks.keys or (self._parked is not None and key not in UNHOOKED)
+
+    def _begin_hooked(self, routes: Routes, frame: bytearray, code: int, correlation_id: int) -> None:
+        host, body, key = self._host, memoryview(frame)[4:], code >> 16
+        name = client_id_of(memoryview(frame))
+        client = host.hooks.client_of(self.peer, self._software, name, self._number)
+        self._number = client.connection
+        asked = Asked(
+            key, code & 0xFFFF, client, lambda: decoded_request(body)[1], correlation_id,
+            routes.of(code) is Route.TRANSLATE, host.translation, routes.upstream, host.caught,
+        )  # fmt: skip
+        request = asked.read() if asked.is_translated else None
+        steps, blocks = host.hooks.steps(asked), host.hooks.may_block(key)
+        self._job = Job(steps, code, correlation_id, request, frame, name, blocks)
+        self._keep_for_job(len(frame))
+        self._step(None, len(frame))
+
+    def _resume(self, job: Job) -> None:
+        """Go on with a job that has rested."""
+        if self._job is job and not self.is_closed:
+            self._guarded(lambda: self._step(None))
+            self.go_on()
+
+    def _unpark(self, job: Job) -> None:
+        """Go on with a job that was to be overtaken, unless another one is under way."""
+        if self._parked is job and self._job is None and not self.is_closed:
+            self._parked, self._job = None, job
+            self._resume(job)
+
+    def _pass_whole(self, job: Job) -> None:
+        """Pass on a request that hooks have left as it is."""
+        assert job.frame is not None
+        upstream = self.upstream
+        if upstream is None:
+            self.close("the broker has gone while a hook had a request")
+            return
+        kind = upstream.routes.kind_of(job.code, memoryview(job.frame), 0)
+        if kind is not None:
+            self._due.append(Due(kind, job.correlation_id, job.code))
+        upstream.send(job.frame)
 
     def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
         """Answer with UNSUPPORTED_VERSION (35) where the API has a place for it."""
         name = message.NAME.removesuffix("Request")
-        if message.API_KEY == ApiKey.PRODUCE and not message.acks:
-            self.close(f"{name} {version} without acknowledgement is refused: {reason}", logging.WARNING)
-            return
         self._host.note_end(logging.WARNING, self._described, f"{name} {version} is refused: {reason}")
-        try:
-            code = ErrorCode.UNSUPPORTED_VERSION
-            response = error_response(message.API_KEY, version, message, code, reason)
-            chunks = encode_response(response, version, correlation_id)
-        except (PenstockError, AttributeError):
-            self.close(f"{name} {version} has no place for an error")
-            return
-        self._respond(chunks)
+        response = refusal(message.API_KEY, version, message, ErrorCode.UNSUPPORTED_VERSION, reason)
+        if isinstance(response, HangUp):
+            self.close(response.reason, logging.WARNING)
+        else:
+            self._respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
         """Give a job the answer to its last call, and take its next one, or its end.
@@ -441,7 +445,7 @@ class Relay:
         """
         job = self._job
         assert job is not None
-        if size > INLINE_BYTES_MAX:
+        if size > INLINE_BYTES_MAX or job.blocks:
             self._worker = job
             self._host.in_thread(self, lambda: advanced(job.steps, answer))
             return
@@ -457,18 +461,23 @@ class Relay:
             return
 
         def settle() -> None:
-            if self._settle(job, outcome):
+            if not self.is_closed and self._settle(job, outcome):
                 self._step(None)
 
         self._guarded(settle)
         self.go_on()
 
-    def _settle(self, job: Job, outcome: Call | Ended | Exception) -> bool:
+    def _settle(self, job: Job, outcome: Any) -> bool:
         """Act on what came of a step; return True where the next step waits for nothing."""
         if isinstance(outcome, Call):
             return self._call(outcome, job)
         if isinstance(outcome, Ended):
             self._end_job(job, outcome.answer)
+        elif isinstance(outcome, Rest):
+            self._host.later(outcome.seconds, lambda: self._resume(job))
+        elif isinstance(outcome, Overtaken):
+            self._parked, self._job = job, None
+            self._host.later(outcome.seconds, lambda: self._unpark(job))
         elif isinstance(outcome, AuthenticationError):
             self.close(str(outcome), logging.WARNING)
         elif isinstance(outcome, self._host.translation.Refused):
@@ -492,7 +501,7 @@ class Relay:
         if call.node_id is not None and call.node_id != upstream.node_id:
             self._host.call_node(self, call)
             return False
-        chunks = encode_request(call.message, call.version, job.correlation_id, self._client_id or "penstock")
+        chunks = encode_request(call.message, call.version, job.correlation_id, job.client_id or "penstock")
         is_silent = call.api_key == ApiKey.PRODUCE and call.message.acks == 0  # type: ignore[attr-defined]
         if not is_silent:
             self._due.append(Due(Kind.CALL, job.correlation_id, call.api_key << 16 | call.version))
@@ -514,24 +523,41 @@ class Relay:
 
     def _end_job(self, job: Job, answer: Any) -> None:
         self._drop_job()
-        if answer is None or job.code < 0:
-            return
-        version = job.code & 0xFFFF
-        if has_addresses(job.code >> 16, version):
+        if isinstance(answer, Silence):
+            self._is_silent = True
+            self._waiting = b""
+        elif isinstance(answer, HangUp):
+            self.close(answer.reason)
+            if answer.is_reset:
+                self._client.reset()
+        elif isinstance(answer, PassedOn):
+            self._pass_whole(job)
+        elif answer is not None and job.code >= 0:
+            self._respond_job(job, answer)
+        if self._parked is not None and self._parked is not job:
+            self._unpark(self._parked)
+
+    def _respond_job(self, job: Job, answer: Any) -> None:
+        damage = answer if isinstance(answer, Damaged) else None
+        answer = answer if damage is None else damage.answer
+        key, version = job.code >> 16, job.code & 0xFFFF
+        if has_addresses(key, version):
             rewrite(answer, self._host.nodes, self._advertised_host)
-        self._respond(encode_response(answer, version, job.correlation_id))
+        elif key == ApiKey.API_VERSIONS and self.upstream is not None:
+            version = 0 if answer.error_code == ErrorCode.UNSUPPORTED_VERSION else version  # KIP-511
+            self.upstream.routes.put_versions(answer)
+        chunks = encode_response(answer, version, job.correlation_id)
+        if damage is not None:
+            chunks = [damage.change(b"".join(chunks))]
+        self._counts.answered(job.code, sum(map(len, chunks)))
+        self._respond(chunks)
+        if damage is not None and damage.is_cut:
+            self.close("a fault cuts the answer")
 
     def _answer_absent(self, body: memoryview, key: int, version: int, correlation_id: int) -> None:
         """Answer a request for which there is no broker."""
-        api = API_TABLE.get(key)
-        name = f"API {key}" if api is None else api.name
         try:
-            _, message = _decoded_request(body)
-            if key == ApiKey.PRODUCE and not message.acks:
-                raise DecodeError("the gateway reaches no broker for a Produce without acknowledgement")
-            response = absent_response(message, version, self._host.nodes, self._advertised_host)
-            if response is None:
-                raise DecodeError(f"the gateway reaches no broker for {name}")
+            response = answered_absent(body, key, version, self._host.nodes, self._advertised_host)
             self._respond(encode_response(response, version, correlation_id))
         except PenstockError as error:
             self.close(str(error))
@@ -683,6 +709,7 @@ class Relay:
                 raise DecodeError(f"request {correlation_id} was answered where {due.correlation_id} was due")
         self._due.popleft()
         self._response_left = size + 4
+        self._counts.answered(due.code, size + 4 if kind is not Kind.CALL else 0)
         if kind is Kind.PASS or kind is Kind.TOKEN:
             return
         if kind is Kind.FETCH and size > DECODED_FETCH_BYTES:
@@ -771,14 +798,3 @@ class Relay:
         """The client, for the log."""
         name = " ".join(filter(None, self._software)) or self._client_id
         return f"{self.peer} ({name})" if name else self.peer
-
-
-def _decoded_request(body: memoryview) -> tuple[RequestHeader, Any]:
-    """Return the header and the message of a request, without its size.
-
-    Raises:
-        DecodeError, UnsupportedVersionError: it cannot be read.
-    """
-    header, position = decode_request_header(body)
-    codec = codec_for(API_TABLE[header.api_key].request, header.api_version)
-    return header, codec.decode(body, position)[0]

@@ -7,9 +7,10 @@ from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
 from penstock.gateway.addresses import has_addresses
-from penstock.gateway.heads import SASL_KEYS
+from penstock.gateway.heads import SASL_KEYS, produce_acks
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
@@ -37,8 +38,29 @@ class Route(IntEnum):
     LOGIN = auto()
     """SASL of the client."""
     TRANSLATE = auto()
+    HOOKED = auto()
+    """It is collected for hooks, before its route without them."""
     REFUSE = auto()
     """There is no such API or version."""
+
+
+PASSED_ON = (Route.PASS, Route.PRODUCE, Route.REWRITE, Route.FETCH)
+
+
+class Kind(IntEnum):
+    """What becomes of the response that is due."""
+
+    PASS = auto()
+    REWRITE = auto()
+    FETCH = auto()
+    CALL = auto()
+    """It is that of a call of the gateway's own."""
+    HANDSHAKE = auto()
+    """It says whether tokens without headers follow."""
+    TOKEN = auto()
+    """It is a token without a header."""
+    HERE = auto()
+    """It is here already, and waits for its turn."""
 
 
 class Routes:
@@ -76,6 +98,35 @@ class Routes:
         if api is None or not api.versions[0] <= version <= api.versions[1]:
             return Route.REFUSE
         return Route.TRANSLATE  # clients without ApiVersions ask in versions that they were not offered
+
+    def kind_of(self, code: int, data: memoryview, position: int) -> Kind | None:
+        """Return what becomes of the response to a request that is passed on; None without one.
+
+        The request begins in `data` with its size at `position`.
+
+        Raises:
+            Incomplete: more of a Produce is needed.
+            DecodeError: a Produce is not one.
+        """
+        route = self.of(code)
+        if route is Route.PRODUCE:
+            key, version = code >> 16, code & 0xFFFF
+            if not produce_acks(data, position, version):
+                return None
+            return Kind.REWRITE if has_addresses(key, version) else Kind.PASS
+        if route is Route.FETCH:
+            return Kind.FETCH
+        return Kind.PASS if route is Route.PASS else Kind.REWRITE
+
+    def versions_response(self, version: int) -> tuple[ApiVersionsResponse, int]:
+        """Return the gateway's own response to ApiVersions, and the version in which it goes (KIP-511)."""
+        response = ApiVersionsResponse()
+        self.put_versions(response)
+        low, high = self.offered.get(ApiKey.API_VERSIONS, (0, -1))
+        if low <= version <= high:
+            return response, version
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return response, 0
 
     def put_versions(self, response: ApiVersionsResponse) -> None:
         """Put what clients are offered into the response to ApiVersions."""

@@ -16,14 +16,20 @@ from penstock.errors import NetworkError, PenstockError
 from penstock.gateway.brokers import Brokers
 from penstock.gateway.counters import Counters
 from penstock.gateway.nodes import Nodes
+from penstock.gateway.seen.metrics_page import page
+from penstock.gateway.seen.taps import Taps
 from penstock.gateway.sockets import ClientSocket, new_buffer
 
 if TYPE_CHECKING:
+    from penstock.broker.network.metrics_server import MetricsServer
     from penstock.client.config import ClientConfig
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Ended
+    from penstock.gateway.counters import ClientCount
+    from penstock.gateway.hooks.chain import Hooks
     from penstock.gateway.limits import Limits
     from penstock.gateway.routes import Routes
+    from penstock.gateway.seen.taps import Seen, Tap
     from penstock.gateway.versions import Translation
 
 CIPHERTEXT_BYTES = 64 << 10
@@ -51,14 +57,21 @@ class GatewayServer:
         host: str,
         ports: Sequence[int],
         advertised_host: str | None,
+        hooks: Hooks,
+        seen: Seen,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scratch = new_buffer()
         self.ciphertext = new_buffer(CIPHERTEXT_BYTES)
         self.limits = limits
         self.translation = translation
+        self.hooks = hooks
         self.counters = Counters()
+        self.metrics_port: int | None = None
         self.failures = Failures(self.loop.time, logger)
+        self._seen = seen
+        self._taps = Taps(seen, self.caught)
+        self._metrics: MetricsServer | None = None
         self.nodes = Nodes(ports, self._listen, self._stop_listening)
         self.port = 0
         self.held_bytes = 0
@@ -86,6 +99,8 @@ class GatewayServer:
             raise NetworkError(
                 f"cannot listen on {self._host}:{port}: {error.strerror or error}; take another port"
             ) from error
+        if self._seen.metrics_port is not None:
+            await self._serve_metrics(self._seen.metrics_port)
         has_begun = asyncio.Event()
         self._begin(self._brokers.follow(has_begun))
         self._begin(self._sweep())
@@ -95,8 +110,30 @@ class GatewayServer:
         except TimeoutError:
             logger.warning("the cluster does not answer; it is looked for")
 
+    async def _serve_metrics(self, port: int) -> None:
+        from penstock.broker.network.metrics_server import MetricsServer, Page
+
+        metrics = MetricsServer({"/metrics": Page(self._metrics_text)}, self.failures)
+        try:
+            await metrics.start(self._host, port)
+        except OSError as error:
+            raise NetworkError(
+                f"cannot serve metrics at {self._host}:{port}: {error.strerror or error}; take another port"
+            ) from error
+        self._metrics, self.metrics_port = metrics, metrics.port
+
+    def _metrics_text(self) -> str:
+        return page(self.client_counts(), len(self.clients), self.held_bytes)
+
+    def client_counts(self) -> list[ClientCount]:
+        """Which clients have sent what."""
+        routes = self.last_routes
+        return self.counters.rows({} if routes is None else routes.upstream)
+
     async def stop(self) -> None:
         """Close all ports and connections."""
+        if self._metrics is not None:
+            await self._metrics.stop()
         for acceptor in self._acceptors.values():
             await acceptor.stop()
         for client in list(self.clients):
@@ -109,6 +146,7 @@ class GatewayServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._brokers.close()
         await asyncio.sleep(0)
+        self._taps.close()
 
     def _begin(self, work: object) -> None:
         task: asyncio.Task[None] = self.loop.create_task(work)  # type: ignore[arg-type]
@@ -160,6 +198,9 @@ class GatewayServer:
             self._begin(acceptor.stop())
 
     # --- clients ----------------------------------------------------------------------------------------
+
+    def tap_of(self, peer: str) -> Tap | None:
+        return self._taps.of(peer)
 
     def enter(self, client: ClientSocket) -> None:
         self.clients.add(client)
@@ -217,6 +258,9 @@ class GatewayServer:
         else:
             relay.attached(upstream)
 
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.loop.call_later(seconds, work)
+
     def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
         self._begin(self._in_thread(relay, work))
 
@@ -269,9 +313,11 @@ async def serving(
     port: int,
     ports: Sequence[int],
     advertised_host: str | None,
+    hooks: Hooks,
+    seen: Seen,
 ) -> AsyncIterator[GatewayServer]:
     """Serve a gateway on the running loop for as long as the block lasts."""
-    server = GatewayServer(config, translation, limits, host, ports, advertised_host)
+    server = GatewayServer(config, translation, limits, host, ports, advertised_host, hooks, seen)
     try:
         await server.start(port)
         yield server

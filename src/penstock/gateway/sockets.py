@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import struct
 from typing import TYPE_CHECKING, Protocol, cast
 
 from penstock.common.listening.addresses import canonical_address
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Host
     from penstock.gateway.routes import Routes
+    from penstock.gateway.seen.taps import Tap
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10
@@ -129,9 +132,18 @@ class Socket:
     def abort(self) -> None:
         self._transport.abort()
 
+    def reset(self) -> None:
+        """End the connection so that the peer gets a reset."""
+        sock = self._transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
 
 class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
+
+    def tap_of(self, peer: str) -> Tap | None:
+        """What gets the bytes of a client's connection; None where nothing is written about it."""
 
     def enter(self, client: ClientSocket) -> None:
         """There is one more client."""
@@ -151,6 +163,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._socket: Socket | None = None
         self.relay: Relay | None = None
         self.active_at = 0.0
+        self._tap: Tap | None = None
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -160,7 +173,9 @@ class ClientSocket(asyncio.BufferedProtocol):
         local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
         host = self._advertised_host or canonical_address(local[0])
         self.active_at = self._loop.time()
-        self.relay = Relay(self._relays, self, self._home, f"{canonical_address(peer[0])}:{peer[1]}", host)
+        peer_text = f"{canonical_address(peer[0])}:{peer[1]}"
+        self._tap = self._clients.tap_of(peer_text)
+        self.relay = Relay(self._relays, self, self._home, peer_text, host)
         self._clients.enter(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -171,6 +186,8 @@ class ClientSocket(asyncio.BufferedProtocol):
         self.active_at = self._loop.time()
         relay = self.relay
         if relay is not None and not relay.is_closed:
+            if self._tap is not None:
+                self._tap.received(self._clients.scratch[:nbytes])
             relay.client_bytes(self._clients.scratch[:nbytes])
 
     def eof_received(self) -> bool:
@@ -192,12 +209,16 @@ class ClientSocket(asyncio.BufferedProtocol):
             self._socket.written()
         if self.relay is not None:
             self.relay.client_lost()
+        if self._tap is not None:
+            self._tap.ended()
         self._clients.leave(self)
 
     # --- what the relay calls
 
     def send(self, data: Buffer) -> None:
         assert self._socket is not None
+        if self._tap is not None:
+            self._tap.sent(memoryview(data))
         if not self._socket.send(data):
             self._end("responses that are not read take too much memory (held_bytes_max)")
 
@@ -222,6 +243,10 @@ class ClientSocket(asyncio.BufferedProtocol):
         """End the connection at once."""
         assert self._socket is not None
         self._socket.abort()
+
+    def reset(self) -> None:
+        assert self._socket is not None
+        self._socket.reset()
 
 
 class UpstreamSocket(asyncio.BufferedProtocol):
@@ -345,6 +370,11 @@ class UpstreamSocket(asyncio.BufferedProtocol):
     def go_on(self, why: Pause) -> None:
         if self._socket is not None:
             self._socket.go_on(why)
+
+    def reset(self) -> None:
+        self.close()
+        if self._socket is not None:
+            self._socket.reset()
 
     def close(self) -> None:
         self._is_closed = True

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.broker.context import CloseConnection, Context
-from penstock.broker.requests.routes import Answer, Handler, Interceptor, VersionedRoute, when_answered
+from penstock.broker.requests.routes import Answer, Interceptor, VersionedRoute, when_answered
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import ResponseParts, error_arrays, fields_at
@@ -51,27 +51,31 @@ def answering_faults(faults: Faults) -> Interceptor:
             if planned is None:
                 return handle(request, context)
             asked, failures = planned
-            answer: Answer = _answerer(asked, handle, failures)(request, context)
-            return answer
+            answerer = failing(asked, failures)
+            question = answerer.question(request)
+            real: Answer = None if question is None else handle(question, context)
+            return when_answered(real, lambda response: answerer.answer(request, response))
 
         return route._replace(handle=fail_if_planned)
 
     return intercept
 
 
-def _answerer(request: Request, handle: Handler, failures: list[Fault]) -> Answerer:
+def failing(request: Request, failures: list[Fault]) -> Answerer:
+    """What answers a request with the error codes of faults that happen to it."""
+
     def code_of(entity: Entity) -> int:
         return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
 
-    return Answerer(request, handle, code_of, applied=any(fault.applied for fault in failures))
+    return Answerer(request, code_of, applied=any(fault.applied for fault in failures))
 
 
 class Answerer:
-    """Answers one request with error codes. Called as a handler."""
+    """Answers one request with error codes: what is asked of the broker, and what becomes of its answer."""
 
-    def __init__(self, request: Request, handle: Handler, code_of: CodeOf, *, applied: bool) -> None:
+    def __init__(self, request: Request, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
-        self._handle = handle
+        self._guide = request.guide
         self._code_of = code_of
         self._applied = applied
         self._version = request.version
@@ -79,24 +83,35 @@ class Answerer:
         self._definition = self._parts.response
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
-    def __call__(self, message: Any, context: Context[Any]) -> Any:
-        """What a handler returns. `message` is the request as the broker has read it."""
-        self._guide = self._request.guide(context.node)
-        if self._request.key == ApiKey.METADATA:
-            return self._metadata(message, context)
-        if self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
-            return self._log_dirs(message, context)
-        if self._request.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-            return self._scram_users(message, context)
-        real: Any = None
-        if self._applied:
-            real = self._handle(message, context)
-        elif not self._code_for_all() and self._succeeding(self._request.entities):
-            real = self._ask_for_rest(message, context)
-        return when_answered(real, lambda response: self._answer(message, response))
+    def question(self, message: Any) -> Any:
+        """What the broker is to be asked: the request or a part of it; None for nothing.
 
-    def _answer(self, message: Any, real: Any) -> Any:
-        """The answer that fails; `real` is the broker's answer to the rest, or to all of it."""
+        `message` is the request as the broker has read it.
+        """
+        if self._applied or self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
+            return message
+        if self._request.key == ApiKey.METADATA:
+            asked = copy.copy(message)
+            asked.allow_auto_topic_creation = False
+            return asked
+        if self._request.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            return None if self._any_code else message
+        if self._code_for_all() or not self._succeeding(self._request.entities):
+            return None
+        return self._rest(message)
+
+    def answer(self, message: Any, real: Any) -> Any:
+        """The answer that fails; `real` is the broker's to the question, None where there was none.
+
+        Raises:
+            CloseConnection: the request is one that no answer is due to.
+        """
+        if self._request.key == ApiKey.METADATA:
+            return self._metadata(real)
+        if self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
+            return self._log_dirs(real)
+        if self._request.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            return self._scram_users(message, real)
         if self._request.key == ApiKey.PRODUCE and message.acks == 0:
             raise CloseConnection("a Produce without acknowledgement fails on demand")
         root = self._definition.root
@@ -104,6 +119,10 @@ class Answerer:
         if whole:
             return self._fresh(root, message, whole)
         return self._mirror(root, message, self._guide.definition.root, NO_ENTITY, real)
+
+    @property
+    def _any_code(self) -> int:
+        return next(filter(None, map(self._code_of, self._request.entities)), 0)
 
     def _code_for_all(self) -> int:
         """The code that goes to the top of the answer, 0 where the entries carry codes."""
@@ -133,12 +152,12 @@ class Answerer:
 
     # --- what is left of the request -----------------------------------------------------------------------
 
-    def _ask_for_rest(self, message: Any, context: Context[Any]) -> Any:
+    def _rest(self, message: Any) -> Any:
         rest = self._rest_of(message, self._guide.definition.root, NO_ENTITY)
         if self._request.key == ApiKey.FETCH:
             # An error in any partition ends the wait.
             rest.max_wait_ms = rest.min_bytes = 0
-        return self._handle(rest, context)
+        return rest
 
     def _rest_of(self, item: Any, spec: StructSpec, outer: Entity) -> Any:
         rest = copy.copy(item)
@@ -204,13 +223,8 @@ class Answerer:
 
     # --- Metadata ------------------------------------------------------------------------------------------
 
-    def _metadata(self, message: Any, context: Context[Any]) -> Any:
+    def _metadata(self, answer: Any) -> Any:
         """Metadata lists more than was asked for: the broker answers, then entries fail."""
-        asked = message
-        if not self._applied:
-            asked = copy.copy(message)
-            asked.allow_auto_topic_creation = False
-        answer: Any = self._handle(asked, context)
         for topic in answer.topics:
             code = self._code_of(Entity(topic.name))
             if code:
@@ -221,12 +235,10 @@ class Answerer:
                     partition.error_code, partition.leader_id = code, -1
         return answer
 
-    def _scram_users(self, message: Any, context: Context[Any]) -> Any:
+    def _scram_users(self, message: Any, answer: Any) -> Any:
         """One result for each user in the request, once per user."""
-        code = next(filter(None, map(self._code_of, self._request.entities)), 0)
-        if not code or self._applied:
-            answer: Any = self._handle(message, context)
-        else:
+        code = self._any_code
+        if answer is None:
             answer = self._classes.AlterUserScramCredentialsResponse()
             names = dict.fromkeys(each.name for each in (*message.deletions, *message.upsertions))
             answer.results = [self._classes.AlterUserScramCredentialsResult(user=name) for name in names]
@@ -234,10 +246,9 @@ class Answerer:
             result.error_code, result.error_message = code, "a fault on demand"
         return answer
 
-    def _log_dirs(self, message: Any, context: Context[Any]) -> Any:
+    def _log_dirs(self, answer: Any) -> Any:
         """Directories fail, not the topics that were asked for."""
-        answer: Any = self._handle(message, context)
-        code = next(filter(None, map(self._code_of, self._request.entities)), 0)
+        code = self._any_code
         for directory in answer.results:
             directory.error_code, directory.topics = code, []
         return answer

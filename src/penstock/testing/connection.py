@@ -18,9 +18,8 @@ from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.log.contract import FileRegion
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.codec import codec_for
-from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.framing import decode_response
 from penstock.protocol.header import decode_request_header
+from penstock.testing.damage import damaged
 from penstock.testing.faults import Fault, Faults
 from penstock.testing.requests import Request
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Piece
 
 Outcome: TypeAlias = "list[Piece] | Unanswered | None"
-
-_BODY_AT = 8
-"""Where the body of an answer begins: after its size and its correlation id."""
 
 
 class FaultyConnection(Connection):
@@ -93,7 +89,11 @@ class FaultyConnection(Connection):
             message = codec_for(API_TABLE[route.key].request, route.version).decode(copied, position)[0]
         except (DecodeError, UnsupportedVersionError):
             return None
-        return Request(header, message, self.number, self._context.node)
+        return Request(header, message, self.number, self._topic_name)
+
+    def _topic_name(self, topic_id: bytes) -> str | None:
+        topic = self._context.node.cluster.topics_by_id.get(topic_id)
+        return topic.name if topic is not None else None
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
         """Have what goes wrong with the request itself happen; then have it answered."""
@@ -199,13 +199,7 @@ class FaultyConnection(Connection):
 
     def _corrupt(self, outcome: list[Piece], fault: Fault, request: Request) -> None:
         whole = b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in outcome)
-        if callable(fault.damage):
-            damaged = fault.damage(whole)
-        elif fault.damage == "cut":
-            damaged = whole[: len(whole) // 2]
-        else:
-            damaged = _damaged(bytearray(whole), fault.damage, request)
-        super()._deliver([damaged])
+        super()._deliver([damaged(whole, fault.damage, request)])
         if fault.damage == "cut":
             self._close("a fault cuts the answer")
 
@@ -233,27 +227,3 @@ class FaultyConnection(Connection):
             function(*arguments)
         except Exception:
             self.fail("a fault that comes late")
-
-
-def _damaged(whole: bytearray, damage: str, request: Request) -> bytes:
-    """An answer, its size included, with one bit wrong."""
-    if damage == "size":
-        whole[:4] = struct.pack(">i", len(whole) - 4 + 1000)
-    elif damage == "correlation":
-        whole[7] ^= 1
-    elif damage == "records":
-        _damage_records(whole, request)
-    else:
-        whole[max(_BODY_AT, len(whole) // 2)] ^= 1
-    return bytes(whole)
-
-
-def _damage_records(whole: bytearray, request: Request) -> None:
-    """Turn a bit in the last byte of every partition's records; an answer without records stays as it is."""
-    response = API_TABLE[request.key].response
-    message = decode_response(memoryview(whole)[4:], response, request.version)[1]
-    for topic in getattr(message, "responses", ()):
-        for partition in getattr(topic, "partitions", ()):
-            records = partition.records
-            if records is not None and len(records) and partition.error_code == ErrorCode.NONE:
-                records[-1] ^= 1

@@ -212,8 +212,10 @@ class Faults:
       that is dropped with ``applied=True`` was written, and its answer was lost.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, renewed: Callable[[], None] | None = None) -> None:
         self.changed = threading.Condition()
+        self._renewed = renewed
+        """Called after other faults are in force than before."""
         self.active: tuple[Fault, ...] = ()
         """Those in force, oldest first; replaced as a whole."""
         self.planned: tuple[Request, list[Fault]] | None = None
@@ -318,18 +320,21 @@ class Faults:
 
     def clear(self) -> None:
         """End all of them."""
-        with self.changed:
-            self.active = ()
+        self._put(lambda active: ())
 
     def remove(self, fault: Fault) -> None:
         """End one. Harmless if it has ended."""
-        with self.changed:
-            self.active = tuple(each for each in self.active if each is not fault)
+        self._put(lambda active: tuple(each for each in active if each is not fault))
 
     def _add(self, fault: Fault) -> Fault:
-        with self.changed:
-            self.active = (*self.active, fault)
+        self._put(lambda active: (*active, fault))
         return fault
+
+    def _put(self, change: Callable[[tuple[Fault, ...]], tuple[Fault, ...]]) -> None:
+        with self.changed:
+            self.active = change(self.active)
+        if self._renewed is not None:
+            self._renewed()
 
     def happening_to(self, request: Request) -> list[Fault]:
         """Every fault that happens to a request, oldest first. Called in the broker's thread."""

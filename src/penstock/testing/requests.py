@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.error_response import definition_of
-from penstock.testing.entities import Entity, Guide
+from penstock.testing.entities import Entity, Guide, TopicNames
 
 if TYPE_CHECKING:
-    from penstock.broker.node import Node
     from penstock.protocol.header import RequestHeader
 
 
@@ -27,6 +26,7 @@ class Request:
         "connection",
         "correlation_id",
         "entities",
+        "guide",
         "key",
         "message",
         "version",
@@ -40,8 +40,9 @@ class Request:
     connection: int
     message: Any
     entities: list[Entity]
+    guide: Guide
 
-    def __init__(self, header: RequestHeader, message: Any, connection: int, node: Node) -> None:
+    def __init__(self, header: RequestHeader, message: Any, connection: int, topic_name: TopicNames) -> None:
         self.key = header.api_key
         self.api = API_TABLE[self.key].name
         self.version = header.api_version
@@ -49,16 +50,8 @@ class Request:
         self.correlation_id = header.correlation_id
         self.connection = connection
         self.message = message
-        self.entities = self.guide(node).entities(message)
-
-    def guide(self, node: Node) -> Guide:
-        """What finds entities in a request like this one."""
-
-        def topic_name(topic_id: bytes) -> str | None:
-            topic = node.cluster.topics_by_id.get(topic_id)
-            return topic.name if topic is not None else None
-
-        return Guide(definition_of(self.api + "Request"), self.version, topic_name)
+        self.guide = Guide(definition_of(self.api + "Request"), self.version, topic_name)
+        self.entities = self.guide.entities(message)
 
     @property
     def topics(self) -> list[str]:

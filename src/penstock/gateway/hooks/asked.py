@@ -1,0 +1,43 @@
+"""`Asked`: a request of a client that hooks or faults are for, and the steps that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from penstock.gateway.hooks.hook import Client
+    from penstock.gateway.versions import Translation
+
+Steps: TypeAlias = Generator[Any, Any, Any]
+"""Yields a `Call`, a `Rest` or an `Overtaken`; returns an answer, None, or another end of `calls`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of a client that hooks are for."""
+
+    key: int
+    version: int
+    client: Client
+    read: Callable[[], Any]
+    """Returns the decoded request, a new one each time. Raises DecodeError."""
+    correlation_id: int
+    is_translated: bool
+    """Whether the broker does not have its version."""
+    translation: Translation
+    upstream: Mapping[int, tuple[int, int]]
+    """What the broker has, by API key."""
+    caught: Callable[[str], None]
+    """Reports the exception that is being handled."""
+
+
+class Answering(Protocol):
+    """What a fault leaves of a request goes through this."""
+
+    def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
+        """Return the steps of a request through hooks alone."""
+
+    def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
+        """Return the steps to the names of topics that a message has by id."""

@@ -1,0 +1,232 @@
+"""`Hooks`: the hooks of a gateway in their order, and the steps of a request that goes through them.
+
+Requests go through hooks in their order, responses in the other one. Batches come last before the cluster
+and first behind it, so that they have the names of the cluster. Nothing here opens a connection: a request
+is a generator that yields calls and is sent their responses.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.errors import PenstockError
+from penstock.gateway.calls import Call, HangUp, PassedOn, Rest, Silence
+from penstock.gateway.hooks.asked import Asked
+from penstock.gateway.hooks.hook import UNHOOKED, Client, ClientRequest, Hook, Refused
+from penstock.gateway.hooks.names import topic_ids_in
+from penstock.gateway.hooks.partitions import changed_produce, changed_responses, with_refusals
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_response
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from penstock.gateway.hooks.asked import Steps
+    from penstock.gateway.hooks.hook import OnBatches, OnRequest, OnResponse
+    from penstock.testing.faults import Faults
+
+TOPIC_NAMES_MAX = 10_000
+"""Names of topics that are kept by id; then all are asked for again."""
+
+METADATA_WITH_IDS = 12
+"""The first version of Metadata in which a topic can be asked for by its id."""
+
+
+class Chain(NamedTuple):
+    """The functions for one API."""
+
+    on_request: tuple[OnRequest, ...]
+    on_response: tuple[OnResponse, ...]
+    on_batches: tuple[OnBatches, ...]
+    blocks: bool
+
+
+NO_CHAIN = Chain((), (), (), False)
+
+
+class Hooks:
+    """The hooks of one gateway. They may be added from any thread."""
+
+    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+        self.keys: frozenset[int] = frozenset()
+        """The APIs whose requests are looked at. It is replaced as a whole."""
+        self.faults: Faults | None = None
+        self._numbers = itertools.count(1)
+        self._hooks: tuple[Hook, ...] = tuple(hooks)
+        self._chains: dict[int, Chain] = {}
+        self._topic_names: dict[bytes, str] = {}
+        self.renew()
+
+    def add(self, hook: Hook) -> None:
+        """Put a hook behind the others."""
+        self._hooks = (*self._hooks, hook)
+        self.renew()
+
+    def faults_of(self) -> Faults:
+        """Return the faults, which are there from the first time on that they are asked for."""
+        if self.faults is None:
+            from penstock.testing.faults import Faults
+
+            self.faults = Faults(self.renew)
+        return self.faults
+
+    def renew(self) -> None:
+        """Find anew which APIs are looked at: hooks or faults have changed."""
+        chains = {}
+        for key in API_TABLE:
+            asked = [each for each in self._hooks if key in each.keys_of_requests]
+            batched = [each for each in self._hooks if key in each.keys_of_batches]
+            if asked or batched:
+                chains[key] = Chain(
+                    tuple(each.on_request for each in asked if each.on_request is not None),
+                    tuple(each.on_response for each in reversed(asked) if each.on_response is not None),
+                    tuple(each.on_batches for each in batched if each.on_batches is not None),
+                    any(each.blocks for each in (*asked, *batched)),
+                )
+        self._chains = chains
+        keys = set(chains)
+        for fault in self.faults.active if self.faults is not None else ():
+            own = fault.target.key
+            keys |= (API_TABLE.keys() if own is None else {own}) - UNHOOKED
+        self.keys = frozenset(keys)
+
+    def client_of(self, peer: str, software: tuple[str, str], client_id: str, number: int) -> Client:
+        """Return the client at an address; a connection without a number yet gets the next one."""
+        address, _, port = peer.rpartition(":")
+        return Client(address, int(port), *software, client_id, number or next(self._numbers))
+
+    def may_block(self, key: int) -> bool:
+        """Whether functions for an API may take long."""
+        return self._chains.get(key, NO_CHAIN).blocks
+
+    def steps(self, asked: Asked) -> Steps:
+        """Return the steps of a request, the faults included."""
+        if self.faults is not None and self.faults.active:
+            from penstock.gateway.hooks.fault_steps import suffering
+
+            return suffering(asked, self.faults, self)
+        return self.answered(asked, asked.read)
+
+    def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
+        """Return the steps of a request through hooks alone.
+
+        `read` returns the decoded request. Without `may_pass` it never ends with `PassedOn`.
+        """
+        if asked.is_translated:
+            return self._translated(asked, read)
+        request = ClientRequest(asked.key, asked.version, asked.version, asked.client, read)
+        return self._exchange(asked, request, None, may_pass=may_pass)
+
+    def _translated(self, asked: Asked, read: Callable[[], Any]) -> Steps:
+        inner = asked.translation.translate(asked.key, asked.version, read(), asked.upstream)
+        answer: Any = None
+        while True:
+            try:
+                call = inner.send(answer)
+            except StopIteration as end:
+                return end.value
+            if call.api_key not in self._chains:
+                answer = yield call
+                continue
+            request = ClientRequest(
+                call.api_key, call.version, asked.version, asked.client, partial(_same, call.message)
+            )
+            answer = yield from self._exchange(asked, request, call.node_id, may_pass=False)
+            if isinstance(answer, (Silence, HangUp)):
+                inner.close()
+                return answer
+
+    def _exchange(
+        self, asked: Asked, request: ClientRequest, node_id: int | None, *, may_pass: bool
+    ) -> Steps:
+        """Return the steps of one request to the cluster: its answer, or another end."""
+        chain = self._chains.get(request.key, NO_CHAIN)
+        try:
+            for before in chain.on_request:
+                answer = before(request)
+                if request.end:
+                    return _end_of(request)
+                if request.delay_s:
+                    yield from _delay(request)
+                if answer is not None:
+                    return answer
+            refusals: Any = None
+            if chain.on_batches and request.key == ApiKey.PRODUCE:
+                names = yield from self.topic_names(asked, request.message, request.version)
+                refusals = changed_produce(request, names, chain.on_batches)
+                if refusals is not None and not request.message.acks:
+                    return HangUp("a hook refuses records that are sent without acknowledgement")
+                if refusals is not None and not request.message.topic_data:
+                    return with_refusals(None, refusals)
+            needs_answer = chain.on_response or chain.on_batches
+            if may_pass and not (request.is_decoded or needs_answer):
+                return PassedOn()
+            response = yield Call(request.key, request.version, request.message, node_id)
+            if response is None:
+                return None
+            if refusals is not None:
+                response = with_refusals(response, refusals)
+            if chain.on_batches and request.key != ApiKey.PRODUCE:
+                names = yield from self.topic_names(asked, response, request.version)
+                changed_responses(request, response, names, chain.on_batches, asked.caught)
+            for after in chain.on_response:
+                changed = after(request, response)
+                response = response if changed is None else changed
+                if request.end:
+                    return _end_of(request)
+                if request.delay_s:
+                    yield from _delay(request)
+            return response
+        except Refused as error:
+            return refusal(request.key, request.version, request.message, error.code, error.reason)
+        except Exception:
+            asked.caught(f"a hook for {request!r}")
+            text = "a hook of the gateway has failed; its log says why"
+            return refusal(
+                request.key, request.version, request.message, ErrorCode.UNKNOWN_SERVER_ERROR, text
+            )
+
+    def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
+        """Return the names of the topics that a message has by id, after asking for those not known."""
+        ids = topic_ids_in(message, version)
+        unknown = [each for each in ids if each not in self._topic_names]
+        low, high = asked.upstream.get(ApiKey.METADATA, (0, -1))
+        if unknown and low <= METADATA_WITH_IDS <= high:
+            if len(self._topic_names) + len(unknown) > TOPIC_NAMES_MAX:
+                self._topic_names.clear()
+            question = MetadataRequest(
+                topics=[MetadataRequestTopic(topic_id=each, name=None) for each in unknown],
+                allow_auto_topic_creation=False,
+            )
+            answer = yield Call(ApiKey.METADATA, METADATA_WITH_IDS, question)
+            for topic in answer.topics:
+                if topic.name and not topic.error_code:
+                    self._topic_names[topic.topic_id] = topic.name
+        return {each: self._topic_names[each] for each in ids if each in self._topic_names}
+
+
+def _same(message: Any) -> Any:
+    return message
+
+
+def _end_of(request: ClientRequest) -> Silence | HangUp:
+    return Silence() if request.end == "drop" else HangUp("a hook closes the connection")
+
+
+def _delay(request: ClientRequest) -> Steps:
+    yield Rest(request.delay_s)
+    request.delay_s = 0.0
+
+
+def refusal(key: int, version: int, message: Any, code: int, reason: str) -> Any:
+    """Return the answer with an error, or a `HangUp` where the API has no place for one."""
+    if key == ApiKey.PRODUCE and not message.acks:
+        return HangUp(f"a Produce without acknowledgement is refused: {reason}")
+    try:
+        return error_response(key, version, message, code, reason or None)
+    except (PenstockError, AttributeError):
+        return HangUp(f"{API_TABLE[key].name} has no place for an error: {reason}")

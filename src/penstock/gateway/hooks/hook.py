@@ -1,0 +1,225 @@
+"""`Hook`: functions for some APIs, and what they are given: the request, its client, a batch of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.extras import need_arrow
+from penstock.common.suggestions import did_you_mean, nearest
+from penstock.errors import ConfigError, PenstockError
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.protocol.message import Message
+
+UNHOOKED = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
+"""APIs that no hook is called for: logins concern the client and the cluster alone."""
+
+WITH_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH)
+
+
+class Refused(PenstockError):
+    """What a hook raises to answer a request with an error.
+
+    Args:
+        error: the error, by name or number, such as ``"POLICY_VIOLATION"``.
+        reason: the text for the client, where the API has a place for it.
+
+    Raises:
+        ConfigError: there is no such error.
+    """
+
+    def __init__(self, error: str | int, reason: str = "") -> None:
+        self.code = _code_of(error)
+        self.reason = reason
+        super().__init__(reason or ErrorCode(self.code).name)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The client of a connection.
+
+    `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), else empty.
+    """
+
+    address: str
+    port: int
+    software: str
+    software_version: str
+    client_id: str
+    connection: int
+    """The number of the connection, counted from 1 among those with requests that hooks are for."""
+
+
+class ClientRequest:
+    """A request on its way to the cluster, in the version that the cluster takes.
+
+    `api` is its name, `key` and `version` are its numbers; `client_version` is the version in which the
+    client has asked. Hooks change `message` in place.
+    """
+
+    __slots__ = (
+        "_message", "_read", "api", "client", "client_version", "delay_s", "end", "key", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self, key: int, version: int, client_version: int, client: Client, read: Callable[[], Any]
+    ) -> None:
+        self.key = key
+        self.api = API_TABLE[key].name
+        self.version = version
+        self.client_version = client_version
+        self.client = client
+        self._read = read
+        self._message: Any = None
+        self.delay_s = 0.0
+        self.end = ""
+        """What the hook has asked for: ``drop``, ``close``, or nothing."""
+
+    @property
+    def message(self) -> Any:
+        """The decoded request. One that no hook asks for passes in the bytes of the client.
+
+        Raises:
+            DecodeError: it cannot be read.
+        """
+        if self._message is None:
+            self._message = self._read()
+        return self._message
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether a hook has asked for the message."""
+        return self._message is not None
+
+    def delay(self, seconds: float) -> None:
+        """Go on after so many seconds. Later requests of the connection wait as well."""
+        if not seconds >= 0:
+            raise ValueError(f"a delay of {seconds} s")
+        self.delay_s = seconds
+
+    def drop(self) -> None:
+        """Answer neither this request nor a later one of the connection, which stays open.
+
+        Where `on_request` asks for it, the cluster does not get the request.
+        """
+        self.end = "drop"
+
+    def close(self) -> None:
+        """Close the connection instead of an answer."""
+        self.end = "close"
+
+    def __repr__(self) -> str:
+        return f"<{self.api} v{self.version} of {self.client.address}>"
+
+
+class Batch:
+    """A batch of records on its way: of a Produce to the cluster, of a Fetch or ShareFetch to the client."""
+
+    __slots__ = ("_read", "_table", "partition", "request", "topic")
+
+    def __init__(
+        self, request: ClientRequest, topic: str, partition: int, read: Callable[[], pa.Table]
+    ) -> None:
+        self.request = request
+        self.topic = topic
+        """The topic, by its name in the cluster."""
+        self.partition = partition
+        self._read = read
+        self._table: pa.Table | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """The records: key, value, topic, partition, offset, timestamp, timestampType, headers.
+
+        Raises:
+            CorruptRecordError: they cannot be read.
+            Refused: they are messages of format 0 or 1 (UNSUPPORTED_FOR_MESSAGE_FORMAT).
+        """
+        if self._table is None:
+            self._table = self._read()
+        return self._table
+
+
+OnRequest = Callable[[ClientRequest], "Message | None"]
+OnResponse = Callable[[ClientRequest, Any], "Message | None"]
+OnBatches = Callable[[Batch], "pa.Table | pa.RecordBatch | None"]
+
+
+@dataclass(frozen=True)
+class Hook:
+    """Functions that are called for the requests of some APIs.
+
+    Args:
+        apis: names of APIs, such as ``("Produce",)``; empty is all but SASL. Those of `on_batches` are
+            Produce, Fetch and ShareFetch where it is empty.
+        on_request: is called with a `ClientRequest` before it goes to the cluster, and may return an answer.
+        on_response: is called with the request and the response, changes it in place or returns another.
+        on_batches: is called with each `Batch`, and returns a table to put in its place, or None.
+        blocks: whether the functions may take long: then they run beside the event loop.
+
+    Raises:
+        ConfigError: there is no such API, or none that a hook can be for.
+        MissingDependencyError: `on_batches` is there, and numpy or pyarrow is not.
+    """
+
+    apis: Sequence[str] = ()
+    on_request: OnRequest | None = None
+    on_response: OnResponse | None = None
+    on_batches: OnBatches | None = None
+    blocks: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("on_request", "on_response", "on_batches"):
+            function = getattr(self, name)
+            if function is not None and not callable(function):
+                raise ConfigError(f"{name} is {function!r}: a function is needed")
+        if self.on_batches is not None:
+            need_arrow("on_batches")
+        if isinstance(self.apis, str):
+            raise ConfigError(f"apis is {self.apis!r}: give a list of names")
+        self.keys_of_requests, self.keys_of_batches  # noqa: B018 - raises where a name is wrong
+
+    @property
+    def keys_of_requests(self) -> frozenset[int]:
+        """The APIs of `on_request` and `on_response`."""
+        if self.on_request is None and self.on_response is None:
+            return frozenset()
+        return frozenset(map(_key_of, self.apis)) or frozenset(API_TABLE) - UNHOOKED
+
+    @property
+    def keys_of_batches(self) -> frozenset[int]:
+        """The APIs of `on_batches`."""
+        if self.on_batches is None:
+            return frozenset()
+        keys = frozenset(map(_key_of, self.apis)) or frozenset(WITH_RECORDS)
+        if self.on_request is None and self.on_response is None and not keys <= set(WITH_RECORDS):
+            raise ConfigError("on_batches is for Produce, Fetch and ShareFetch: no other API has records")
+        return keys & set(WITH_RECORDS)
+
+
+def _key_of(name: str) -> int:
+    names = {api.name: key for key, api in API_TABLE.items()}
+    key = names.get(name)
+    if key is None:
+        raise ConfigError(f"there is no API {name!r}{did_you_mean(str(name), names)}")
+    if key in UNHOOKED:
+        raise ConfigError(f"no hook can be for {name}: logins pass the gateway as they are")
+    return key
+
+
+def _code_of(error: str | int) -> int:
+    if isinstance(error, str):
+        if error in ErrorCode.__members__ and error != "NONE":
+            return int(ErrorCode[error])
+        near = nearest(error, ErrorCode.__members__)
+        raise ConfigError(f"there is no error {error!r}{f'; did you mean {near[0]}?' if near else ''}")
+    if error == 0 or error not in set(ErrorCode):
+        raise ConfigError(f"there is no error with code {error}")
+    return int(error)

@@ -1,0 +1,233 @@
+"""Names of topics and groups between clients and the cluster: some topics renamed, or a prefix for a tenant.
+
+Definitions say which fields hold names of topics, groups and transactional ids (`entityType`), so that every
+API is covered. What they do not say, such as resources of configurations, is in this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.errors import ConfigError
+from penstock.gateway.hooks.hook import ClientRequest, Hook, Refused
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_response import definition_of, fields_at
+from penstock.protocol.schema.definition import Definition, StructSpec
+from penstock.protocol.uuid import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Change: TypeAlias = Callable[[str, str], "str | None"]
+"""Makes another name of a kind (`TOPIC`, `GROUP`, `TRANSACTION`) and a name; None hides what has it."""
+
+TOPIC, GROUP, TRANSACTION = "topicName", "groupId", "transactionalId"
+REGEX = "regex"
+KINDS = (TOPIC, GROUP, TRANSACTION)
+
+REGEX_FIELDS = ("subscribed_topic_regex", "source_topic_regex")
+
+RESOURCE_KINDS = {2: TOPIC, 32: GROUP}
+"""Types of resources that have configurations."""
+
+COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION}
+"""Types of the keys of FindCoordinator."""
+
+ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
+
+
+def topic_ids_in(message: Any, version: int) -> list[bytes]:
+    """Return the ids of topics in a message, each once, in order."""
+    definition = definition_of(message.NAME)
+    if not _has_ids(message.NAME, version):
+        return []
+    return list(dict.fromkeys(_ids(message, definition, definition.root, version)))
+
+
+@cache
+def _has_ids(name: str, version: int) -> bool:
+    definition = definition_of(name)
+    specs = [definition.root, *definition.structs.values()]
+    return any(field.attribute == "topic_id" for spec in specs for field in fields_at(spec, version))
+
+
+def _ids(item: Any, definition: Definition, spec: StructSpec, version: int) -> Iterator[bytes]:
+    for field in fields_at(spec, version):
+        kind = field.type_at(version)
+        value = getattr(item, field.attribute)
+        if field.attribute == "topic_id" and not kind.is_array:
+            if value != ZERO_UUID:
+                yield value
+        elif kind.is_struct and value is not None:
+            inner = definition.structs[kind.base]
+            for each in value if kind.is_array else (value,):
+                yield from _ids(each, definition, inner, version)
+
+
+class Renaming:
+    """Gives a message other names, in place. `coordinator_kind` is what the keys of FindCoordinator are."""
+
+    def __init__(self, message: Any, version: int, change: Change, coordinator_kind: str | None) -> None:
+        self._definition = definition_of(message.NAME)
+        self._version = version
+        self._change = change
+        self._coordinator_kind = coordinator_kind
+        self._struct(message, self._definition.root)
+
+    def _struct(self, item: Any, spec: StructSpec) -> bool:
+        """Rename what a struct holds; return False where it is to be hidden."""
+        is_shown = True
+        for field in fields_at(spec, self._version):
+            kind = field.type_at(self._version)
+            value = getattr(item, field.attribute)
+            if not value:
+                continue
+            if kind.is_struct:
+                inner = self._definition.structs[kind.base]
+                if kind.is_array:
+                    kept = [each for each in value if self._struct(each, inner)]
+                    setattr(item, field.attribute, kept)
+                else:
+                    self._struct(value, inner)
+                continue
+            if kind.base != "string":
+                continue
+            named = self._kind_of(field.attribute, field.entity_type, item)
+            if named is None:
+                continue
+            if kind.is_array:
+                changed = [self._change(named, each) for each in value]
+                setattr(item, field.attribute, [each for each in changed if each is not None])
+            else:
+                name = self._change(named, value)
+                if name is None:
+                    is_shown = False
+                else:
+                    setattr(item, field.attribute, name)
+        return is_shown
+
+    def _kind_of(self, attribute: str, entity_type: str | None, item: Any) -> str | None:
+        if entity_type in KINDS:
+            return entity_type
+        if attribute == "resource_name":
+            return RESOURCE_KINDS.get(getattr(item, "resource_type", 0))
+        if attribute in REGEX_FIELDS:
+            return REGEX
+        if self._coordinator_kind is not None and attribute in ("key", "coordinator_keys"):
+            return self._coordinator_kind
+        return None
+
+
+def _hook_of(changes_of: Callable[[ClientRequest], tuple[Change, Change]], *, refuses_acls: bool) -> Hook:
+    """Return the hook that gives requests the names of the cluster, and responses those of the client.
+
+    `changes_of` returns what changes requests, and what changes responses.
+    """
+
+    def on_request(request: ClientRequest) -> None:
+        if refuses_acls and request.key in ACL_APIS:
+            raise Refused("CLUSTER_AUTHORIZATION_FAILED", "tenants of the gateway have no ACLs")
+        Renaming(request.message, request.version, changes_of(request)[0], _coordinator_kind(request))
+
+    def on_response(request: ClientRequest, response: Any) -> None:
+        Renaming(response, request.version, changes_of(request)[1], _coordinator_kind(request))
+
+    return Hook(apis=_naming_apis(), on_request=on_request, on_response=on_response)
+
+
+def _coordinator_kind(request: ClientRequest) -> str | None:
+    if request.key != ApiKey.FIND_COORDINATOR:
+        return None
+    return COORDINATOR_KINDS.get(request.message.key_type)
+
+
+@cache
+def _naming_apis() -> tuple[str, ...]:
+    """Return the APIs that have names in a request or a response."""
+    found = []
+    for key, api in API_TABLE.items():
+        specs = [
+            spec
+            for part in ("Request", "Response")
+            for definition in [definition_of(api.name + part)]
+            for spec in (definition.root, *definition.structs.values())
+        ]
+        fields = [field for spec in specs for field in spec.fields]
+        if key == ApiKey.FIND_COORDINATOR or any(
+            field.entity_type in KINDS or field.attribute in ("resource_name", "resource_name_filter")
+            for field in fields
+        ):
+            found.append(api.name)
+    return tuple(found)
+
+
+def renamed_topics(names: Mapping[str, str]) -> Hook:
+    """Return a hook that gives topics of the cluster other names for clients.
+
+    Args:
+        names: the name in the cluster for each name that clients use. A topic of the cluster with a name
+            that clients use for another one is hidden from them.
+
+    Raises:
+        ConfigError: two names stand for the same topic, or one is not a name.
+    """
+    back = {there: here for here, there in names.items()}
+    if len(back) != len(names):
+        raise ConfigError("renamed_topics: two names stand for the same topic of the cluster")
+    for name in (*names, *back):
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
+            raise ConfigError(f"renamed_topics: {name!r} is not the name of a topic")
+
+    def to_cluster(kind: str, name: str) -> str | None:
+        return names.get(name, name) if kind == TOPIC else name
+
+    def to_client(kind: str, name: str) -> str | None:
+        if kind != TOPIC:
+            return name
+        found = back.get(name)
+        if found is not None:
+            return found
+        return None if name in names else name
+
+    return _hook_of(lambda _: (to_cluster, to_client), refuses_acls=False)
+
+
+def tenant(prefix: str | Callable[[ClientRequest], str]) -> Hook:
+    """Return a hook with which clients have topics, groups and transactional ids of their own.
+
+    In the cluster all these names begin with the prefix; clients neither send it nor are sent it, and what
+    begins otherwise is left out of responses. ACLs are refused with CLUSTER_AUTHORIZATION_FAILED (31).
+
+    Args:
+        prefix: the prefix, or a function that returns the prefix for a request, by its client.
+
+    Raises:
+        ConfigError: the prefix has characters that names of topics cannot have.
+    """
+    fixed = _checked_prefix(prefix) if isinstance(prefix, str) else None
+
+    def changes_of(request: ClientRequest) -> tuple[Change, Change]:
+        begin = fixed if isinstance(prefix, str) else _checked_prefix(prefix(request))
+        assert begin is not None
+
+        def to_cluster(kind: str, name: str) -> str | None:
+            return f"{re.escape(begin)}(?:{name})" if kind == REGEX else begin + name
+
+        def to_client(kind: str, name: str) -> str | None:
+            if kind == REGEX:
+                return name.removeprefix(f"{re.escape(begin)}(?:").removesuffix(")")
+            return name[len(begin) :] if name.startswith(begin) else None
+
+        return to_cluster, to_client
+
+    return _hook_of(changes_of, refuses_acls=True)
+
+
+def _checked_prefix(prefix: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", prefix):
+        raise ConfigError(f"tenant: {prefix!r} cannot begin names of topics")
+    return prefix

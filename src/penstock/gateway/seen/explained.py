@@ -1,0 +1,55 @@
+"""Conversations of chosen clients as lines of JSON, those of the explorer (`penstock wire decode`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.explorer.conversation import Conversation, Entry
+from penstock.gateway.seen.frames import Frames
+
+if TYPE_CHECKING:
+    from penstock.clock import Clock
+
+FRAME_BYTES_MAX = 1 << 20
+"""A longer message is not decoded."""
+
+SECRET = "SaslAuthenticate"
+
+
+class ExplainedConnection:
+    """What passes over one connection, decoded. `write` gets a line for each message."""
+
+    def __init__(self, peer: str, clock: Clock, write: Callable[[str], object]) -> None:
+        self._conversation = Conversation(peer)
+        self._peer = peer
+        self._clock = clock
+        self._write = write
+        self._requests = Frames(FRAME_BYTES_MAX)
+        self._responses = Frames(FRAME_BYTES_MAX)
+
+    def received(self, data: memoryview) -> None:
+        """Take bytes of the client."""
+        for frame, size in self._requests.cut(data):
+            self._put(self._conversation.request(frame, self._now_s()), size)
+
+    def sent(self, data: memoryview) -> None:
+        """Take bytes for the client."""
+        for frame, size in self._responses.cut(data):
+            self._put(self._conversation.answer(frame, self._now_s()), size)
+
+    def ended(self) -> None:
+        """Nothing is left when the connection has ended."""
+
+    def _now_s(self) -> float:
+        return self._clock.now_ms() / 1000
+
+    def _put(self, entry: Entry, size: int) -> None:
+        if size > FRAME_BYTES_MAX:
+            entry.error = f"a message of {size} bytes: {FRAME_BYTES_MAX} are decoded"
+            entry.body = None
+        if entry.name.startswith(SECRET):  # passwords of PLAIN
+            entry.body, entry.error = None, "logins are not shown"
+        entry.frame = entry.trailing = b""  # tokens of SASL without a header cannot be read as anything
+        self._write(json.dumps(entry.as_json(), ensure_ascii=False))

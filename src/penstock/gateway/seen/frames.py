@@ -1,0 +1,47 @@
+"""Frames of a stream as they pass: their sizes, and their first bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_SIZE_BYTES = 4
+
+
+class Frames:
+    """Cuts a stream that passes into frames, and keeps the first `kept` bytes of each."""
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._head = bytearray()
+        self._size = -1
+        """Bytes of the frame that is arriving, without those of its size; -1 before it is there."""
+        self._left = 0
+
+    def cut(self, data: memoryview) -> Iterator[tuple[bytes, int]]:
+        """Yield the beginning and the size of each frame that ends in these bytes.
+
+        The bytes are lent for as long as the iteration lasts. A size below 0 ends the stream.
+        """
+        position, end = 0, len(data)
+        while position < end:
+            if self._size < 0:
+                stop = min(end, position + _SIZE_BYTES - len(self._head))
+                self._head += data[position:stop]
+                position = stop
+                if len(self._head) < _SIZE_BYTES:
+                    return
+                self._size = self._left = int.from_bytes(self._head, "big", signed=True)
+                self._head.clear()
+                if self._size < 0:
+                    return
+            stop = min(end, position + self._left)
+            room = self._kept - len(self._head)
+            if room > 0:
+                self._head += data[position : min(stop, position + room)]
+            self._left -= stop - position
+            position = stop
+            if not self._left:
+                head, size = bytes(self._head), self._size
+                self._head.clear()
+                self._size = -1
+                yield head, size

@@ -1,0 +1,114 @@
+"""`Seen`: what is written about clients, and the taps on connections that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from penstock.clock import SystemClock
+from penstock.errors import ConfigError
+from penstock.gateway.seen.access_log import AccessLog, LoggedConnection
+
+if TYPE_CHECKING:
+    from penstock.clock import Clock
+
+LOGGED = ("requests", "connections")
+
+
+class Tap(Protocol):
+    """Gets the bytes of one connection as they pass, each time lent for the length of the call."""
+
+    def received(self, data: memoryview) -> None:
+        """Take bytes of the client."""
+
+    def sent(self, data: memoryview) -> None:
+        """Take bytes for the client."""
+
+    def ended(self) -> None:
+        """The connection has ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a gateway writes about its clients.
+
+    Args:
+        metrics_port: the port of a page with metrics for Prometheus, ``/metrics``; 0 is a free one.
+        access_log: the file to whose end lines of JSON are written.
+        access_log_of: what a line is for, ``"requests"`` or ``"connections"``.
+        explain: addresses of clients whose conversations are decoded.
+        explain_to: is called with each line of these conversations; needed where there are addresses.
+
+    Raises:
+        ConfigError: an argument does not fit.
+    """
+
+    metrics_port: int | None = None
+    access_log: Path | str | None = None
+    access_log_of: Literal["requests", "connections"] = "requests"
+    explain: Sequence[str] = ()
+    explain_to: Callable[[str], object] | None = None
+
+    def __post_init__(self) -> None:
+        if self.access_log_of not in LOGGED:
+            raise ConfigError(f"access_log_of is {self.access_log_of!r}: requests or connections is needed")
+        if isinstance(self.explain, str) or (self.explain and self.explain_to is None):
+            raise ConfigError("explain is a list of addresses, and explain_to the function that gets lines")
+        port = self.metrics_port
+        if port is not None and not (type(port) is int and 0 <= port < 1 << 16):
+            raise ConfigError(f"metrics_port is {port!r}: a number from 0 to 65535 is needed")
+
+
+class Taps:
+    """Makes the taps of connections. Where one raises, `caught` is called, and it gets no more."""
+
+    def __init__(self, seen: Seen, caught: Callable[[str], None], clock: Clock | None = None) -> None:
+        self._seen = seen
+        self._caught = caught
+        self._clock = clock or SystemClock()
+        path = seen.access_log
+        self._log = None if path is None else AccessLog(Path(path), seen.access_log_of, self._clock)
+
+    def of(self, peer: str) -> Tap | None:
+        """Return the tap for a client at ``host:port``; None where nothing is written about it."""
+        taps: list[Tap] = []
+        if self._log is not None:
+            taps.append(LoggedConnection(self._log, peer))
+        write = self._seen.explain_to
+        if write is not None and peer.rpartition(":")[0] in self._seen.explain:
+            from penstock.gateway.seen.explained import ExplainedConnection
+
+            taps.append(ExplainedConnection(peer, self._clock, write))
+        return GuardedTaps(taps, self._caught, peer) if taps else None
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+
+class GuardedTaps:
+    """The taps of one connection behind a barrier: what raises ends that tap alone."""
+
+    def __init__(self, taps: list[Tap], caught: Callable[[str], None], peer: str) -> None:
+        self._taps = taps
+        self._caught = caught
+        self._peer = peer
+
+    def received(self, data: memoryview) -> None:
+        self._each(lambda tap: tap.received(data))
+
+    def sent(self, data: memoryview) -> None:
+        self._each(lambda tap: tap.sent(data))
+
+    def ended(self) -> None:
+        self._each(lambda tap: tap.ended())
+
+    def _each(self, work: Callable[[Tap], None]) -> None:
+        for tap in list(self._taps):
+            try:
+                work(tap)
+            except Exception:
+                self._taps.remove(tap)
+                self._caught(f"what is written about {self._peer}")

@@ -1,0 +1,46 @@
+"""Answers that a fault damages: one bit wrong, a wrong size, or cut short."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import decode_response
+
+if TYPE_CHECKING:
+    from penstock.testing.faults import Change, Damage
+    from penstock.testing.requests import Request
+
+_BODY_AT = 8
+"""Where the body of an answer begins: after its size and its correlation id."""
+
+
+def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
+    """What a fault makes of the bytes of an answer, its size included."""
+    if callable(damage):
+        return damage(answer)
+    if damage == "cut":
+        return answer[: len(answer) // 2]
+    whole = bytearray(answer)
+    if damage == "size":
+        whole[:4] = struct.pack(">i", len(whole) - 4 + 1000)
+    elif damage == "correlation":
+        whole[7] ^= 1
+    elif damage == "records":
+        _damage_records(whole, request)
+    else:
+        whole[max(_BODY_AT, len(whole) // 2)] ^= 1
+    return bytes(whole)
+
+
+def _damage_records(whole: bytearray, request: Request) -> None:
+    """Turn a bit in the last byte of every partition's records; an answer without records stays as it is."""
+    response = API_TABLE[request.key].response
+    message = decode_response(memoryview(whole)[4:], response, request.version)[1]
+    for topic in getattr(message, "responses", ()):
+        for partition in getattr(topic, "partitions", ()):
+            records = partition.records
+            if records is not None and len(records) and partition.error_code == ErrorCode.NONE:
+                records[-1] ^= 1
