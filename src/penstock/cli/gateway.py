@@ -52,6 +52,33 @@ LEAST_MS = 100
     metavar="HOST",
     help="The host that clients are to connect to.  [default: the address that they have connected to]",
 )
+@click.option("--v07-port", type=click.IntRange(0, 65535), help="Where clients of Kafka 0.7 connect.")
+@click.option(
+    "--v07-zookeeper",
+    metavar="HOST:PORT[/CHROOT]",
+    help="The ZooKeeper in which clients of 0.7 find the gateway.  [default: none]",
+)
+@click.option(
+    "--v07-broker-id",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The broker of 0.7 that the gateway is in ZooKeeper.",
+)
+@click.option(
+    "--v07-slot-bytes",
+    type=click.IntRange(4096, 524288),
+    default=4096,
+    show_default=True,
+    help="The least bytes that a record takes for readers of 0.7.",
+)
+@click.option(
+    "--v07-messages",
+    type=click.Choice(["wrapped", "plain"]),
+    default="wrapped",
+    show_default=True,
+    help="Messages for readers of 0.7: padded inside gzip, or with spaces behind the values.",
+)
 @click.option("--watch", is_flag=True, help="Print which clients send what, again and again.")
 @click.option(
     "-d",
@@ -93,6 +120,11 @@ def command(
     port: int,
     ports: str | None,
     advertised_host: str | None,
+    v07_port: int | None,
+    v07_zookeeper: str | None,
+    v07_broker_id: int,
+    v07_slot_bytes: int,
+    v07_messages: Literal["wrapped", "plain"],
     watch: bool,
     every: str,
     metrics_port: int | None,
@@ -114,6 +146,7 @@ def command(
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
       penstock gateway --to kafka:9093 --metrics-port 9100 --access-log access.jsonl
+      penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
     every_ms = parse_duration(every, "--every", 1000)
     if every_ms < LEAST_MS:
@@ -144,6 +177,11 @@ def command(
             explain=explain,
             explain_to=_put_line,
         ),
+        v07_port=v07_port,
+        v07_zookeeper=v07_zookeeper,
+        v07_broker_id=v07_broker_id,
+        v07_slot_bytes=v07_slot_bytes,
+        v07_messages=v07_messages,
     )
     is_live = watch and is_terminal() and not as_json
     with serving as gateway, screen(is_live):
@@ -151,6 +189,8 @@ def command(
             logger.info("metrics at http://%s:%s/metrics", host, gateway.metrics_port)
         if not (as_json or is_live or explain):
             put(f"gateway at {gateway.bootstrap_servers}, cluster at {serving.config.described}")
+            if gateway.v07_port is not None:
+                put(f"Kafka 0.7 at {host}:{gateway.v07_port}")
             sys.stdout.flush()
         while not stopped.wait(every_ms / 1000 if watch else None):
             _put(gateway, is_live=is_live, as_json=as_json)
