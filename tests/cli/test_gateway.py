@@ -111,27 +111,6 @@ def test_ranges_of_ports() -> None:
             port_range(text)
 
 
-def test_a_gateway_serves_clients_of_0_7() -> None:
-    with KafkaBroker() as broker:
-        process = start(
-            "--to", broker.bootstrap_servers, "--port", "0", "--v07-port", "0", "--v07-messages", "plain"
-        )
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            line = process.stdout.readline()
-            assert line.startswith("Kafka 0.7 at 127.0.0.1:")
-            with Driver07("127.0.0.1", int(line.rpartition(":")[2])) as driver:
-                driver.send("old", [b"{}"], partition=0)
-                while not driver.latest("old", 0):
-                    pass
-                (message,) = driver.messages("old", 0, driver.earliest("old", 0))
-            assert json.loads(message.payload) == {}
-        finally:
-            process.kill()
-            process.communicate()
-
-
 def test_a_gateway_writes_metrics_a_log_and_conversations(tmp_path: Path) -> None:
     log = tmp_path / "access.jsonl"
     with KafkaBroker() as broker:
@@ -162,3 +141,24 @@ def test_a_gateway_writes_metrics_a_log_and_conversations(tmp_path: Path) -> Non
 def test_explaining_and_watching_at_once_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gateway", "--to", "localhost:1", "--watch", "--explain", "127.0.0.1"]) != 0
     assert "both print" in capsys.readouterr().err
+
+
+def test_a_gateway_serves_clients_of_0_7() -> None:
+    with KafkaBroker() as broker:
+        process = start(
+            "--to", broker.bootstrap_servers, "--port", "0", "--v07-port", "0", "--v07-messages", "plain"
+        )
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            line = process.stdout.readline()
+            assert line.startswith("Kafka 0.7 at 127.0.0.1:")
+            with Driver07("127.0.0.1", int(line.rpartition(":")[2])) as driver:
+                driver.send("old", [b"{}"], partition=0)
+                while not driver.latest("old", 0):
+                    pass
+                (message,) = driver.messages("old", 0, driver.earliest("old", 0))
+            assert json.loads(message.payload) == {}
+        finally:
+            process.kill()
+            process.communicate()

@@ -145,8 +145,8 @@ def command(
       penstock gateway --to kafka-1:9093,kafka-2:9093
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
-      penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
       penstock gateway --to kafka:9093 --metrics-port 9100 --access-log access.jsonl
+      penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
     every_ms = parse_duration(every, "--every", 1000)
     if every_ms < LEAST_MS:
@@ -170,11 +170,6 @@ def command(
         ports=None if ports is None else port_range(ports),
         advertised_host=advertised_host,
         config=config,
-        v07_port=v07_port,
-        v07_zookeeper=v07_zookeeper,
-        v07_broker_id=v07_broker_id,
-        v07_slot_bytes=v07_slot_bytes,
-        v07_messages=v07_messages,
         seen=Seen(
             metrics_port=metrics_port,
             access_log=access_log,
@@ -182,6 +177,11 @@ def command(
             explain=explain,
             explain_to=_put_line,
         ),
+        v07_port=v07_port,
+        v07_zookeeper=v07_zookeeper,
+        v07_broker_id=v07_broker_id,
+        v07_slot_bytes=v07_slot_bytes,
+        v07_messages=v07_messages,
     )
     is_live = watch and is_terminal() and not as_json
     with serving as gateway, screen(is_live):

@@ -63,6 +63,8 @@ class Gateway(Served):
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
+        hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
+        seen: what is written about clients: metrics, an access log, conversations.
         v07_port: where clients of Kafka 0.7 connect; 0 takes a free one, None leaves them out.
         v07_zookeeper: where the gateway registers as a broker of 0.7, as ``host:port,host:port/chroot``.
         v07_broker_id: the number that it registers under.
@@ -70,8 +72,6 @@ class Gateway(Served):
             rounded up to a power of two. Topics with larger records have larger slots.
         v07_messages: ``"wrapped"`` for readers of 0.7 that decompress gzip; ``"plain"`` for those that do
             not, and get values with spaces behind them.
-        hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
-        seen: what is written about clients: metrics, an access log, conversations.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -90,13 +90,13 @@ class Gateway(Served):
         config: Mapping[str, object] | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
+        hooks: Iterable[Hook] = (),
+        seen: Seen | None = None,
         v07_port: int | None = None,
         v07_zookeeper: str | None = None,
         v07_broker_id: int = 0,
         v07_slot_bytes: int = 4096,
         v07_messages: Literal["wrapped", "plain"] = "wrapped",
-        hooks: Iterable[Hook] = (),
-        seen: Seen | None = None,
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -152,18 +152,7 @@ class Gateway(Served):
 
     def clients(self) -> list[ClientCount]:
         """Which clients have sent what since the start: by software, address, API and version."""
-        found = [] if self._server is None else self._server.client_counts()
-        return found if self._listener07 is None else found + self._listener07.counts.rows()
-
-    @property
-    def v07_port(self) -> int | None:
-        """The port for clients of Kafka 0.7; None where there is none."""
-        return self._v07.port
-
-    @property
-    def counts_07(self) -> Counts07 | None:
-        """What clients of Kafka 0.7 have sent since the start; None where none are served."""
-        return None if self._listener07 is None else replace(self._listener07.counts)
+        return [] if self._server is None else self._server.client_counts()
 
     @property
     def metrics_port(self) -> int | None:
@@ -220,6 +209,19 @@ class Gateway(Served):
         return self._hooks.faults_of()
 
     @property
+    def v07_port(self) -> int | None:
+        """The port for clients of Kafka 0.7; None where there is none."""
+        return self._v07.port
+
+    def _rows_07(self) -> list[ClientCount]:
+        return [] if self._listener07 is None else self._listener07.counts.rows()
+
+    @property
+    def counts_07(self) -> Counts07 | None:
+        """What clients of Kafka 0.7 have sent since the start; None where none are served."""
+        return None if self._listener07 is None else replace(self._listener07.counts)
+
+    @property
     def held_bytes(self) -> int:
         """Bytes that it holds: what sockets have not taken, and frames that are being decoded."""
         return 0 if self._server is None else self._server.held_bytes
@@ -255,6 +257,7 @@ class Gateway(Served):
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server
+            server.more_counts = self._rows_07
             try:
                 async with self._serving_07():
                     yield

@@ -107,7 +107,7 @@ def _name_of(topic: Any, names: Mapping[bytes, str]) -> str:
     """Return the name of a topic, by its id where it comes without.
 
     Raises:
-        Refused: it has no name: a hook for some topics could not judge its records.
+        Refused: the cluster has no name for it: a hook for some topics could not judge its records.
     """
     for attribute in ("name", "topic"):
         name = getattr(topic, attribute, None)

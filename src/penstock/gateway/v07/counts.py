@@ -34,7 +34,6 @@ class Counts07:
     def rows(self) -> list[ClientCount]:
         """Return a row for each kind of request that has come, beside those of other clients."""
         kinds = {"Fetch": self.fetches, "ListOffsets": self.offsets, "Produce": self.sets}
-        # Bytes are not counted here: a message set comes and goes in pieces of other sizes than records.
         return [
             ClientCount(SOFTWARE, "", "", "", api, 0, count, 0, 0, False)
             for api, count in kinds.items()
