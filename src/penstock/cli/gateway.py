@@ -43,6 +43,11 @@ LEAST_MS = 100
     metavar="HOST",
     help="The host that clients are to connect to.  [default: the address that they have connected to]",
 )
+@click.option(
+    "--accounts",
+    metavar="FILE",
+    help="Users of clients, and the account of each in the cluster.  [default: the gateway's for all]",
+)
 @click.option("--watch", is_flag=True, help="Print which clients send what, again and again.")
 @click.option(
     "-d",
@@ -60,6 +65,7 @@ def command(
     port: int,
     ports: str | None,
     advertised_host: str | None,
+    accounts: str | None,
     watch: bool,
     every: str,
     as_json: bool,
@@ -69,13 +75,15 @@ def command(
 
     Each broker is found at a port of its own, and the first port stands for all of them. What clients and
     brokers both speak is passed on as it is. Nothing is stored. Other machines reach the gateway only with
-    --host, and without a login: what they may do is what the gateway may do in the cluster.
+    --host, and without a login: what they may do is what the gateway may do in the cluster. With --accounts
+    clients log in at the gateway, and each is an account of its own in the cluster.
 
     \b
     Examples:
       penstock gateway --to kafka-1:9093,kafka-2:9093
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
+      penstock gateway --profile prod --accounts accounts.toml
     """
     every_ms = parse_duration(every, "--every", 1000)
     if every_ms < LEAST_MS:
@@ -97,6 +105,7 @@ def command(
         ports=None if ports is None else port_range(ports),
         advertised_host=advertised_host,
         config=config,
+        accounts=accounts,
     )
     with serving as gateway:
         if not as_json:

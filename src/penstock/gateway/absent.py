@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import DecodeError
+from penstock.gateway.heads import decoded_request
+from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_entries, error_response
+from penstock.protocol.framing import encode_response
 from penstock.protocol.messages.fetch_response import FetchResponse
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -97,6 +101,25 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
             responses=error_entries(key, version, "responses", message.topics, code_for(key), NO_ANSWER)
         )
     return error_response(key, version, message, code_for(key), NO_ANSWER)
+
+
+def absent_answer(
+    body: memoryview, key: int, version: int, correlation_id: int, nodes: Nodes, host: str
+) -> list[bytes | bytearray | memoryview]:
+    """Return the frame that answers a request while no broker is there.
+
+    Raises:
+        PenstockError: it cannot be read, or the protocol has no place for an error.
+    """
+    api = API_TABLE.get(key)
+    name = f"API {key}" if api is None else api.name
+    _, message = decoded_request(body)
+    if key == ApiKey.PRODUCE and not message.acks:
+        raise DecodeError("the gateway reaches no broker for a Produce without acknowledgement")
+    response = absent_response(message, version, nodes, host)
+    if response is None:
+        raise DecodeError(f"the gateway reaches no broker for {name}")
+    return encode_response(response, version, correlation_id)
 
 
 def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:

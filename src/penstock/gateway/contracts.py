@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from penstock.errors import PenstockError
+    from penstock.gateway.accounts.login import Login
     from penstock.gateway.calls import Call
     from penstock.gateway.counters import Counters
     from penstock.gateway.limits import Limits
@@ -57,6 +58,10 @@ class Attachable(Protocol):
     home: int | None
     peer: str
     is_closed: bool
+    login: Login | None
+
+    def greeted(self, routes: Routes) -> None:
+        """The versions of a broker have become known, for a client that has not logged in yet."""
 
     def attached(self, upstream: Upstream) -> None:
         """There is a connection to a broker."""
@@ -101,6 +106,12 @@ class Host(Protocol):
     @property
     def has_account(self) -> bool:
         """Whether the gateway itself logs in at brokers."""
+
+    def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
+        """Return the login of a client that connects; None where the gateway maps no users."""
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Call `work` after so many seconds."""
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         """Return the routes to brokers that have these versions."""

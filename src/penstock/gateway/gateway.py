@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -11,16 +12,20 @@ from penstock.client.config import ClientConfig
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.gateway import translation as old_versions
+from penstock.gateway.accounts.settings import dotted, has_login, without_login
 from penstock.gateway.limits import Limits
 from penstock.gateway.server import serving
 
 if TYPE_CHECKING:
+    from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
 """How many ports behind that of the gateway brokers have, where nothing else is said."""
+
+CLIENT_NAME, SERVERS = "client.id", "bootstrap.servers"
 
 CLIENT_ID = "penstock-gateway"
 
@@ -52,6 +57,8 @@ class Gateway(Served):
         ports: the ports of the brokers. By default the 100 behind `port`, or free ones where that is 0.
         advertised_host: the host in responses; None for the address that a client has connected to.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
+        accounts: users of clients, and what each of them is in the cluster: the path of a file, or its tables
+            as mappings (docs/how-to/gateway.md). Clients then log in at the gateway.
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
@@ -71,6 +78,7 @@ class Gateway(Served):
         ports: Sequence[int] | None = None,
         advertised_host: str | None = None,
         config: Mapping[str, object] | None = None,
+        accounts: str | os.PathLike[str] | Mapping[str, object] | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
     ) -> None:
@@ -82,6 +90,13 @@ class Gateway(Served):
         for each in ports or ():
             _check_port("ports", each, 1)
         self.host = host
+        self._book: AccountBook | None = None
+        if accounts is not None:
+            from penstock.gateway.accounts.book import AccountBook
+
+            settings = dotted(config)
+            config = settings if has_login(settings) else without_login(settings)
+            self._book = AccountBook(accounts, {CLIENT_NAME: CLIENT_ID, **settings, SERVERS: to})
         self.config = ClientConfig.of(config, {}, bootstrap_servers=to, client_id=_client_id(config))
         self.limits = limits or Limits()
         self._port = port
@@ -149,6 +164,7 @@ class Gateway(Served):
             self._port,
             ports,
             self._advertised_host,
+            self._book,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server

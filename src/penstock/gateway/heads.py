@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from penstock.errors import DecodeError
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import Data, read_uvarint
+from penstock.protocol.header import RequestHeader, decode_request_header
 
 REQUEST_HEAD = struct.Struct(">ihhi")
 """Size, API key, version, correlation id."""
@@ -16,6 +19,18 @@ _SHORT = struct.Struct(">h")
 
 RESPONSE_HEAD = struct.Struct(">ii")
 """Size, correlation id."""
+
+TOKEN_BYTES_MAX = 512 << 10
+"""A token of SASL without a header. Apache Kafka has the same limit (`sasl.server.max.receive.size`)."""
+
+TLS_RECORD = 0x1603
+"""What a connection with TLS begins with."""
+
+REQUEST_BYTES_MIN = 8
+"""Key, version and correlation id."""
+
+VERSIONS_BYTES_MAX = 64 << 10
+"""A request of ApiVersions, which is collected to be looked at."""
 
 HEAD_BYTES_MAX = 128 << 10
 """Bytes in front of the acks of a Produce: client id and transactional id have less than 32 KiB each."""
@@ -98,3 +113,21 @@ KERBEROS_TOKEN = 0x60
 """The first byte of a token by which clients of 0.9 begin, without a handshake."""
 
 SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
+
+
+def no_request(size: int, most: int) -> DecodeError:
+    """Return the error for what begins with a size that no request has."""
+    if size >> 16 == TLS_RECORD:
+        return DecodeError("it begins with TLS, and the gateway takes clients without TLS only")
+    return DecodeError(f"a request of {size} bytes, {REQUEST_BYTES_MIN} to {most} are taken")
+
+
+def decoded_request(body: memoryview) -> tuple[RequestHeader, Any]:
+    """Return the header and the message of a request, without its size.
+
+    Raises:
+        DecodeError, UnsupportedVersionError: it cannot be read.
+    """
+    header, position = decode_request_header(body)
+    codec = codec_for(API_TABLE[header.api_key].request, header.api_version)
+    return header, codec.decode(body, position)[0]

@@ -16,55 +16,41 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
-from penstock.gateway.absent import OF_ONE_BROKER, absent_response
+from penstock.gateway.absent import OF_ONE_BROKER, absent_answer
+from penstock.gateway.accounts.login import FAILURE_DELAY_S, OFFERED, login_refusal
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Due, Ended, Job, Kind, Pause, advanced
 from penstock.gateway.endpoints import EndpointsHider, is_plain
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
+    REQUEST_BYTES_MIN,
     REQUEST_HEAD,
     RESPONSE_HEAD,
+    TOKEN_BYTES_MAX,
+    VERSIONS_BYTES_MAX,
     Incomplete,
     client_id_of,
+    decoded_request,
     is_kafka_request,
+    no_request,
     produce_acks,
 )
-from penstock.gateway.limits import DUE_MAX
-from penstock.gateway.routes import Route, Routes
+from penstock.gateway.limits import DECODED_FETCH_BYTES, DUE_MAX, INLINE_BYTES_MAX
+from penstock.gateway.routes import Route, Routes, versions_response
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
-from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_response
 from penstock.protocol.framing import decode_response, encode_request, encode_response
-from penstock.protocol.header import RequestHeader, decode_request_header
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
-from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from penstock.security.sasl_server import PASS
 
 if TYPE_CHECKING:
+    from penstock.gateway.accounts.login import Login
     from penstock.gateway.contracts import Host, Side, Upstream
     from penstock.protocol.message import Message
-
-INLINE_BYTES_MAX = 64 << 10
-"""Frames up to this size are translated on the event loop; longer ones beside it."""
-
-DECODED_FETCH_BYTES = 64 << 10
-"""A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
-
-TOKEN_BYTES_MAX = 512 << 10
-"""A token of SASL without a header. Apache Kafka has the same limit (`sasl.server.max.receive.size`)."""
-
-TLS_RECORD = 0x1603
-"""What a connection with TLS begins with."""
-
-REQUEST_BYTES_MIN = 8
-"""Key, version and correlation id."""
-
-VERSIONS_BYTES_MAX = 64 << 10
-"""A request of ApiVersions, which is collected to be looked at."""
-
+    from penstock.security.sasl_server import Verdict
 
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 """The error for an unsupported version of ApiVersions, in the layout of version 0."""
@@ -88,6 +74,8 @@ class Relay:
         self.is_closed = False
         self.is_logged_in = False
         """Whether the client has shown a broker its own credentials, which no other connection has."""
+        self.login = host.new_login(self._versions_before_login)
+        """The client's login at the gateway; None where it needs none, or logs in at brokers."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
@@ -199,6 +187,11 @@ class Relay:
 
         What lies between `run` and the position is passed on before anything else is written.
         """
+        login = self.login
+        if login is not None and login.is_engaged:
+            begun = self._begin_login(login, data, position, end)
+            if begun is not None:
+                return begun
         if end - position < 12 and not self._takes_tokens:
             return self._begin_short(data, position, end)
         if self._takes_tokens or self._is_first:
@@ -207,10 +200,14 @@ class Relay:
                 return token
         size, key, version, correlation_id = REQUEST_HEAD.unpack_from(data, position)
         if not REQUEST_BYTES_MIN <= size <= self._host.limits.request_bytes_max:
-            raise self._no_request(size)
+            raise no_request(size, self._host.limits.request_bytes_max)
         if key not in API_TABLE:
             raise DecodeError(f"a request with key {key}: there is no such API")
         upstream = self.upstream
+        if login is not None and login.takes(key):
+            self._pass_on(data, run, position)
+            self._collect(size, TOKEN_BYTES_MAX)
+            return 0
         if self._absent:
             self._collect(size, 0)
             return 0
@@ -252,23 +249,29 @@ class Relay:
         self._count(code, data, position)
         return 0
 
+    def _begin_login(self, login: Login, data: memoryview, position: int, end: int) -> int | None:
+        """Look at a frame of a login; return 0, -1 to wait, or None where this is an ordinary request."""
+        begun = login.begin(data, position, end)
+        if begun is None:
+            return -1
+        if login.admits(begun.key):
+            return None
+        if not 0 <= begun.size <= TOKEN_BYTES_MAX:
+            raise no_request(begun.size, TOKEN_BYTES_MAX)
+        if begun.key == ApiKey.API_VERSIONS and login.routes is None and not self._absent:
+            self._attach()
+            return -1
+        self._collect(begun.size, TOKEN_BYTES_MAX)
+        return 0
+
     def _begin_short(self, data: memoryview, position: int, end: int) -> int:
         """Refuse what cannot become a request, before more of it is waited for."""
         if end - position >= 4:
             size = int.from_bytes(data[position : position + 4], "big", signed=True)
-            if (
-                not (0 if self._is_first else REQUEST_BYTES_MIN)
-                <= size
-                <= self._host.limits.request_bytes_max
-            ):
-                raise self._no_request(size)
+            least, most = 0 if self._is_first else REQUEST_BYTES_MIN, self._host.limits.request_bytes_max
+            if not least <= size <= most:
+                raise no_request(size, most)
         return -1
-
-    def _no_request(self, size: int) -> DecodeError:
-        most = self._host.limits.request_bytes_max
-        if size >> 16 == TLS_RECORD:
-            return DecodeError("it begins with TLS, and the gateway takes clients without TLS only")
-        return DecodeError(f"a request of {size} bytes, {REQUEST_BYTES_MIN} to {most} are taken")
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
         """Pass on a token of SASL that has no header; None where this is a request, -1 to wait for more."""
@@ -342,6 +345,10 @@ class Relay:
         """Take a request that was collected, with its size."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
+        login = self.login
+        if login is not None and login.takes(int.from_bytes(body[:2], "big")):
+            self._take_token(login, frame)
+            return
         key, version = (
             int.from_bytes(body[:2], "big", signed=True),
             int.from_bytes(body[2:4], "big", signed=True),
@@ -352,7 +359,7 @@ class Relay:
             routes = self._host.last_routes
             if key == ApiKey.API_VERSIONS and routes is not None:
                 self._note_software(body, version)
-                self._respond_versions(routes, version, correlation_id)
+                self._respond(versions_response(routes, version, correlation_id))
             else:
                 self._answer_absent(body, key, version, correlation_id)
             return
@@ -368,38 +375,56 @@ class Relay:
                 self._due.append(Due(Kind.REWRITE, correlation_id, code))
                 upstream.send(frame)
             else:
-                self._respond_versions(upstream.routes, version, correlation_id)
+                self._respond(versions_response(upstream.routes, version, correlation_id))
         elif route is Route.LOGIN:
             self._take_login(upstream, frame, code, correlation_id)
         else:
             self._translate(upstream.routes, body, code, correlation_id)
 
+    def _take_token(self, login: Login, frame: bytearray) -> None:
+        """Take a frame of the client's login at the gateway, with its size."""
+        code = int.from_bytes(frame[4:8], "big")
+        if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
+            self._count(code, memoryview(frame), 0)
+        verdict = login.receive(memoryview(frame)[4:])
+        if verdict is PASS:
+            self._respond(login_refusal(code, int.from_bytes(frame[8:12], "big", signed=True)))
+        elif verdict.delays:
+            self._is_attaching = True  # nothing more is taken
+            self._host.later(FAILURE_DELAY_S, lambda: self._end_login(verdict))
+        else:
+            self._end_login(verdict)
+
+    def _end_login(self, verdict: Verdict) -> None:
+        if self.is_closed:
+            return
+        if verdict.reply:
+            self._respond([verdict.reply])
+        if verdict.closes:
+            self.close(verdict.reason, logging.WARNING)
+
+    def _versions_before_login(self, frame: memoryview) -> bytes:
+        login = self.login
+        routes = self._host.last_routes if login is None or login.routes is None else login.routes
+        version = int.from_bytes(frame[2:4], "big", signed=True)
+        if routes is None:
+            raise DecodeError("the gateway reaches no broker for ApiVersions")
+        self._note_software(frame, version)
+        self._count(ApiKey.API_VERSIONS << 16 | version & 0xFFFF, memoryview(bytes(4) + bytes(frame)), 0)
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        return b"".join(versions_response(routes, version, correlation_id, OFFERED))
+
     def _note_software(self, body: memoryview, version: int) -> None:
         if version < 3 or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
             return
-        _, message = _decoded_request(body)
+        _, message = decoded_request(body)
         self._software = message.client_software_name, message.client_software_version
         self._counts = self._host.counters.of(*self._software, "")
         self._client_id = ""
 
-    def _respond_versions(self, routes: Routes, version: int, correlation_id: int) -> None:
-        response = ApiVersionsResponse()
-        routes.put_versions(response)
-        low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
-        if not low <= version <= high:
-            response.error_code = ErrorCode.UNSUPPORTED_VERSION
-            version = 0  # KIP-511
-        self._respond(encode_response(response, version, correlation_id))
-
     def _take_login(self, upstream: Upstream, frame: bytearray, code: int, correlation_id: int) -> None:
         if self._host.has_account:
-            refusal: Any = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
-            if code >> 16 == ApiKey.SASL_AUTHENTICATE:
-                refusal = SaslAuthenticateResponse(
-                    error_code=ErrorCode.ILLEGAL_SASL_STATE,
-                    error_message="the gateway logs in itself: connect without SASL",
-                )
-            self._respond(encode_response(refusal, code & 0xFFFF, correlation_id))
+            self._respond(login_refusal(code, correlation_id))
             return
         self.is_logged_in = True
         is_raw = code == ApiKey.SASL_HANDSHAKE << 16  # version 0: tokens without headers follow
@@ -408,7 +433,7 @@ class Relay:
 
     def _translate(self, routes: Routes, body: memoryview, code: int, correlation_id: int) -> None:
         key, version = code >> 16, code & 0xFFFF
-        _, message = _decoded_request(body)
+        _, message = decoded_request(body)
         try:
             steps = self._host.translation.translate(key, version, message, routes.upstream)
         except self._host.translation.Refused as error:
@@ -523,16 +548,10 @@ class Relay:
 
     def _answer_absent(self, body: memoryview, key: int, version: int, correlation_id: int) -> None:
         """Answer a request for which there is no broker."""
-        api = API_TABLE.get(key)
-        name = f"API {key}" if api is None else api.name
         try:
-            _, message = _decoded_request(body)
-            if key == ApiKey.PRODUCE and not message.acks:
-                raise DecodeError("the gateway reaches no broker for a Produce without acknowledgement")
-            response = absent_response(message, version, self._host.nodes, self._advertised_host)
-            if response is None:
-                raise DecodeError(f"the gateway reaches no broker for {name}")
-            self._respond(encode_response(response, version, correlation_id))
+            self._respond(
+                absent_answer(body, key, version, correlation_id, self._host.nodes, self._advertised_host)
+            )
         except PenstockError as error:
             self.close(str(error))
 
@@ -555,6 +574,13 @@ class Relay:
         self.upstream = upstream
         if self._client_is_clogged:
             upstream.pause(Pause.CLOGGED)
+        self.go_on()
+
+    def greeted(self, routes: Routes) -> None:
+        """The versions of a broker have become known, for a client that has not logged in yet."""
+        self._is_attaching = False
+        if self.login is not None:
+            self.login.routes = routes
         self.go_on()
 
     def unreachable(self, error: PenstockError) -> None:
@@ -771,14 +797,3 @@ class Relay:
         """The client, for the log."""
         name = " ".join(filter(None, self._software)) or self._client_id
         return f"{self.peer} ({name})" if name else self.peer
-
-
-def _decoded_request(body: memoryview) -> tuple[RequestHeader, Any]:
-    """Return the header and the message of a request, without its size.
-
-    Raises:
-        DecodeError, UnsupportedVersionError: it cannot be read.
-    """
-    header, position = decode_request_header(body)
-    codec = codec_for(API_TABLE[header.api_key].request, header.api_version)
-    return header, codec.decode(body, position)[0]

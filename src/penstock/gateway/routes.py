@@ -10,6 +10,8 @@ from penstock.gateway.addresses import has_addresses
 from penstock.gateway.heads import SASL_KEYS
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import encode_response
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
@@ -77,12 +79,27 @@ class Routes:
             return Route.REFUSE
         return Route.TRANSLATE  # clients without ApiVersions ask in versions that they were not offered
 
-    def put_versions(self, response: ApiVersionsResponse) -> None:
-        """Put what clients are offered into the response to ApiVersions."""
+    def put_versions(
+        self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
+    ) -> None:
+        """Put what clients are offered into a response. `here` is what the gateway answers itself."""
         response.api_keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, (low, high) in sorted(self.offered.items())
+            for key, (low, high) in sorted({**self.offered, **(here or {})}.items())
         ]
+
+
+def versions_response(
+    routes: Routes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
+) -> list[bytes | bytearray | memoryview]:
+    """Return the gateway's own response to ApiVersions. `here` has what it answers itself."""
+    response = ApiVersionsResponse()
+    routes.put_versions(response, here)
+    low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
+    if not low <= version <= high:
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        version = 0  # KIP-511
+    return encode_response(response, version, correlation_id)
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:

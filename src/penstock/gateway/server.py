@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from penstock.clock import SystemClock
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.listening.accepting import Acceptor, listening_sockets
 from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError
+from penstock.gateway.accounts.login import Login
 from penstock.gateway.brokers import Brokers
 from penstock.gateway.counters import Counters
 from penstock.gateway.nodes import Nodes
@@ -20,6 +22,7 @@ from penstock.gateway.sockets import ClientSocket, new_buffer
 
 if TYPE_CHECKING:
     from penstock.client.config import ClientConfig
+    from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Ended
     from penstock.gateway.limits import Limits
@@ -37,6 +40,9 @@ START_PATIENCE_S = 2.0
 SWEEP_EVERY_S = 5.0
 """How often connections that do nothing are looked for."""
 
+ACCOUNTS_EVERY_S = 1.0
+"""How often it is looked whether the file of accounts has changed."""
+
 logger = logger_named("penstock.gateway")
 
 
@@ -51,6 +57,7 @@ class GatewayServer:
         host: str,
         ports: Sequence[int],
         advertised_host: str | None,
+        book: AccountBook | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scratch = new_buffer()
@@ -67,7 +74,8 @@ class GatewayServer:
         self.connections = 0
         """Connections that have been taken in, those among them that are no clients yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
-        self._has_account = config.security is not None and config.security.uses_sasl
+        self._book = book
+        self._has_account = book is not None or (config.security is not None and config.security.uses_sasl)
         self._host = host
         self._advertised_host = advertised_host
         self._acceptors: dict[int | None, Acceptor] = {}
@@ -89,6 +97,8 @@ class GatewayServer:
         has_begun = asyncio.Event()
         self._begin(self._brokers.follow(has_begun))
         self._begin(self._sweep())
+        if self._book is not None:
+            self._begin(self._follow_accounts(self._book))
         try:
             async with asyncio.timeout(START_PATIENCE_S):
                 await has_begun.wait()
@@ -118,13 +128,45 @@ class GatewayServer:
     async def _sweep(self) -> None:
         """Close connections that do nothing for too long."""
         while True:
-            await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000))
+            await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000, self.limits.login_ms / 1000))
             now = self.loop.time()
             for client in list(self.clients):
                 idle_s = now - client.active_at
                 if idle_s * 1000 > self.limits.idle_ms and client.relay is not None and client.relay.is_stuck:
                     client.relay.close(f"nothing has come for {idle_s:.0f} s")
                     client.abort()
+
+            if self._book is not None:
+                self._expire_logins(now)
+
+    def _expire_logins(self, now: float) -> None:
+        for client in list(self.clients):
+            relay, waits_s = client.relay, now - client.connected_at
+            login = None if relay is None else relay.login
+            if relay is None or login is None or login.account is not None:
+                continue
+            if waits_s * 1000 > self.limits.login_ms:
+                relay.close(f"it has not logged in for {waits_s:.0f} s")
+                client.abort()
+
+    async def _follow_accounts(self, book: AccountBook) -> None:
+        """Read the accounts again when their file has changed; end connections of those that have gone."""
+        while True:
+            await asyncio.sleep(ACCOUNTS_EVERY_S)
+            if not book.has_changed():
+                continue
+            try:
+                live = (await asyncio.to_thread(book.read)).live
+            except PenstockError as error:
+                logger.error("the accounts stay as they were: %s", error)
+                continue
+            logger.info("the accounts have been read again")
+            for client in list(self.clients):
+                relay = client.relay
+                login = None if relay is None else relay.login
+                if relay is not None and login is not None and login.account not in (None, *live):
+                    relay.close("its entry in the accounts has changed, or is gone")
+            await self._brokers.keep_only(live)
 
     # --- ports ------------------------------------------------------------------------------------------
 
@@ -148,7 +190,7 @@ class GatewayServer:
             for one in sockets:
                 one.close()
             raise
-        if node_id is None:
+        if node_id is None and (self._book is None or self._book.accounts.default is not None):
             warn_if_exposed(sockets[0], "use the cluster with what the gateway may do there", logger)
         self._acceptors[node_id] = acceptor
         number: int = sockets[0].getsockname()[1]
@@ -197,6 +239,14 @@ class GatewayServer:
     def last_routes(self) -> Routes | None:
         return self._brokers.last_routes
 
+    def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
+        if self._book is None:
+            return None
+        return Login(self._book, answer_versions, self.loop.time, SystemClock().now_ms)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.loop.call_later(seconds, work)
+
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         return self._brokers.routes_of(ranges)
 
@@ -207,7 +257,11 @@ class GatewayServer:
         self._begin(self._attach(relay))
 
     async def _attach(self, relay: Attachable) -> None:
+        is_before_login = relay.login is not None and relay.login.account is None
         try:
+            if is_before_login:
+                relay.greeted(await self._brokers.versions(relay.home))
+                return
             upstream = await self._brokers.open(relay)
         except PenstockError as error:
             relay.unreachable(error)
@@ -228,7 +282,7 @@ class GatewayServer:
 
     async def _call_node(self, relay: Attachable, call: Call) -> None:
         try:
-            answer = await self._brokers.ask(call)
+            answer = await self._brokers.ask(call, None if relay.login is None else relay.login.account)
         except PenstockError as error:
             relay.close(f"broker {call.node_id} does not answer: {error}", logging.WARNING)
         except Exception:
@@ -269,9 +323,10 @@ async def serving(
     port: int,
     ports: Sequence[int],
     advertised_host: str | None,
+    book: AccountBook | None = None,
 ) -> AsyncIterator[GatewayServer]:
     """Serve a gateway on the running loop for as long as the block lasts."""
-    server = GatewayServer(config, translation, limits, host, ports, advertised_host)
+    server = GatewayServer(config, translation, limits, host, ports, advertised_host, book)
     try:
         await server.start(port)
         yield server

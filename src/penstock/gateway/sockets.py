@@ -150,7 +150,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._advertised_host = advertised_host
         self._socket: Socket | None = None
         self.relay: Relay | None = None
-        self.active_at = 0.0
+        self.active_at = self.connected_at = 0.0
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -159,7 +159,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername") or ("?", 0)
         local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
         host = self._advertised_host or canonical_address(local[0])
-        self.active_at = self._loop.time()
+        self.active_at = self.connected_at = self._loop.time()
         self.relay = Relay(self._relays, self, self._home, f"{canonical_address(peer[0])}:{peer[1]}", host)
         self._clients.enter(self)
 
