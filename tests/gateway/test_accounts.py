@@ -1,4 +1,4 @@
-"""Devices with users of their own in front of a gateway, a cluster with accounts, ACLs and quotas behind it."""
+"""Devices with users of their own in front of a gateway, a cluster with accounts, ACLs and quotas behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gateway.relays import answers_of, request
 from penstock.broker.security.throwaway import Security
 from penstock.client import Admin, Consumer, Producer
-from penstock.errors import AuthenticationError, AuthorizationError, ConfigError, KafkaError
+from penstock.errors import AuthenticationError, AuthorizationError, ConfigError, PenstockError
 from penstock.gateway import Gateway, Limits
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -118,16 +118,16 @@ def test_each_device_is_an_account_of_its_own(gateway: Gateway) -> None:
 def test_quotas_are_those_of_the_account(gateway: Gateway) -> None:
     servers = gateway.bootstrap_servers
     with Admin(bootstrap_servers=servers, config=device("operator")) as admin:
-        admin.alter_client_quotas({("user", "writer"): {"producer_byte_rate": 100.0}})
+        admin.set_quotas({"user": "writer"}, {"producer_byte_rate": 10_000.0})
         try:
-            config = {**device("sensor"), "linger.ms": "0"}
-            with Producer(bootstrap_servers=servers, config=config) as producer:
-                for _ in range(2):
-                    producer.send("t", bytes(600))
-                    producer.flush()
-                assert producer.metrics()["throttle_time_ms"] > 0
+            for name, is_throttled in (("operator", False), ("sensor", True)):
+                with Producer(bootstrap_servers=servers, config=device(name)) as producer:
+                    for _ in range(4):
+                        producer.send("t", bytes(6000)).result(PATIENCE_S)
+                    brokers = producer.stats().brokers.values()
+                    assert any(each.throttle.cnt for each in brokers) == is_throttled, name
         finally:
-            admin.alter_client_quotas({("user", "writer"): {"producer_byte_rate": None}})
+            admin.set_quotas({"user": "writer"}, {"producer_byte_rate": None})
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
@@ -135,7 +135,7 @@ def test_quotas_are_those_of_the_account(gateway: Gateway) -> None:
 def test_a_wrong_login_is_refused_by_the_gateway(gateway: Gateway, name: str, mechanism: str) -> None:
     config = device(name, mechanism, "wrong") | {"penstock.login.patience.ms": "0"}
     with (
-        pytest.raises(AuthenticationError, match="58|SASL|uthentication"),
+        pytest.raises(AuthenticationError, match=r"authentication by (PLAIN|SCRAM)"),
         Admin(bootstrap_servers=gateway.bootstrap_servers, config=config) as admin,
     ):
         admin.list_topics()
@@ -224,7 +224,7 @@ def test_an_account_that_the_cluster_refuses_is_said_in_the_log(
 ) -> None:
     config = device("stray") | {"default.api.timeout.ms": "1000", "request.timeout.ms": "1000"}
     with (
-        pytest.raises(KafkaError),
+        pytest.raises(PenstockError),
         Admin(bootstrap_servers=gateway.bootstrap_servers, config=config) as admin,
     ):
         admin.list_topics()
