@@ -293,3 +293,66 @@ def test_the_gateway_may_have_an_account_of_its_own_beside_those_of_devices(brok
 def test_accounts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="name users"):
         Gateway(to="a:1", accounts={})
+
+
+# --- TLS in front
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Security:
+    security = Security("SSL")
+    security.settings("127.0.0.1", 0)  # makes the certificate
+    return security
+
+
+def test_devices_connect_by_tls(broker: KafkaBroker, certificate: Security) -> None:
+    pem = str(certificate.directory / "server.pem")
+    trust = {"security.protocol": "SASL_SSL", "ssl.ca.location": certificate.ca_file}
+    with Gateway(
+        to=broker.bootstrap_servers, config=transport(broker), accounts=TABLES, tls_cert=pem
+    ) as gateway:
+        config = device("sensor") | trust
+        with Producer(bootstrap_servers=gateway.bootstrap_servers, config=config) as producer:
+            values = [bytes([number]) * 300_000 for number in range(10)]
+            for value in values:
+                producer.send("t", value)
+            producer.flush()
+        found = read(gateway.bootstrap_servers, device("screen") | trust, 1)
+        assert found
+        with Consumer(
+            bootstrap_servers=gateway.bootstrap_servers, config=device("operator") | trust, group_id="tls"
+        ) as consumer:
+            [end] = consumer.end_offsets([("t", 0)]).values()
+            consumer.assign([("t", 0)])
+            consumer.seek(("t", 0), end - 10)
+            seen: list[bytes] = []
+            stop = time.monotonic() + PATIENCE_S
+            while len(seen) < 10:
+                assert time.monotonic() < stop
+                seen += [bytes(each.value) for each in consumer.poll(50)]
+            assert seen == values
+        for data in (b"\0\0\0\x10\0\x12\0\0" + bytes(20), b"\x16\x03\x01\0\x05aaaaa", bytes(50)):
+            with socket.create_connection(("127.0.0.1", gateway.port), PATIENCE_S) as sock:
+                sock.sendall(data)
+                try:
+                    while sock.recv(1 << 16):
+                        pass
+                except ConnectionResetError:
+                    pass
+        until(lambda: gateway.held_bytes == 0)
+
+
+def test_a_tls_handshake_that_takes_too_long_is_ended(certificate: Security) -> None:
+    pem = str(certificate.directory / "server.pem")
+    with (
+        Gateway(to="127.0.0.1:1", tls_cert=pem, limits=Limits(login_ms=100)) as gateway,
+        socket.create_connection(("127.0.0.1", gateway.port), PATIENCE_S) as sock,
+    ):
+        sock.sendall(b"\x16\x03\x01\x02\x00")
+        assert sock.recv(1) == b""
+
+
+def test_a_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    for given in ({"tls_cert": str(tmp_path / "none.pem")}, {"tls_key": "x"}, {"tls_cert": ""}):
+        with pytest.raises(ConfigError):
+            Gateway(to="a:1", **given)  # type: ignore[arg-type]

@@ -48,6 +48,10 @@ LEAST_MS = 100
     metavar="FILE",
     help="Users of clients, and the account of each in the cluster.  [default: the gateway's for all]",
 )
+@click.option(
+    "--tls-cert", metavar="FILE", help="The certificate for TLS of clients, as PEM.  [default: no TLS]"
+)
+@click.option("--tls-key", metavar="FILE", help="Its private key.  [default: in the same file]")
 @click.option("--watch", is_flag=True, help="Print which clients send what, again and again.")
 @click.option(
     "-d",
@@ -66,6 +70,8 @@ def command(
     ports: str | None,
     advertised_host: str | None,
     accounts: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     watch: bool,
     every: str,
     as_json: bool,
@@ -106,6 +112,8 @@ def command(
         advertised_host=advertised_host,
         config=config,
         accounts=accounts,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
     )
     with serving as gateway:
         if not as_json:

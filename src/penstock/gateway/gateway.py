@@ -17,6 +17,8 @@ from penstock.gateway.limits import Limits
 from penstock.gateway.server import serving
 
 if TYPE_CHECKING:
+    import ssl
+
     from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
@@ -59,6 +61,9 @@ class Gateway(Served):
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
         accounts: users of clients, and what each of them is in the cluster: the path of a file, or its tables
             as mappings (docs/how-to/gateway.md). Clients then log in at the gateway.
+        tls_cert: a PEM file or text with the certificate that clients are shown, its chain behind it; None
+            for clients without TLS.
+        tls_key: its private key, as a file or text; None where it is in the same file.
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
@@ -79,6 +84,8 @@ class Gateway(Served):
         advertised_host: str | None = None,
         config: Mapping[str, object] | None = None,
         accounts: str | os.PathLike[str] | Mapping[str, object] | None = None,
+        tls_cert: str | None = None,
+        tls_key: str | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
     ) -> None:
@@ -90,6 +97,7 @@ class Gateway(Served):
         for each in ports or ():
             _check_port("ports", each, 1)
         self.host = host
+        self._tls = None if tls_cert is None and tls_key is None else _tls_context(tls_cert, tls_key)
         self._book: AccountBook | None = None
         if accounts is not None:
             from penstock.gateway.accounts.book import AccountBook
@@ -165,6 +173,7 @@ class Gateway(Served):
             ports,
             self._advertised_host,
             self._book,
+            self._tls,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server
@@ -178,6 +187,15 @@ def _client_id(config: Mapping[str, object] | None) -> str | None:
     """The name in the headers of the gateway's own requests, where the settings have none."""
     given = config or {}
     return None if "client.id" in given or "client_id" in given else CLIENT_ID
+
+
+def _tls_context(certificate: str | None, key: str | None) -> ssl.SSLContext:
+    if not certificate or (key is not None and not key):
+        raise ConfigError("tls_cert, tls_key: a certificate is needed, and a key unless that is in its file")
+    from penstock.security.secrets import Secret
+    from penstock.security.tls_context import TlsSettings, server_context
+
+    return server_context(TlsSettings(certificate=certificate, key=None if key is None else Secret(key)))
 
 
 def _check_port(name: str, port: object, least: int) -> None:

@@ -44,7 +44,10 @@ class Limits:
     """A client that sends nothing and is owed nothing for so long is disconnected."""
 
     login_ms: int = 30_000
-    """A client that has not logged in for so long is disconnected, where clients log in at the gateway."""
+    """A client that has not logged in for so long is disconnected, where clients log in at the gateway.
+
+    So is one whose TLS handshake takes so long.
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -19,8 +19,11 @@ from penstock.gateway.brokers import Brokers
 from penstock.gateway.counters import Counters
 from penstock.gateway.nodes import Nodes
 from penstock.gateway.sockets import ClientSocket, new_buffer
+from penstock.security.tls import TlsConnection
 
 if TYPE_CHECKING:
+    import ssl
+
     from penstock.client.config import ClientConfig
     from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.calls import Call
@@ -58,6 +61,7 @@ class GatewayServer:
         ports: Sequence[int],
         advertised_host: str | None,
         book: AccountBook | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scratch = new_buffer()
@@ -75,6 +79,7 @@ class GatewayServer:
         """Connections that have been taken in, those among them that are no clients yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
         self._book = book
+        self._tls = tls
         self._has_account = book is not None or (config.security is not None and config.security.uses_sasl)
         self._host = host
         self._advertised_host = advertised_host
@@ -136,16 +141,14 @@ class GatewayServer:
                     client.relay.close(f"nothing has come for {idle_s:.0f} s")
                     client.abort()
 
-            if self._book is not None:
-                self._expire_logins(now)
+            self._expire_logins(now)
 
     def _expire_logins(self, now: float) -> None:
         for client in list(self.clients):
             relay, waits_s = client.relay, now - client.connected_at
             login = None if relay is None else relay.login
-            if relay is None or login is None or login.account is not None:
-                continue
-            if waits_s * 1000 > self.limits.login_ms:
+            is_late = client.is_shaking_hands or (login is not None and login.account is None)
+            if relay is not None and is_late and waits_s * 1000 > self.limits.login_ms:
                 relay.close(f"it has not logged in for {waits_s:.0f} s")
                 client.abort()
 
@@ -179,7 +182,7 @@ class GatewayServer:
             del sockets[1:]
         acceptor = Acceptor(
             self.loop,
-            lambda: ClientSocket(self, self, node_id, self._advertised_host),
+            lambda: ClientSocket(self, self, node_id, self._advertised_host, self._new_tls()),
             self.failures,
             ConnectionGate(self),
         )
@@ -195,6 +198,9 @@ class GatewayServer:
         self._acceptors[node_id] = acceptor
         number: int = sockets[0].getsockname()[1]
         return number
+
+    def _new_tls(self) -> TlsConnection | None:
+        return None if self._tls is None else TlsConnection(self._tls, is_server=True)
 
     def _stop_listening(self, node_id: int) -> None:
         acceptor = self._acceptors.pop(node_id, None)
@@ -324,9 +330,10 @@ async def serving(
     ports: Sequence[int],
     advertised_host: str | None,
     book: AccountBook | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[GatewayServer]:
     """Serve a gateway on the running loop for as long as the block lasts."""
-    server = GatewayServer(config, translation, limits, host, ports, advertised_host, book)
+    server = GatewayServer(config, translation, limits, host, ports, advertised_host, book, tls)
     try:
         await server.start(port)
         yield server
