@@ -118,14 +118,16 @@ def test_each_device_is_an_account_of_its_own(gateway: Gateway) -> None:
 def test_quotas_are_those_of_the_account(gateway: Gateway) -> None:
     servers = gateway.bootstrap_servers
     with Admin(bootstrap_servers=servers, config=device("operator")) as admin:
-        admin.set_quotas({"user": "writer"}, {"producer_byte_rate": 10_000.0})
+        admin.set_quotas({"user": "writer"}, {"producer_byte_rate": 100.0})
         try:
             for name, is_throttled in (("operator", False), ("sensor", True)):
-                with Producer(bootstrap_servers=servers, config=device(name)) as producer:
-                    for _ in range(4):
-                        producer.send("t", bytes(6000)).result(PATIENCE_S)
+                config = device(name) | {"request.timeout.ms": "1000"}
+                with Producer(bootstrap_servers=servers, config=config) as producer:
+                    for _ in range(3):
+                        producer.send("t", bytes(2000)).result(PATIENCE_S)
                     brokers = producer.stats().brokers.values()
                     assert any(each.throttle.cnt for each in brokers) == is_throttled, name
+                    producer.close(0)
         finally:
             admin.set_quotas({"user": "writer"}, {"producer_byte_rate": None})
 

@@ -253,7 +253,7 @@ class Brokers:
         return peer
 
     async def keep_only(self, accounts: Container[Account]) -> None:
-        """Forget accounts that are there no longer."""
+        """Close the clients of accounts that are there no longer."""
         self._refused = {each: refusal for each, refusal in self._refused.items() if each in accounts}
         for account in [each for each in self._clients if each not in accounts]:
             await self._clients.pop(account).close(0)

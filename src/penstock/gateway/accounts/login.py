@@ -26,7 +26,7 @@ FAILURE_DELAY_S = 0.1
 """When a failed login is answered: the default of ``connection.failed.authentication.delay.ms``."""
 
 OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
-"""What the gateway answers itself, whatever the broker has."""
+"""What the gateway answers itself. Versions of the broker do not matter."""
 
 _SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
 _NO_KEY = -1
