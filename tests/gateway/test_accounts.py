@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ import pytest
 from gateway.relays import answers_of, request
 from penstock.broker.security.throwaway import Security
 from penstock.client import Admin, Consumer, Producer
+from penstock.client.addresses import Address
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.connection_pool import Peer
 from penstock.errors import AuthenticationError, AuthorizationError, ConfigError, PenstockError
 from penstock.gateway import Gateway, Limits
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -221,6 +226,29 @@ def test_hostile_tokens_end_their_connection_only(gateway: Gateway) -> None:
     until(lambda: gateway.held_bytes == 0)
 
 
+def test_clients_that_are_not_logged_in_cause_one_question_to_a_broker(
+    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    greet = AsyncClient.greet
+
+    async def counted(self: AsyncClient, address: Address) -> Peer:
+        asked.append(address)
+        return await greet(self, address)
+
+    with Gateway(to=broker.bootstrap_servers, config=transport(broker), accounts=TABLES) as gateway:
+        monkeypatch.setattr(AsyncClient, "greet", counted)
+        with ExitStack() as stack:
+            address = ("127.0.0.1", gateway.port)
+            socks = [stack.enter_context(socket.create_connection(address, PATIENCE_S)) for _ in range(30)]
+            for sock in socks:
+                sock.sendall(request(ApiVersionsRequest(), 0))
+            for sock in socks:
+                size = int.from_bytes(received(sock, 4), "big")
+                received(sock, size)
+    assert len(asked) == 1
+
+
 def test_an_account_that_the_cluster_refuses_is_said_in_the_log(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -295,6 +323,58 @@ def test_the_gateway_may_have_an_account_of_its_own_beside_those_of_devices(brok
 def test_accounts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="name users"):
         Gateway(to="a:1", accounts={})
+
+
+def test_a_device_of_2016_reaches_a_cluster_of_today_as_its_account() -> None:
+    kafka = pytest.importorskip("kafka")
+    security = Security("SASL_PLAINTEXT", users=ACCOUNTS, mechanisms=["SCRAM-SHA-512"], acls=[])
+    tables = {"users": {"device": {"password": "device-1", "cluster": account("admin")}}}
+    with (
+        KafkaBroker(security=security, as_version="4.0", num_partitions=1) as broker,
+        Gateway(to=broker.bootstrap_servers, config=transport(broker), accounts=tables) as gateway,
+    ):
+        with Admin(bootstrap_servers=gateway.bootstrap_servers, config=device("device")) as admin:
+            admin.create_topic("t", partitions=1)
+        options = {
+            "bootstrap_servers": gateway.bootstrap_servers,
+            "api_version": (0, 10, 0),
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": "device",
+            "sasl_plain_password": "device-1",
+        }
+        producer = kafka.KafkaProducer(**options)
+        for number in range(100):
+            producer.send("t", b"%d" % number)
+        producer.flush()
+        producer.close()
+        consumer = kafka.KafkaConsumer("t", **options, group_id="g", auto_offset_reset="earliest")
+        found: list[int] = []
+        while len(found) < 100:
+            for records in consumer.poll(1000).values():
+                found += [int(record.value) for record in records]
+        consumer.commit()
+        consumer.close()
+        assert found == list(range(100))
+        rows = {(row.api, row.version) for row in gateway.clients()}
+        assert ("SaslHandshake", 0) in rows
+        assert any(row.api == "Produce" and not row.is_spoken for row in gateway.clients())
+
+
+def test_the_session_of_an_account_is_renewed_between_requests() -> None:
+    security = Security("SASL_PLAINTEXT", users=ACCOUNTS)
+    tables = {"users": TABLES["users"]}
+    config = {"connections.max.reauth.ms": "1500"}
+    with (
+        KafkaBroker(security=security, num_partitions=1, config=config) as broker,
+        Gateway(to=broker.bootstrap_servers, config=transport(broker), accounts=tables) as gateway,
+        Producer(bootstrap_servers=gateway.bootstrap_servers, config=device("sensor")) as producer,
+    ):
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            producer.send("t", b"x").result(PATIENCE_S)
+        connected = sum(row.requests for row in gateway.clients() if row.api == "ApiVersions")
+        assert connected < 5, "connections have ended with their sessions"
 
 
 # --- TLS in front

@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Container, Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
@@ -81,6 +82,7 @@ class Brokers:
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
         """What brokers have answered to ApiVersions, and when, where clients log in themselves."""
+        self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[Account, AsyncClient] = {}
         """What logs in as each account."""
         self._refused: dict[Account, tuple[AuthenticationError, float]] = {}
@@ -218,16 +220,19 @@ class Brokers:
         """
         if self._has_account:
             return await self.client.greet(address)
-        return Peer(await self.client.connect(address), await self._greeted(address))
+        versions = await self._greeted(address)
+        return Peer(await self.client.connect(address), versions)
 
     async def _greeted(self, address: Address) -> NodeVersions:
         """The versions of a broker, as it has said lately. Raises PenstockError."""
-        known = self._versions.get(address)
-        now = asyncio.get_running_loop().time()
-        if known is None or now - known[1] > VERSIONS_KEPT_S:
-            peer = await self.client.greet(address)
-            peer.connection.close()
-            known = self._versions[address] = peer.versions, now
+        loop = asyncio.get_running_loop()
+        # Clients that are not logged in cause this: all at once cause one question.
+        async with self._asking.setdefault(address, asyncio.Lock()):
+            known = self._versions.get(address)
+            if known is None or loop.time() - known[1] > VERSIONS_KEPT_S:
+                peer = await self.client.greet(address)
+                peer.connection.close()
+                known = self._versions[address] = peer.versions, loop.time()
         return known[0]
 
     def _client_of(self, account: Account) -> AsyncClient:
