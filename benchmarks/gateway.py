@@ -19,12 +19,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from broker_sides import Side, ask, penstock_side
+from broker_sides import Side, ask, penstock_side, receive
 from harness import arguments, print_table
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import encode_request
 from penstock.protocol.message import Message
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -191,6 +192,24 @@ def bulk(broker: Side, gateway: Side, works: dict[str, Callable[[Asker], int]], 
     print_table("Bulk", ("work", "direct MB/s", "gateway MB/s", "GB/s a core of the gateway"), rows)
 
 
+def idle(gateway: Side, count: int) -> None:
+    """Open connections that have asked once, and print what each takes in the gateway."""
+    asked = made(ApiVersionsRequest(), 0)
+    first = Asker(gateway)
+    pipelined(first, asked, 1, 1)
+    before = gateway.resident_bytes
+    connections = [first._socket]
+    for _ in range(count):
+        connection = gateway.connect()
+        connection.sendall(asked)
+        receive(connection)
+        connections.append(connection)
+    each = (gateway.resident_bytes - before) / count
+    print_table("Idle connections", ("connections", "bytes each"), [(str(count), f"{each:,.0f}")])
+    for connection in connections:
+        connection.close()
+
+
 def main() -> None:
     options = arguments(__doc__ or "", rounds=5, quick_rounds=2)
     rounds, count = options.rounds, 500 if options.quick else 5_000
@@ -221,6 +240,7 @@ def main() -> None:
             "Fetch 17, 50 MB": lambda asker: pipelined(asker, fetch(17, topic_id), 8, 2),
         }
         bulk(broker, gateway, works, rounds)
+        idle(gateway, 200 if options.quick else 400)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,21 @@ ARTEFACTS = (
 REPOSITORY = Path.home() / ".m2" / "repository"
 
 
+def fetched_jar(artefact: str) -> Path:
+    """The jar of an artefact, as ``group:name:version``.
+
+    Raises:
+        RuntimeError: Maven did not fetch it.
+    """
+    group, name, version = artefact.split(":")
+    jar = REPOSITORY.joinpath(*group.split("."), name, version, f"{name}-{version}.jar")
+    if not jar.exists():
+        command = ["mvn", "-q", "dependency:get", f"-Dartifact={artefact}", "-Dtransitive=false"]
+        if subprocess.run(command, capture_output=True, check=False, timeout=300).returncode != 0:
+            raise RuntimeError(f"Maven did not fetch {artefact}")
+    return jar
+
+
 def connector_jars(directory: Path, release: str = CONNECTOR) -> list[Path]:
     """The jars Spark needs for the format `kafka`; stand-ins are compiled into `directory`.
 
@@ -33,15 +48,8 @@ def connector_jars(directory: Path, release: str = CONNECTOR) -> list[Path]:
     for program in ("mvn", "javac", "jar"):
         if shutil.which(program) is None:
             raise RuntimeError(f"the JVM connector needs {program}")
-    jars = []
-    for artefact in (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}", *ARTEFACTS):
-        group, name, version = artefact.split(":")
-        jar = REPOSITORY.joinpath(*group.split("."), name, version, f"{name}-{version}.jar")
-        if not jar.exists():
-            command = ["mvn", "-q", "dependency:get", f"-Dartifact={artefact}", "-Dtransitive=false"]
-            if subprocess.run(command, capture_output=True, check=False, timeout=300).returncode != 0:
-                raise RuntimeError(f"Maven did not fetch {artefact}")
-        jars.append(jar)
+    connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}"
+    jars = [fetched_jar(artefact) for artefact in (connector, *ARTEFACTS)]
     sources = sorted(map(str, Path(__file__).parent.glob("*.java")))
     classes = directory / "classes"
     class_path = f"{Path(pyspark.__file__).parent}/jars/*"

@@ -402,11 +402,11 @@ def test_opening_logs_has_a_share_of_each_second(tmp_path: Path, monkeypatch: py
     def write_all() -> list[int]:
         return [produce(node, batch_of(b"v"), partition=index).error_code for index in range(20)]
 
-    assert write_all() == [0] * 4 + [E.NOT_LEADER_OR_FOLLOWER] * 16
-    assert write_all() == [0] * 4 + [E.NOT_LEADER_OR_FOLLOWER] * 16
+    assert write_all() == [0] * 5 + [E.NOT_LEADER_OR_FOLLOWER] * 15  # half a second
+    assert write_all() == [0] * 5 + [E.NOT_LEADER_OR_FOLLOWER] * 15
     assert node.cluster.topic("t").partition(19).high_watermark == 0, "nothing has to be opened for that"
     clock.advance(600)
-    assert write_all() == [0] * 8 + [E.NOT_LEADER_OR_FOLLOWER] * 12
+    assert write_all() == [0] * 10 + [E.NOT_LEADER_OR_FOLLOWER] * 10
     node.groups.create_topic(clock.now_ms())
     node.cluster.topic("__consumer_offsets").partition(0).log.flush()
     node.store.close()

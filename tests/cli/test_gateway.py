@@ -17,6 +17,7 @@ from penstock.cli.listing import NOUNS
 from penstock.client import Admin
 from penstock.errors import ConfigError
 from penstock.testing import KafkaBroker
+from penstock.v07.driver import Driver07
 
 
 def start(*words: str) -> subprocess.Popen[str]:
@@ -148,3 +149,24 @@ def test_ranges_of_ports() -> None:
     for text in ("", "-", "9095-9093", "0-5", "1-65536", "a"):
         with pytest.raises(ConfigError):
             port_range(text)
+
+
+def test_a_gateway_serves_clients_of_0_7() -> None:
+    with KafkaBroker() as broker:
+        process = start(
+            "--to", broker.bootstrap_servers, "--port", "0", "--v07-port", "0", "--v07-messages", "plain"
+        )
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            line = process.stdout.readline()
+            assert line.startswith("Kafka 0.7 at 127.0.0.1:")
+            with Driver07("127.0.0.1", int(line.rpartition(":")[2])) as driver:
+                driver.send("old", [b"{}"], partition=0)
+                while not driver.latest("old", 0):
+                    pass
+                (message,) = driver.messages("old", 0, driver.earliest("old", 0))
+            assert json.loads(message.payload) == {}
+        finally:
+            process.kill()
+            process.communicate()

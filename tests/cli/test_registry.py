@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.registry import Registry, RegistryClient
+from penstock.registry import Registry, RegistryClient, Schema
 
 OLD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
 NEW = '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]}'
@@ -57,3 +57,40 @@ def test_a_registry_runs_until_it_is_told_to_stop() -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_two_schemas_beside_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = tmp_path / "new.avsc"
+    new.write_text(NEW)
+    with Registry() as registry:
+        client = registry.client()
+        client.set_compatibility("NONE")
+        client.register("t-value", Schema(OLD))
+
+        def run(*words: str) -> tuple[int, list[str]]:
+            code = main([*words, "--url", registry.url])
+            shown = capsys.readouterr()
+            return code, (shown.out + shown.err).splitlines()
+
+        code, lines = run("registry", "diff", "t-value")
+        assert (code, lines) == (
+            2,
+            ["penstock: subject 't-value' has one version: name what to compare it with"],
+        )
+        code, lines = run("registry", "diff", "t-value", str(new))
+        assert code == 1
+        assert lines[:3] == [
+            "+ b: int",
+            "- a: int",
+            "the new schema reads what the old one wrote (BACKWARD): no",
+        ]
+        assert "READER_FIELD_MISSING_DEFAULT_VALUE" in lines[3]
+        client.register("t-value", Schema('{"type": "record", "name": "R", "fields": []}'))
+        code, lines = run("schema", "diff", "t-value")
+        assert lines == [
+            "- a: int",
+            "the new schema reads what the old one wrote (BACKWARD): yes",
+            "the old schema reads what the new one wrote (FORWARD): no",
+            lines[-1],
+        ]
+        assert run("registry", "diff", "t-value:1", "t-value:1") == (0, ["no differences"])

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Admin, Broker
+from penstock import Admin, Broker, Producer
 from penstock.broker.lever_socket import directory, socket_path
 from penstock.cli.waiting import Waiting
 from penstock.client.cluster.obstacles import Obstacle
@@ -163,6 +163,32 @@ def test_a_mirror_with_nothing_to_copy_says_that_a_kafka_is_gone_and_back(which:
         with running_quickly(*words) as command:
             command.until("copying t: 0 messages")
             is_told_that_it_is_away_and_back(command, old if which == "source" else new)
+            assert command.interrupted()[0] == 130
+
+
+def test_a_mirror_that_goes_on_moves_groups_on_and_on() -> None:
+    def moved() -> int:
+        return next((at.offset for at in admin.list_group_offsets("g").values()), -1)
+
+    with (
+        Broker() as old,
+        Broker() as new,
+        Admin(old.bootstrap_servers) as source,
+        Admin(new.bootstrap_servers) as admin,
+    ):
+        source.create_topic("t")
+        words = ("mirror", "-f", "-t", "t", "--from", old.bootstrap_servers, "-b", new.bootstrap_servers)
+        with (
+            running_quickly(*words, "--groups", "g*") as command,
+            Producer(old.bootstrap_servers) as producer,
+        ):
+            for count in range(1, 4):
+                producer.send("t", b"v", partition=0).result()
+                source.alter_group_offsets("g", {("t", 0): count})
+                deadline = time.monotonic() + LONG_S
+                while moved() != 2 * count:  # the end, behind a marker for each record
+                    assert time.monotonic() < deadline, command.said
+                    time.sleep(0.02)
             assert command.interrupted()[0] == 130
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from compat import peers
+from penstock.client import Producer
+from penstock.gateway import Gateway
+from penstock.testing import KafkaBroker
 from penstock.v07.driver import Driver07
 from penstock.v07.message_set import encode_set
 from penstock.v07.server import Broker07
@@ -34,6 +37,31 @@ def test_the_node_driver_produces_and_consumes(tmp_path: Path) -> None:
             # It knows the format of Kafka 0.6 only, which 0.7 goes on taking and giving.
             driver.connection.produce([ProducePart("t", 0, encode_set([b"from python"], magic=0))])
             assert process.stdout.readline() == "t from python\n"
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_the_node_driver_speaks_to_a_cluster_of_today_through_a_gateway() -> None:
+    """It decompresses nothing, so it needs plain messages; it writes no offset above 65535, 15 slots."""
+    program = peers.node_program("kafka-node-0.7")
+    with (
+        KafkaBroker(num_partitions=1) as kafka,
+        Gateway(kafka.bootstrap_servers, v07_port=0, v07_messages="plain") as gateway,
+        Producer(bootstrap_servers=kafka.bootstrap_servers) as producer,
+    ):
+        process = subprocess.Popen(
+            [peers.need("node"), "main.js", str(gateway.v07_port), "t", "10"],
+            cwd=program,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(10)]
+            assert [line.rstrip() for line in lines] == [f"t from node {number}" for number in range(10)]
+            producer.send("t", b"from today", key=b"k").result(peers.PATIENCE_S)
+            assert process.stdout.readline().rstrip() == "t from today"
         finally:
             process.kill()
             process.communicate()

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -20,7 +21,10 @@ from kazoo.exceptions import NoNodeError
 
 from compat import peers
 from compat.peers import PATIENCE_S, until
+from penstock.client import Producer
 from penstock.errors import DecodeError, NetworkError
+from penstock.gateway import Gateway
+from penstock.testing import KafkaBroker
 from penstock.v07.driver import Driver07
 from penstock.v07.groups.consumer import GroupConsumer07
 from penstock.v07.groups.coordination import BrokerPartition
@@ -649,3 +653,54 @@ def test_nobody_dies_and_every_message_comes_once(
         assert members.delivered() == Counter(b"%d" % number for number in range(2_000))
     finally:
         members.kill_all()
+
+
+# --- a gateway -------------------------------------------------------------------------------------------
+
+
+def gateway_of(kafka: KafkaBroker, hosts: str, number: int = 4, **options: Any) -> Gateway:
+    return Gateway(kafka.bootstrap_servers, v07_port=0, v07_zookeeper=hosts, v07_broker_id=number, **options)
+
+
+def test_clients_find_a_gateway_as_a_broker(hosts: str, admin: KazooClient) -> None:
+    with KafkaBroker(num_partitions=2) as kafka:
+        with Producer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            producer.send("there", b"before").result(PATIENCE_S)
+        with gateway_of(kafka, hosts) as gateway:
+            _, host, port = (text(admin, "/brokers/ids/4") or "").split(":")
+            assert (host, int(port)) == ("127.0.0.1", gateway.v07_port)
+            assert text(admin, "/brokers/topics/there/4") == "2"
+            assert admin.get_children("/brokers/topics") == ["there"]
+            with sender(hosts) as old:
+                old.send("made", [b"by 0.7"])
+            until(lambda: text(admin, "/brokers/topics/made/4") == "2", "the new topic is announced")
+        assert admin.get_children("/brokers/ids") == []
+
+
+def test_a_group_reads_a_cluster_of_today_and_goes_on_behind_another_gateway(hosts: str) -> None:
+    numbers = range(600)
+    found: Counter[int] = Counter()
+
+    def read_until(total: int, *members: GroupConsumer07) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while sum(found.values()) < total:
+            assert time.monotonic() < end, f"{sum(found.values())} of {total}"
+            for each in members:
+                while (message := each.get(0.05)) is not None:
+                    found[int(message.payload)] += 1
+
+    with KafkaBroker(num_partitions=4) as kafka, Producer(bootstrap_servers=kafka.bootstrap_servers) as new:
+
+        def produce(some: range) -> None:
+            for number in some:
+                new.send("t", b"%d" % number, partition=number % 4)
+            new.flush()
+
+        produce(numbers[:300])
+        with gateway_of(kafka, hosts), member(hosts) as first, member(hosts) as second:
+            until(lambda: len(owned(first)) == len(owned(second)) == 2, "both read")
+            read_until(300, first, second)
+        produce(numbers[300:])
+        with gateway_of(kafka, hosts), member(hosts) as third:
+            read_until(600, third)
+    assert found == Counter(numbers)

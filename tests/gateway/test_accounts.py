@@ -320,6 +320,12 @@ def test_the_gateway_may_have_an_account_of_its_own_beside_those_of_devices(brok
             admin.create_topic("another")
 
 
+def test_clients_of_07_do_not_get_past_a_login() -> None:
+    for given in ({"accounts": TABLES}, {"tls_cert": "x.pem"}):
+        with pytest.raises(ConfigError, match="have another gateway for them"):
+            Gateway(to="a:1", v07_port=0, **given)  # type: ignore[arg-type]
+
+
 def test_accounts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="name users"):
         Gateway(to="a:1", accounts={})

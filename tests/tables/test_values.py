@@ -5,13 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock import Broker, Producer, read_topic, read_topic_async, scan_topic, scan_topic_async
+from penstock import (
+    Broker,
+    Producer,
+    read_log,
+    read_topic,
+    read_topic_async,
+    scan_log,
+    scan_topic,
+    scan_topic_async,
+)
 from penstock.errors import ConfigError, DecodeError
 from penstock.registry import DeadLetters, Schema
+from penstock.v07 import Broker07, Driver07
 from registry.fake_registry import FakeRegistry
 from registry.test_decoding import NEW, OLD, row
 
@@ -136,3 +147,47 @@ def test_the_calls_for_asyncio_decode_as_well(broker: Broker) -> None:
         return table["value"].to_pylist(), rows
 
     assert asyncio.run(read()) == (WANTED, WANTED)
+
+
+def test_a_directory_is_decoded_without_a_broker(tmp_path: Path) -> None:
+    registry = registry_of("kept")
+    with Broker(data_dir=tmp_path) as broker:
+        filled(broker, "kept", [*GOOD, b"junk"], key=b'{"k": 1}')
+    with pytest.raises(DecodeError, match="the first is at offset 3 of partition 0 of topic 'kept'"):
+        read_log(tmp_path, value="avro", registry=registry)
+    for place, names in ((tmp_path, ("kept",)), (tmp_path, ()), (tmp_path / "kept-0", ())):
+        dead = DeadLetters()
+        options: Any = {"value": "avro", "key_format": "json", "registry": None, "dead_letters": dead}
+        options |= {"registry": registry, "key_format": None, "columns": ["value", "offset"]}
+        table = read_log(place, *names, **options)
+        assert table.to_pydict() == {"value": WANTED, "offset": [0, 1, 2]}
+        assert [(each["topic"], each["offset"]) for each in dead] == [("kept", 3)]
+        scan = scan_log(place, *names, **options)
+        assert scan.schema == table.schema
+        assert [each for batch in scan for each in batch["value"].to_pylist()] == WANTED
+    plain = read_log(tmp_path, key_format="json", limit=2)
+    assert plain["key"].to_pylist() == [{"k": 1}, {"k": 1}]
+    with pytest.raises(ConfigError, match="a scan has to know the type of the key"):
+        scan_log(tmp_path, key_format="json")
+    with pytest.raises(ConfigError, match="give value="):
+        read_log(tmp_path, registry=registry)
+
+
+def test_kafka_0_7_is_decoded_from_brokers_and_directories(tmp_path: Path) -> None:
+    registry = registry_of("old")
+    with Broker07(tmp_path) as broker:
+        with Driver07(broker.host, broker.port) as driver:
+            driver.send("old", [GOOD[0], b"junk", GOOD[2]], partition=0)
+            assert driver.latest("old", 0) > 0
+        dead = DeadLetters()
+        servers = f"{broker.host}:{broker.port}"
+        options: Any = {"value": "avro", "registry": registry, "columns": ["value"]}
+        table = read_topic("old", servers, protocol="0.7", dead_letters=dead, **options)
+        assert table["value"].to_pylist() == [WANTED[0], WANTED[2]]
+        assert [(each["partition"], each["data"]) for each in dead] == [(0, b"junk")]
+        scan = scan_topic("old", servers, protocol="0.7", dead_letters=DeadLetters(), **options)
+        assert [each for batch in scan for each in batch["value"].to_pylist()] == [WANTED[0], WANTED[2]]
+    for names in (("old",), ()):
+        again = read_log(tmp_path, *names, dead_letters=dead, **options)
+        assert again.equals(table)
+    assert len(dead) == 3

@@ -25,6 +25,7 @@ from penstock.cli.options import (
 from penstock.cli.outcome import is_terminal, note
 from penstock.cli.partitions import partitions_of
 from penstock.cli.positions import Span, parse_span, resolve
+from penstock.cli.schema_files import SCHEMA_FORMATS
 from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, NetworkError, RequestTimeoutError
@@ -39,9 +40,6 @@ LINES_BYTES = 1 << 20
 """About how many bytes of records become lines at a time."""
 
 POLL_MS = 200
-
-SCHEMA_FORMATS = ("avro", "protobuf", "json")
-"""Formats of keys and values that a registry has schemas of."""
 
 MUCH_RECORDS = 1_000
 """From so many records on in one poll, more are taken to come, and columns are worth what they load."""

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli import waiting
 from penstock.cli.outcome import note
+from penstock.cli.schema_files import ENVELOPE
 from penstock.common.extras import need_arrow
 
 if TYPE_CHECKING:
     from penstock.model import Record
     from penstock.registry.client import RegistryClient
     from penstock.registry.decoding import Decoder
-
-ENVELOPE = {"key": "key", "value": "payload"}
-"""The names that fields have in lines of JSON."""
 
 
 class DecodedFields:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, NamedTuple
 
@@ -80,8 +80,10 @@ def _pairs(headers: Iterable[tuple[str, str | None]], string: Callable[[str], st
         yield "null" if value is None else string(value)
 
 
-def parse_envelope(line: bytes) -> Message:
+def parse_envelope(line: bytes, decoded: Container[str] = ()) -> Message:
     """The record of a line that ``penstock consume -J`` or ``kcat -J`` has printed.
+
+    Of "key" and "payload", those that are among `decoded` may be any JSON, whose text they are then.
 
     kcat prints bytes that are not UTF-8 as they are, which no JSON can be: they are taken as they are.
 
@@ -101,8 +103,8 @@ def parse_envelope(line: bytes) -> Message:
         raise ConfigError('"topic" is text')
     timestamp_ms = _whole(envelope, "ts", -1)
     return Message(
-        _bytes(envelope, "key"),
-        _bytes(envelope, "payload"),
+        _content(envelope, "key", decoded),
+        _content(envelope, "payload", decoded),
         _whole(envelope, "partition", 0),
         None if timestamp_ms is None or timestamp_ms < 0 else timestamp_ms,
         _headers(envelope),
@@ -117,6 +119,13 @@ def _whole(envelope: Mapping[str, Any], name: str, least: int) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 63:
         raise ConfigError(f'"{name}" is {json.dumps(value)[:80]}: a whole number from {least} on is expected')
     return value
+
+
+def _content(envelope: Mapping[str, Any], name: str, decoded: Container[str]) -> bytes | None:
+    if name not in decoded:
+        return _bytes(envelope, name)
+    value = envelope.get(name)
+    return None if value is None else json.dumps(value).encode()
 
 
 def _bytes(envelope: Mapping[str, Any], name: str) -> bytes | None:

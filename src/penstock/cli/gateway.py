@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -52,6 +52,33 @@ LEAST_MS = 100
     "--tls-cert", metavar="FILE", help="The certificate for TLS of clients, as PEM.  [default: no TLS]"
 )
 @click.option("--tls-key", metavar="FILE", help="Its private key.  [default: in the same file]")
+@click.option("--v07-port", type=click.IntRange(0, 65535), help="Where clients of Kafka 0.7 connect.")
+@click.option(
+    "--v07-zookeeper",
+    metavar="HOST:PORT[/CHROOT]",
+    help="The ZooKeeper in which clients of 0.7 find the gateway.  [default: none]",
+)
+@click.option(
+    "--v07-broker-id",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The broker of 0.7 that the gateway is in ZooKeeper.",
+)
+@click.option(
+    "--v07-slot-bytes",
+    type=click.IntRange(4096, 524288),
+    default=4096,
+    show_default=True,
+    help="The least bytes that a record takes for readers of 0.7.",
+)
+@click.option(
+    "--v07-messages",
+    type=click.Choice(["wrapped", "plain"]),
+    default="wrapped",
+    show_default=True,
+    help="Messages for readers of 0.7: padded inside gzip, or with spaces behind the values.",
+)
 @click.option("--watch", is_flag=True, help="Print which clients send what, again and again.")
 @click.option(
     "-d",
@@ -72,6 +99,11 @@ def command(
     accounts: str | None,
     tls_cert: str | None,
     tls_key: str | None,
+    v07_port: int | None,
+    v07_zookeeper: str | None,
+    v07_broker_id: int,
+    v07_slot_bytes: int,
+    v07_messages: Literal["wrapped", "plain"],
     watch: bool,
     every: str,
     as_json: bool,
@@ -90,6 +122,7 @@ def command(
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
       penstock gateway --profile prod --accounts accounts.toml
+      penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
     every_ms = parse_duration(every, "--every", 1000)
     if every_ms < LEAST_MS:
@@ -114,10 +147,17 @@ def command(
         accounts=accounts,
         tls_cert=tls_cert,
         tls_key=tls_key,
+        v07_port=v07_port,
+        v07_zookeeper=v07_zookeeper,
+        v07_broker_id=v07_broker_id,
+        v07_slot_bytes=v07_slot_bytes,
+        v07_messages=v07_messages,
     )
     with serving as gateway:
         if not as_json:
             put(f"gateway at {gateway.bootstrap_servers}, cluster at {serving.config.described}")
+            if gateway.v07_port is not None:
+                put(f"Kafka 0.7 at {host}:{gateway.v07_port}")
             sys.stdout.flush()
         while not stopped.wait(every_ms / 1000 if watch else None):
             _put(gateway, as_json=as_json)

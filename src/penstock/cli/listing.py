@@ -261,6 +261,16 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
         ("copied", "number", "records copied by this command"),
         ("position", "number", "the next offset to be copied"),
         ("end", "number", "the end of the partition when it was looked at last"),
+        ("moved", "number", "offsets of groups moved by this command"),
+    ),
+    "mirror check": _fields(
+        TOPIC,
+        PARTITION,
+        ("same", "number", "records that are the same on both sides"),
+        ("only_source", "number", "records that the target has removed since"),
+        ("only_target", "number", "records that the source has removed since"),
+        ("not_in_map", "number", "records copied before there was a map; they are not compared"),
+        ("different", "number", "records that differ, are missing, or are not of the copy"),
     ),
 }  # fmt: skip
 

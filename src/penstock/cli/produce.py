@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
@@ -12,9 +12,17 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.doing import is_quiet, quiet_option
+from penstock.cli.encoded_values import EncodedFields, encodings_of
 from penstock.cli.envelopes import parse_envelope
-from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
+from penstock.cli.options import (
+    bootstrap_option,
+    client_settings,
+    delimiter,
+    property_option,
+    registry_option,
+)
 from penstock.cli.outcome import counted, note, say
+from penstock.cli.schema_files import ENVELOPE, SCHEMA_FORMATS
 from penstock.errors import ConfigError
 from penstock.model import Header
 
@@ -83,6 +91,25 @@ def _topics_and_files(
     "--rows", is_flag=True, help="With csv and parquet: each row as a JSON object, with any columns."
 )
 @click.option("--key-column", metavar="NAME", help="With --rows: the column that is the key.")
+@click.option(
+    "--value", type=click.Choice(SCHEMA_FORMATS), help="Values are JSON, to be written so by a schema."
+)
+@click.option("--key-format", type=click.Choice(SCHEMA_FORMATS), help="The same for keys.")
+@click.option(
+    "--schema",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="With --value: the schema (.avsc, .json, .proto); it is registered. Default: the subject's newest.",
+)
+@click.option("--key-schema", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Of keys.")
+@click.option("--subject", metavar="NAME", help="With --value: the subject. Default: TOPIC-value.")
+@click.option(
+    "--message-type",
+    "message",
+    metavar="NAME",
+    help="With --value protobuf: the message. Default: the file's first.",
+)
+@registry_option("--registry")
 @quiet_option()
 @property_option()
 @click.argument("files", nargs=-1, metavar="[TOPIC] [FILE]...", shell_complete=_topics_and_files)
@@ -102,6 +129,13 @@ def command(
     layout: str,
     rows: bool,
     key_column: str | None,
+    value: str | None,
+    key_format: str | None,
+    schema: str | None,
+    key_schema: str | None,
+    subject: str | None,
+    message: str | None,
+    registry: str,
     properties: tuple[str, ...],
     files: tuple[str, ...],
 ) -> None:
@@ -119,8 +153,10 @@ def command(
       penstock consume -t a -e -J | penstock produce -t b -J
       penstock produce -t delays -f parquet delays.parquet
       penstock produce -t flights -f csv --rows --key-column origin flights.csv
+      echo '{"id": 1}' | penstock produce orders --value avro --schema order.avsc
     """
     layout = "json" if as_json and layout == "text" else layout
+    encodings = encodings_of(value, key_format, schema, key_schema, subject, message, layout)
     if layout != "text":
         _refuse(
             layout,
@@ -149,11 +185,13 @@ def command(
         return
     most = _message_bytes_max(bootstrap, config)
     if layout == "json":
-        messages = _envelopes(files, topic, partition, most)
+        messages = _envelopes(files, topic, partition, most, {ENVELOPE[each] for each in encodings})
     else:
         messages = _texts(
             files, topic, partition, key, key_delimiter, headers, between, empty_is_null, split_file, most
         )
+    if encodings:
+        messages = EncodedFields(encodings, registry).messages(messages)
     sent = _send(islice(messages, count), bootstrap, config)
     if not is_quiet():
         note(f"% {counted(sent, 'message')} to {topic or 'the topics that they name'}")
@@ -219,7 +257,7 @@ def _texts(
 
 
 def _envelopes(
-    files: tuple[str, ...], topic: str | None, partition: int | None, most: int
+    files: tuple[str, ...], topic: str | None, partition: int | None, most: int, decoded: Container[str] = ()
 ) -> Iterator[Fields]:
     """Messages out of lines of JSON. Topic and partition of the command go over theirs."""
     # A byte takes six characters at most in JSON, and once more its share of base64.
@@ -228,7 +266,7 @@ def _envelopes(
         if not line.strip():
             continue
         try:
-            message = parse_envelope(line)
+            message = parse_envelope(line, decoded)
         except ConfigError as error:
             raise ConfigError(f"line {number}: {error}") from None
         if topic is None and message.topic is None:

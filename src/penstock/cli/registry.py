@@ -7,14 +7,18 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import client_settings, property_option, registry_option
 from penstock.cli.outcome import FAILURE, put
-from penstock.errors import ConfigError, EncodeError
+from penstock.cli.schema_files import TYPES, schema_in_file
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.registry import RegistryClient, Schema
 
 
 @click.group("registry", short_help="Run a schema registry; look into one, check and register schemas.")
@@ -27,6 +31,7 @@ def command() -> None:
       penstock registry run -b kafka:9092        in topic _schemas of a Kafka
       penstock registry list
       penstock registry check orders-value order.avsc
+      penstock registry diff orders-value        the two newest versions
       penstock registry register orders-value order.avsc
     """
 
@@ -146,12 +151,70 @@ def check(subject: str, file: str, url: str) -> int:
     from penstock.registry import RegistryClient
 
     with RegistryClient(url) as client:
-        is_compatible, messages = client.is_compatible(subject, _schema(file))
+        is_compatible, messages = client.is_compatible(subject, schema_in_file(file))
     for each in messages:
         put(each)
     if is_compatible:
         put("compatible")
     return 0 if is_compatible else FAILURE
+
+
+@command.command("diff", short_help="In which parts two schemas differ, and whether each reads the other's.")
+@click.argument("old")
+@click.argument("new", required=False)
+@_url_option
+def diff(old: str, new: str | None, url: str) -> int:
+    """In which parts two schemas differ, and whether each reads what the other wrote.
+
+    OLD and NEW are files as in check, subjects (their newest version), or SUBJECT:VERSION. Without NEW,
+    the newest version of the subject OLD is compared with the one before. The exit code is 1 where they
+    differ, as with diff.
+
+    \b
+    Examples:
+      penstock registry diff orders-value
+      penstock registry diff orders-value:1 orders-value:3
+      penstock registry diff orders-value order.avsc
+    """
+    from penstock.registry import RegistryClient
+    from penstock.registry.comparison import differences, misreadings
+
+    with RegistryClient(url) as client:
+        if new is None:
+            new, old = old, f"{old}:{_before_newest(client, old)}"
+        before, after = (_file_or_version(client, each) for each in (old, new))
+        known, now = client.referenced(before), client.referenced(after)
+    found = differences(before, known, after, now)
+    for each in found:
+        put(str(each))
+    if not found:
+        put("no differences")
+        return 0
+    for title, problems in (
+        ("the new schema reads what the old one wrote (BACKWARD)", misreadings(after, now, before, known)),
+        ("the old schema reads what the new one wrote (FORWARD)", misreadings(before, known, after, now)),
+    ):
+        put(f"{title}: {'no' if problems else 'yes'}")
+        for problem in problems:
+            put(f"  {problem}")
+    return FAILURE
+
+
+def _before_newest(client: RegistryClient, subject: str) -> int:
+    """The number of the version before the newest. Raises ConfigError where there is none."""
+    versions = client.versions(subject)
+    if len(versions) < 2:
+        raise ConfigError(f"subject {subject!r} has one version: name what to compare it with")
+    return versions[-2]
+
+
+def _file_or_version(client: RegistryClient, word: str) -> Schema:
+    if Path(word).suffix in TYPES and Path(word).exists():
+        return schema_in_file(word)
+    subject, colon, number = word.rpartition(":")
+    if colon and number.isdigit():
+        return client.version(subject, int(number)).schema
+    return client.version(word).schema
 
 
 @command.command("register", short_help="Register a schema as the next version of a subject.")
@@ -168,22 +231,7 @@ def register(subject: str, file: str, url: str) -> None:
     from penstock.registry import RegistryClient
 
     with RegistryClient(url) as client:
-        put(str(client.register(subject, _schema(file))))
-
-
-_TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
-
-
-def _schema(file: str) -> Any:
-    from penstock.registry import Schema
-
-    kind = _TYPES.get(Path(file).suffix)
-    if kind is None:
-        raise EncodeError(f"{file}: the name of a schema's file ends with one of {', '.join(_TYPES)}")
-    try:
-        return Schema(Path(file).read_text(encoding="utf-8"), kind)
-    except UnicodeDecodeError:
-        raise EncodeError(f"{file} is not UTF-8") from None
+        put(str(client.register(subject, schema_in_file(file))))
 
 
 def _printed(text: str) -> str:

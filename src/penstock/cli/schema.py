@@ -13,6 +13,7 @@ import click
 from penstock.cli import completion
 from penstock.cli.definition_names import known_names
 from penstock.cli.outcome import FAILURE, put, readable
+from penstock.cli.registry import diff
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """Look at the definitions of messages: grammar, code, evolution, sizes.
 
+    `diff` compares schemas of keys and values in a registry, as `penstock registry diff` does.
+
     A definition is named by its name (FetchResponse, GroupMetadataValue), by an API (Fetch, or its
     key, 1), or is a file in the definition language.
 
@@ -35,6 +38,9 @@ def command() -> None:
       penstock schema check old/LampReport.json new/LampReport.json
       penstock schema sizes MetadataResponse sample.json -v 9
     """
+
+
+command.add_command(diff)
 
 
 @command.command("show", short_help="The grammar of a message, and its fields.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from penstock.client.addresses import Address
 from penstock.client.config import ClientConfig
@@ -15,6 +16,7 @@ from penstock.gateway import translation as old_versions
 from penstock.gateway.accounts.settings import dotted, has_login, without_login
 from penstock.gateway.limits import Limits
 from penstock.gateway.server import serving
+from penstock.gateway.v07.offsets import SLOT_BYTES_MAX, SLOT_BYTES_MIN
 
 if TYPE_CHECKING:
     import ssl
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
+    from penstock.gateway.v07.counts import Counts07
+    from penstock.gateway.v07.listener import Listener07
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
@@ -67,12 +71,19 @@ class Gateway(Served):
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
+        v07_port: where clients of Kafka 0.7 connect; 0 takes a free one, None leaves them out.
+        v07_zookeeper: where the gateway registers as a broker of 0.7, as ``host:port,host:port/chroot``.
+        v07_broker_id: the number that it registers under.
+        v07_slot_bytes: the least bytes that a record takes for readers of 0.7, from 4096 to 524288; it is
+            rounded up to a power of two. Topics with larger records have larger slots.
+        v07_messages: ``"wrapped"`` for readers of 0.7 that decompress gzip; ``"plain"`` for those that do
+            not, and get values with spaces behind them.
 
     Raises:
         ConfigError: an argument does not fit.
     """
 
-    holds_records = False
+    _holds_records = False
 
     def __init__(
         self,
@@ -88,6 +99,11 @@ class Gateway(Served):
         tls_key: str | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
+        v07_port: int | None = None,
+        v07_zookeeper: str | None = None,
+        v07_broker_id: int = 0,
+        v07_slot_bytes: int = 4096,
+        v07_messages: Literal["wrapped", "plain"] = "wrapped",
     ) -> None:
         if not isinstance(host, str):
             raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
@@ -96,6 +112,24 @@ class Gateway(Served):
         _check_port("port", port, 0)
         for each in ports or ():
             _check_port("ports", each, 1)
+        if v07_port is not None:
+            _check_port("v07_port", v07_port, 0)
+        elif v07_zookeeper is not None:
+            raise ConfigError("v07_zookeeper registers the port for Kafka 0.7: give v07_port as well")
+        if v07_zookeeper is not None and (not isinstance(v07_zookeeper, str) or not v07_zookeeper):
+            raise ConfigError(f"v07_zookeeper is {v07_zookeeper!r}: host:port of a ZooKeeper is needed")
+        if v07_port is not None and (accounts is not None or tls_cert is not None):
+            raise ConfigError(
+                "clients of Kafka 0.7 have neither login nor TLS: have another gateway for them, "
+                "without accounts and tls_cert"
+            )
+        _check_number("v07_broker_id", v07_broker_id, 0, (1 << 31) - 1)
+        _check_number("v07_slot_bytes", v07_slot_bytes, SLOT_BYTES_MIN, SLOT_BYTES_MAX)
+        if v07_messages not in ("wrapped", "plain"):
+            raise ConfigError(f"v07_messages is {v07_messages!r}: 'wrapped' or 'plain' is needed")
+        self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes, v07_messages)
+        self._to = to
+        self._given = dict(config or {})
         self.host = host
         self._tls = None if tls_cert is None and tls_key is None else _tls_context(tls_cert, tls_key)
         self._book: AccountBook | None = None
@@ -112,6 +146,7 @@ class Gateway(Served):
         self._advertised_host = advertised_host
         self._translation: Translation = old_versions if translation is None else translation
         self._server: GatewayServer | None = None
+        self._listener07: Listener07 | None = None
         self._thread = ServingThread(self._serving)
 
     @property
@@ -139,7 +174,18 @@ class Gateway(Served):
         if server is None:
             return []
         routes = server.last_routes
-        return server.counters.rows({} if routes is None else routes.upstream)
+        found = server.counters.rows({} if routes is None else routes.upstream)
+        return found if self._listener07 is None else found + self._listener07.counts.rows()
+
+    @property
+    def v07_port(self) -> int | None:
+        """The port for clients of Kafka 0.7; None where there is none."""
+        return self._v07.port
+
+    @property
+    def counts_07(self) -> Counts07 | None:
+        """What clients of Kafka 0.7 have sent since the start; None where none are served."""
+        return None if self._listener07 is None else replace(self._listener07.counts)
 
     @property
     def held_bytes(self) -> int:
@@ -178,9 +224,45 @@ class Gateway(Served):
             self._port, self._ports = server.port, ports
             self._server = server
             try:
-                yield
+                async with self._serving_07():
+                    yield
             finally:
                 self._server = None
+
+    @asynccontextmanager
+    async def _serving_07(self) -> AsyncIterator[None]:
+        """Serve clients of Kafka 0.7 as well, where that is asked for."""
+        if self._v07.port is None:
+            yield
+            return
+        from penstock.gateway.v07.listener import Options07, serving07  # few gateways have this listener
+
+        given = {"client_id": CLIENT_ID, **self._given} if _client_id(self._given) else self._given
+        async with serving07(
+            Options07(self._v07.port, *self._v07[1:]),
+            self._to,
+            given,
+            self.config,
+            self.limits,
+            self.host,
+            self._advertised_host,
+        ) as listener:
+            self._v07 = self._v07._replace(port=listener.server.address[1])
+            self._listener07 = listener
+            try:
+                yield
+            finally:
+                self._listener07 = None
+
+
+class _V07(NamedTuple):
+    """What is asked for about Kafka 0.7."""
+
+    port: int | None
+    zookeeper: str
+    broker_id: int
+    slot_bytes: int
+    form: str
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:
@@ -199,5 +281,9 @@ def _tls_context(certificate: str | None, key: str | None) -> ssl.SSLContext:
 
 
 def _check_port(name: str, port: object, least: int) -> None:
-    if not isinstance(port, int) or isinstance(port, bool) or not least <= port < 1 << 16:
-        raise ConfigError(f"{name} is {port!r}: a number from {least} to 65535 is needed")
+    _check_number(name, port, least, 65535)
+
+
+def _check_number(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigError(f"{name} is {value!r}: a number from {least} to {most} is needed")

@@ -31,6 +31,8 @@ class Layout:
     partition_by: tuple[str, ...] = ()
     time_column: str = "timestamp"
     format: str = "parquet"
+    versions: tuple[tuple[str, int], ...] = ()
+    """Of keys and values with a schema: the version of the subject whose fields are columns."""
 
     def check(self) -> None:
         """Check that the partition columns can be made of the columns.
@@ -81,6 +83,7 @@ class Layout:
                 "columns": [{"name": name, "type": kind} for name, kind in self.columns],
                 "partitionBy": list(self.partition_by),
                 "timeColumn": self.time_column,
+                **({"versions": dict(self.versions)} if self.versions else {}),
             },
             indent=1,
         )
@@ -99,8 +102,9 @@ class Layout:
                 tuple(map(str, document["partitionBy"])),
                 str(document["timeColumn"]),
                 str(document["format"]),
+                tuple((str(name), int(each)) for name, each in document.get("versions", {}).items()),
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DecodeError(f"table.json is damaged: {error!r}") from None
 
     def differences(self, other: Layout) -> list[str]:

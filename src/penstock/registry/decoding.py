@@ -153,6 +153,11 @@ class Decoder:
         """The Arrow type of the values; None before it is known."""
         return None if self._format is None else self._format.type
 
+    @property
+    def unknown_ids(self) -> int:
+        """How many schema ids the registry did not know, which is not asked for them again."""
+        return self._unknown
+
     def decode(
         self, column: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
     ) -> Decoded:

@@ -5,12 +5,13 @@ function of one argument, `bound` makes one of it:
 
     Producer(..., value_serializer=AvroSerializer(registry, text).bound("orders"))
 
-Nulls stay nulls. Rows are dictionaries, dataclasses, pydantic models, or what `to_dict` makes one of.
+Nulls stay nulls. Rows are dictionaries, dataclasses, pydantic models, or what `to_dict` makes one of. A
+dataclass or a model stands where a schema is expected: its type hints say the schema, and values are read as
+its instances.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import uuid
@@ -21,6 +22,14 @@ from typing import Any, NamedTuple
 from penstock.errors import ConfigError, DecodeError, EncodeError
 from penstock.registry import framing
 from penstock.registry.client import RegistryClient
+from penstock.registry.models import (
+    as_dict,
+    as_json,
+    avro_schema_of,
+    is_model,
+    json_schema_of,
+    row_of,
+)
 from penstock.registry.schemas import AVRO, JSON, PROTOBUF, Reference, RegisteredSchema, Schema
 from penstock.registry.subjects import VALUE, strategy_named
 
@@ -87,12 +96,28 @@ def _truth(found: Mapping[str, Any], name: str) -> bool:
     return value
 
 
-def as_dict(row: Any) -> Any:
-    """Return a dataclass or a pydantic model as a dictionary; other rows as they are."""
-    if dataclasses.is_dataclass(row) and not isinstance(row, type):
-        return dataclasses.asdict(row)
-    dump = getattr(row, "model_dump", None)
-    return dump() if callable(dump) else row
+GivenSchema = str | Schema | type
+"""What says a schema: its text, itself, or a dataclass or pydantic model."""
+
+
+def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
+    """The schema that an argument says: its text, itself, or that of a class.
+
+    Raises:
+        ConfigError: it is none of these, or a class has fields without a type in the format.
+    """
+    if given is None or isinstance(given, Schema):
+        return given
+    if isinstance(given, str):
+        return Schema(given, kind)
+    if not is_model(given):
+        raise ConfigError(f"{given!r} is no schema: its text, a dataclass or a pydantic model is needed")
+    return Schema(avro_schema_of(given) if kind == AVRO else json_schema_of(given), kind)
+
+
+def _maker_of(given: object) -> Callable[[Any, SerializationContext], Any] | None:
+    """What makes instances of dictionaries, where a class stands for the schema."""
+    return (lambda found, _: row_of(given, found)) if is_model(given) else None
 
 
 class _Serializer(ABC):
@@ -243,17 +268,17 @@ class AvroSerializer(_Serializer):
     def __init__(
         self,
         schema_registry_client: RegistryClient | str,
-        schema_str: str | Schema | None = None,
+        schema_str: GivenSchema | None = None,
         to_dict: Callable[[Any, SerializationContext], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a registry, the text of a schema, and settings.
+        """Take a registry, the text of a schema (or a dataclass or pydantic model), and settings.
 
         Raises:
-            ConfigError: a setting is unknown or wrong.
+            ConfigError: a setting is unknown or wrong, or a class has fields without a type of Avro.
             DecodeError: the text is no schema.
         """
-        schema = Schema(schema_str) if isinstance(schema_str, str) else schema_str
+        schema = _given_schema(schema_str, AVRO)
         name = None if schema is None else _avro_name(schema.text)
         super().__init__(schema_registry_client, schema, name, _Settings(conf, _DEFAULTS))
         self._to_dict = to_dict
@@ -285,15 +310,21 @@ class AvroDeserializer(_Deserializer):
     def __init__(
         self,
         schema_registry_client: RegistryClient | str,
-        schema_str: str | Schema | None = None,
+        schema_str: GivenSchema | None = None,
         from_dict: Callable[[Any, SerializationContext], Any] | None = None,
         return_record_name: bool = False,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a registry, the reader's schema, and what makes a value of a dictionary."""
+        """Take a registry, the reader's schema, and what makes a value of a dictionary.
+
+        With a dataclass or a pydantic model in place of the schema, values are instances of it.
+
+        Raises:
+            ConfigError: a setting is unknown or wrong, or a class has fields without a type of Avro.
+        """
         super().__init__(schema_registry_client, _Settings(conf, _READER_DEFAULTS))
-        self._reader = Schema(schema_str) if isinstance(schema_str, str) else schema_str
-        self._from_dict = from_dict
+        self._reader = _given_schema(schema_str, AVRO)
+        self._from_dict = from_dict or _maker_of(schema_str)
         self._names = return_record_name
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
@@ -354,13 +385,13 @@ class JSONSerializer(_Serializer):
 
     def __init__(
         self,
-        schema_str: str | Schema | None,
+        schema_str: GivenSchema | None,
         schema_registry_client: RegistryClient | str,
         to_dict: Callable[[Any, SerializationContext], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the text of a schema, a registry, and settings; ``validate`` is True by default."""
-        schema = Schema(schema_str, JSON) if isinstance(schema_str, str) else schema_str
+        """Take a schema (or a class), a registry, and settings; ``validate`` is True by default."""
+        schema = _given_schema(schema_str, JSON)
         settings = dict(conf or {})
         self._validates = settings.pop("validate", True)
         title = None if schema is None else json.loads(schema.text).get("title")
@@ -371,7 +402,7 @@ class JSONSerializer(_Serializer):
     def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
         """Return the bytes of a row. Raises as the serializers of all formats."""
         if value is not None:
-            value = as_dict(value) if self._to_dict is None else self._to_dict(value, context)
+            value = as_json(value) if self._to_dict is None else self._to_dict(value, context)
         return super().__call__(value, context)
 
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
@@ -406,19 +437,19 @@ class JSONDeserializer(_Deserializer):
 
     def __init__(
         self,
-        schema_str: str | Schema | None = None,
+        schema_str: GivenSchema | None = None,
         from_dict: Callable[[Any, SerializationContext], Any] | None = None,
         schema_registry_client: RegistryClient | str | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the reader's schema, what makes a value of a dictionary, and a registry."""
+        """Take the reader's schema (or a class), what makes a value of a dictionary, and a registry."""
         settings = dict(conf or {})
         self._validates = settings.pop("validate", True)
         super().__init__(schema_registry_client, _Settings(settings, _READER_DEFAULTS))
-        self._reader = Schema(schema_str, JSON) if isinstance(schema_str, str) else schema_str
+        self._reader = _given_schema(schema_str, JSON)
         if self._reader is None and self._registry is None:
             raise ConfigError("a JSONDeserializer needs a schema or a registry")
-        self._from_dict = from_dict
+        self._from_dict = from_dict or _maker_of(schema_str)
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
         """Return the value of some bytes. Raises as `AvroDeserializer`."""
@@ -440,7 +471,8 @@ class JSONDeserializer(_Deserializer):
 class ProtobufSerializer(_Serializer):
     """Writes messages of a generated class. Arguments are those of ``confluent_kafka``'s.
 
-    The files that the class imports are registered under their own names, as references.
+    Dictionaries, dataclasses and pydantic models are made messages of that class, as Protobuf's JSON has
+    them. The files that the class imports are registered under their own names, as references.
     """
 
     type = PROTOBUF
@@ -458,6 +490,7 @@ class ProtobufSerializer(_Serializer):
         settings.pop("use.deprecated.format", None)
         descriptor = msg_type.DESCRIPTOR
         super().__init__(schema_registry_client, None, descriptor.full_name, _Settings(settings, _DEFAULTS))
+        self._class = msg_type
         self._descriptor = descriptor
         self._path = path_of(descriptor)
 
@@ -480,8 +513,19 @@ class ProtobufSerializer(_Serializer):
 
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
         if getattr(value, "DESCRIPTOR", None) is not self._descriptor:
-            raise EncodeError(f"a {self._descriptor.full_name} is needed, not {type(value).__name__}")
+            value = self._message(value)
         return value.SerializeToString(), self._path
+
+    def _message(self, value: Any) -> Any:
+        from google.protobuf import json_format
+
+        row = as_json(value)
+        if not isinstance(row, dict):
+            raise EncodeError(f"a {self._descriptor.full_name} is needed, not {type(value).__name__}")
+        try:
+            return json_format.ParseDict(row, self._class())
+        except json_format.ParseError as error:
+            raise EncodeError(f"the value does not fit {self._descriptor.full_name}: {error}") from None
 
 
 class ProtobufDeserializer(_Deserializer):

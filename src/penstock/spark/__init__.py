@@ -12,6 +12,8 @@ from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.spark.functions.from_cloudevents import from_cloudevents as from_cloudevents
+    from penstock.spark.functions.schemas import from_schema as from_schema
+    from penstock.spark.functions.schemas import to_schema as to_schema
     from penstock.spark.functions.to_cloudevents import to_cloudevents as to_cloudevents
     from penstock.spark.monitoring.listener import QueryReports as QueryReports
     from penstock.spark.monitoring.names import query_name as query_name
@@ -36,6 +38,7 @@ _HOMES = {
     "find_java": "runtime.java",
     "follow": "sinks.progress",
     "from_cloudevents": "functions.from_cloudevents",
+    "from_schema": "functions.schemas",
     "land": "sinks.land",
     "observed": "monitoring.observed",
     "progress_of": "sinks.progress",
@@ -43,6 +46,7 @@ _HOMES = {
     "reason": "sinks.progress",
     "session": "runtime.session",
     "to_cloudevents": "functions.to_cloudevents",
+    "to_schema": "functions.schemas",
 }
 
 __all__ = sorted(_HOMES)

@@ -6,7 +6,7 @@ codec: nothing of control batches, of aborted transactions, or before the start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.client.fetch.cursors import FetchedPart
@@ -34,14 +34,23 @@ ROWS_MAX = 10_000
 
 
 class BatchCopy(NamedTuple):
-    """A batch to be sent, None where there is nothing to copy; and the offset to go on at in the source."""
+    """A batch to be sent, None where there is nothing to copy; and the offset to go on at in the source.
+
+    `spans` says where its records were in the source, in their order: a first offset and a count each.
+    """
 
     batch: EncodedBatch | None
     next_offset: int
+    spans: Sequence[tuple[int, int]] = ()
 
 
 def batch_copies(
-    part: FetchedPart, *, codec: int | None, now_ms: int, unpack: UnpackLimits
+    part: FetchedPart,
+    *,
+    codec: int | None,
+    now_ms: int,
+    unpack: UnpackLimits,
+    keep_offsets: bool = False,
 ) -> Iterator[BatchCopy]:
     """Yield the batches of a part, ready for a producer.
 
@@ -49,20 +58,25 @@ def batch_copies(
     written anew where the start cuts it, where compaction has left gaps in it, where its records have the
     time of the source's broker, and where it has another codec than `codec`, or an older format.
 
+    With `keep_offsets` batches have the offsets that they have in the source, with the gaps of compaction;
+    without, each is numbered from 0 and has no gaps.
+
     Raises:
         CorruptRecordError: a batch is damaged; those before it were yielded.
         UnpackLimitError: a compressed batch that is written anew holds more than `unpack` allows.
     """
     try:
         with naming_place(part.tp):
-            yield from _copies(part, codec, now_ms, unpack)
+            yield from _copies(part, codec, now_ms, unpack, keep_offsets)
     except UnpackLimitError:
         raise
     except CorruptRecordError as error:
         raise CorruptRecordError(f"{part.tp}, behind offset {part.start}: {error}") from None
 
 
-def _copies(part: FetchedPart, codec: int | None, now_ms: int, unpack: UnpackLimits) -> Iterator[BatchCopy]:
+def _copies(
+    part: FetchedPart, codec: int | None, now_ms: int, unpack: UnpackLimits, keep_offsets: bool
+) -> Iterator[BatchCopy]:
     view = part.records
     transactions = AbortedTransactions(part.aborted) if part.aborted else None
     next_offset = part.start
@@ -73,8 +87,11 @@ def _copies(part: FetchedPart, codec: int | None, now_ms: int, unpack: UnpackLim
             next_offset = max(next_offset, header.next_offset)
             if _is_left_out(view, start, end, header, transactions) or next_offset <= part.start:
                 continue
-            if _may_stay_whole(header, part.start, codec):
-                yield BatchCopy(_whole(view, start, end, header, part.tp.partition), next_offset)
+            if _may_stay_whole(header, part.start, codec, keep_offsets):
+                base_offset = header.base_offset if keep_offsets else 0
+                batch = _whole(view, start, end, header, part.tp.partition, base_offset)
+                spans = () if keep_offsets else ((header.base_offset, header.record_count),)
+                yield BatchCopy(batch, next_offset, spans)
                 continue
             found_codec = header.codec
         else:
@@ -84,7 +101,7 @@ def _copies(part: FetchedPart, codec: int | None, now_ms: int, unpack: UnpackLim
                 continue
             found_codec = message.codec
         used = found_codec if codec is None else codec
-        yield from _written_anew(part, start, end, used, now_ms, unpack)
+        yield from _written_anew(part, start, end, used, now_ms, unpack, keep_offsets)
     yield BatchCopy(None, max(next_offset, part.next_offset))
 
 
@@ -105,10 +122,11 @@ def _is_left_out(
     return transactions.is_aborted(header.producer_id, header.last_offset)
 
 
-def _may_stay_whole(header: BatchHeader, start: int, codec: int | None) -> bool:
+def _may_stay_whole(header: BatchHeader, start: int, codec: int | None, keep_offsets: bool) -> bool:
     return (
         header.base_offset >= start
-        and header.record_count == header.last_offset_delta + 1
+        and (keep_offsets or header.record_count == header.last_offset_delta + 1)
+        and header.record_count > 0
         and not header.attributes & LOG_APPEND_BIT
         and not header.has_delete_horizon
         and min(header.base_timestamp, header.max_timestamp) >= 0
@@ -116,29 +134,52 @@ def _may_stay_whole(header: BatchHeader, start: int, codec: int | None) -> bool:
     )
 
 
-def _whole(view: memoryview, start: int, end: int, header: BatchHeader, partition: int) -> EncodedBatch:
-    """The batch in memory of its own, without producer, transaction and offset."""
+def _whole(
+    view: memoryview, start: int, end: int, header: BatchHeader, partition: int, base_offset: int
+) -> EncodedBatch:
+    """The batch in memory of its own, without producer and transaction, beginning with an offset."""
     data = bytearray(view[start:end])
     data[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = bytes((0, header.attributes & CODEC_MASK))
-    set_base_offset(data, 0, 0)
+    set_base_offset(data, 0, base_offset)
     set_leader_epoch(data, 0, -1)
     set_producer(data, 0, len(data), -1, -1, -1)
     return EncodedBatch(partition, memoryview(data), header.record_count)
 
 
 def _written_anew(
-    part: FetchedPart, start: int, end: int, codec: int, now_ms: int, unpack: UnpackLimits
+    part: FetchedPart,
+    start: int,
+    end: int,
+    codec: int,
+    now_ms: int,
+    unpack: UnpackLimits,
+    keep_offsets: bool,
 ) -> Iterator[BatchCopy]:
     budget = UnpackBudget(unpack.max_bytes, unpack.max_records)
     for records in iter_records(
         part.records, start, end, *part.tp, budget, verify=True, chunk_records=ROWS_MAX
     ):
-        rows = [
-            (r.key, r.value, r.headers, r.timestamp if r.timestamp >= 0 else now_ms)
-            for r in records
-            if r.offset >= part.start
-        ]
-        if rows:
-            data = memoryview(bytearray(encode_batch(rows, codec=codec)))
-            batch = EncodedBatch(part.tp.partition, data, len(rows))
-            yield BatchCopy(batch, records[-1].offset + 1)
+        kept = [r for r in records if r.offset >= part.start]
+        if not kept:
+            continue
+        rows = [(r.key, r.value, r.headers, r.timestamp if r.timestamp >= 0 else now_ms) for r in kept]
+        first = kept[0].offset
+        if keep_offsets:
+            deltas = [r.offset - first for r in kept]
+            encoded = encode_batch(rows, base_offset=first, offset_deltas=deltas, codec=codec)
+        else:
+            encoded = encode_batch(rows, codec=codec)
+        batch = EncodedBatch(part.tp.partition, memoryview(bytearray(encoded)), len(rows))
+        spans = () if keep_offsets else _spans(r.offset for r in kept)
+        yield BatchCopy(batch, records[-1].offset + 1, spans)
+
+
+def _spans(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    """The offsets of records as spans: a first one, and how many follow each other from there."""
+    spans: list[tuple[int, int]] = []
+    for offset in offsets:
+        if spans and offset == sum(spans[-1]):
+            spans[-1] = (spans[-1][0], spans[-1][1] + 1)
+        else:
+            spans.append((offset, 1))
+    return spans

@@ -27,7 +27,12 @@ from penstock.tables.spec import ReadSpec, Topics
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.registry.client import Finder
+    from penstock.registry.dead_letters import DeadLetters
+    from penstock.registry.schemas import Schema
     from penstock.tables.scans import Batches
+    from penstock.tables.spec import ValueFormat
+    from penstock.tables.values import Values
 
 
 def read_log(
@@ -44,11 +49,29 @@ def read_log(
     isolation: str = "read_uncommitted",
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
     unpack_max_records: int = DEFAULT_LIMITS.max_records,
+    value: ValueFormat | None = None,
+    key_format: ValueFormat | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+    message: str | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> pa.Table:
     """Return records of topics in a data directory as one table, partition after partition.
 
     Arguments and errors are those of `scan_log`.
     """
+    values = _values_of(
+        directory,
+        topic,
+        columns,
+        value,
+        key_format,
+        registry,
+        schema,
+        message,
+        dead_letters,
+        needs_types=False,
+    )
     found = scan_log(
         directory,
         topic,
@@ -57,13 +80,14 @@ def read_log(
         end=end,
         last=last,
         limit=limit,
-        columns=columns,
+        columns=columns if values is None else values.fetched,
         key=key,
         isolation=isolation,
         unpack_max_bytes=unpack_max_bytes,
         unpack_max_records=unpack_max_records,
     )
-    return found.read_all()
+    table = found.read_all()
+    return table if values is None else values.table(table)
 
 
 def scan_log(
@@ -81,6 +105,12 @@ def scan_log(
     batch_bytes: int = BATCH_BYTES,
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
     unpack_max_records: int = DEFAULT_LIMITS.max_records,
+    value: ValueFormat | None = None,
+    key_format: ValueFormat | None = None,
+    registry: str | Mapping[str, object] | Finder | None = None,
+    schema: str | Schema | None = None,
+    message: str | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> ArrowScan:
     """Records of topics in a data directory in bounded memory: batches to iterate over, and an Arrow stream.
 
@@ -109,6 +139,8 @@ def scan_log(
             decompressed, stays whole.
         unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
         unpack_max_records: how many records one compressed batch may hold.
+        value, key_format, registry, schema, message, dead_letters: how values and keys are decoded, as in
+            `penstock.read_topic`.
 
     Raises:
         ConfigError: no such topic, partition or column; a time without a time zone; other arguments
@@ -116,21 +148,24 @@ def scan_log(
         StorageError: something cannot be read.
         CorruptRecordError: a checksum or the layout of a batch is wrong.
         UnpackLimitError: a compressed batch is beyond one of these two limits; the message names it.
+        DecodeError: some records do not decode, and nothing collects dead letters.
+        RegistryError, NetworkError: the schema registry has refused a request, or does not answer.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
-    if not isinstance(directory, (str, os.PathLike)):
-        raise ConfigError(f"{directory!r} is no directory: a path is needed")
+    path = _path(directory)
     need_arrow("reading into Arrow")
     from penstock.records.arrow import schema_for
 
-    path = os.fspath(directory)
+    values = _values_of(
+        path, topic, columns, value, key_format, registry, schema, message, dead_letters, needs_types=True
+    )
     spec = ReadSpec.checked(
         topic,
         start=start,
         end=end,
         last=last,
         limit=limit,
-        columns=columns,
+        columns=columns if values is None else values.fetched,
         partitions=partitions,
         key=key,
         isolation=isolation,
@@ -169,11 +204,62 @@ def scan_log(
         ]
 
     def begin(_: bool) -> Batches:
-        return chosen(one_after_the_other(begin_each()), spec)
+        found = chosen(one_after_the_other(begin_each()), spec)
+        return found if values is None else values.batches(found)
 
     begin_each()  # their arguments are checked now
     title = spec.title if spec.names or spec.pattern else "the log"
-    return ArrowScan(schema_for(spec.columns), begin, f"{title.removeprefix('topic ')} in {path}")
+    shown = schema_for(spec.columns) if values is None else values.schema
+    return ArrowScan(shown, begin, f"{title.removeprefix('topic ')} in {path}")
+
+
+def _path(directory: str | os.PathLike[str]) -> str:
+    if not isinstance(directory, (str, os.PathLike)):
+        raise ConfigError(f"{directory!r} is no directory: a path is needed")
+    return os.fspath(directory)
+
+
+def _values_of(
+    directory: str | os.PathLike[str],
+    topic: Topics | None,
+    columns: Sequence[str] | None,
+    value: str | None,
+    key_format: str | None,
+    registry: str | Mapping[str, object] | Finder | None,
+    schema: str | Schema | None,
+    message: str | None,
+    dead_letters: DeadLetters | None,
+    *,
+    needs_types: bool,
+) -> Values | None:
+    """Return what is decoded of a log, or None where all stays bytes. Raises as `Values.checked`.
+
+    Where the topic is left out, the one in the directory says the subject of its schemas.
+    """
+    given: tuple[object, ...] = (value, key_format, registry, schema, message, dead_letters)
+    if all(each is None for each in given):
+        return None
+    need_arrow("decoding values")
+    from penstock.tables.values import Values
+
+    return Values.checked(
+        topic if topic is not None else _only_topic(_path(directory)),
+        columns,
+        value=value,
+        key_format=key_format,
+        registry=registry,
+        schema=schema,
+        message=message,
+        dead_letters=dead_letters,
+        needs_types=needs_types,
+    )
+
+
+def _only_topic(path: str) -> str:
+    """The topic in a directory. Raises ConfigError where there are several."""
+    old = _directories_07(path)
+    places = _chosen(path, old, None, None) if old else scan.find_topic(path, None)
+    return next(iter(places))[0]
 
 
 def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:

@@ -4,6 +4,10 @@ How far the copy is stands in the target, as offsets of a group, and is committe
 records: a copy that is killed at any moment and started again has every record once. Where the target has no
 transactions (before Kafka 0.11), a record that was written and not yet committed comes twice.
 
+Where each record went stands in the target as well (`penstock.tables.mirroring`), so that the offsets of
+groups can be moved exactly. In a target that keeps the offsets of the source (a topic of Penstock with
+``penstock.keep.offsets``) there is nothing to be noted: what the target has says how far the copy is.
+
 Batches are copied as they are, without a look at their records, wherever that changes nothing
 (`penstock.tables.batch_copies` says where it does).
 """
@@ -12,9 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.client.admin.topics import NewTopic
@@ -22,9 +25,9 @@ from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.client.blocking.producer import Producer
 from penstock.client.cluster.metadata import NO_TOPIC_ID, recreated
-from penstock.client.config import SECURITY_NAMES, ClientConfig, ConsumerConfig, known_names
+from penstock.client.config import ConsumerConfig
 from penstock.client.group.offsets import OffsetAndMetadata
-from penstock.client.produce.encoded import TableDelivery
+from penstock.client.produce.encoded import EncodedBatch, TableDelivery
 from penstock.clock import SystemClock
 from penstock.common.logs import logger_named
 from penstock.errors import (
@@ -33,14 +36,20 @@ from penstock.errors import (
     NetworkError,
     PenstockError,
     RequestTimeoutError,
+    TopicRecreatedError,
     TransactionError,
     UnsupportedVersionError,
 )
-from penstock.model import TopicPartition
+from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.uuid import uuid_from_text, uuid_to_text
+from penstock.protocol.uuid import uuid_to_text
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import read_header, set_leader_epoch
 from penstock.tables.batch_copies import BatchCopy, batch_copies
+from penstock.tables.mirroring.group_moves import GroupMoves
+from penstock.tables.mirroring.map_topic import MapTopic
+from penstock.tables.mirroring.notes import CopyNote, copy_name, topic_id_bytes
+from penstock.tables.mirroring.settings import shared_settings
 
 log = logger_named("penstock.tables")
 
@@ -56,6 +65,9 @@ ANOTHER_MS = 100.0
 CHECK_EVERY_S = 1.0
 """How often a copy that has nothing to do asks whether its topics are still the same."""
 
+TRIM_EVERY_S = 60.0
+"""How often maps are shortened by what the target no longer has."""
+
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """What is fetched at a time unless the settings of the source say otherwise."""
 
@@ -65,44 +77,26 @@ RECORD_BYTES_MAX = 128 << 20
 FENCED = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 """Names of the errors after which another producer has the transactional id."""
 
-NOT_COPIED = ("min.insync.replicas", "confluent.")
+NOT_COPIED = ("min.insync.replicas", "confluent.", "penstock.")
 """Settings of topics, or beginnings of them, that depend on the brokers rather than on the topic."""
+
+INT_MAX = 2**31 - 1
+
+KEEP_OFFSETS = "penstock.keep.offsets"
+"""The setting with which a topic of Penstock takes batches with their offsets."""
 
 
 class CopyProgress(NamedTuple):
-    """How far the copy of a partition is: records copied so far, the next offset, the end of the source."""
+    """How far the copy of a partition is: records copied so far, the next offset, the end of the source.
+
+    `moved` is how many offsets of groups were committed in the target.
+    """
 
     partition: int
     copied: int
     position: int
     end: int
-
-
-class TopicIds(NamedTuple):
-    """Which topics a copy is of and into; None where the brokers have no ids, which Kafka 2.8 brought."""
-
-    source: str | None
-    target: str | None
-
-    def to_json(self) -> str:
-        """The note beside a position in the target."""
-        return json.dumps({"source": self.source, "target": self.target}) if any(self) else ""
-
-    @classmethod
-    def from_json(cls, note: str) -> TopicIds:
-        """The inverse of `to_json`; without ids where another program has written it, or an older release."""
-        try:
-            found = json.loads(note)
-            ids = found["source"], found["target"]
-            for each in ids:
-                _bytes(each)
-        except (ValueError, KeyError, TypeError):
-            return cls(None, None)
-        return cls(*ids)
-
-
-def _bytes(topic_id: str | None) -> bytes:
-    return NO_TOPIC_ID if topic_id is None else uuid_from_text(topic_id)
+    moved: int = 0
 
 
 class TopicMirror:
@@ -112,6 +106,10 @@ class TopicMirror:
     settings that are not default there. `name` is the group in the target that has the positions, and the
     transactional id; a second copy under the same name fences the first. `compression` None keeps the codec
     of each batch.
+
+    `groups` are shell patterns for the groups of the source whose offsets `move_groups` moves. With
+    `keep_offsets` records have the offsets that they have in the source: the target must be a topic of
+    Penstock with the setting ``penstock.keep.offsets``, with which it is created.
 
     >>> with TopicMirror("orders", "old:9092", "new:9092") as mirror:
     ...     while not mirror.is_at_end:
@@ -134,6 +132,8 @@ class TopicMirror:
         name: str | None = None,
         compression: str | None = None,
         isolation: str = "read_committed",
+        groups: Sequence[str] = (),
+        keep_offsets: bool = False,
         source_config: Mapping[str, object] | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
@@ -147,28 +147,47 @@ class TopicMirror:
         self._codec = None if compression is None else Codec.from_name(compression)
         self._unpack = ConsumerConfig.parse(self._source_config, {"bootstrap_servers": source}).unpack_limits
         self._clock = SystemClock()
-        self._ids = TopicIds(None, None)
-        self._checked_at = float("-inf")
+        self._group_patterns = (groups,) if isinstance(groups, str) else tuple(groups)
+        self._keeps_offsets = keep_offsets
+        self._ids = CopyNote()
+        self._maps: MapTopic | None = None
+        """Where each record went; None where that is not kept."""
+        self._groups: GroupMoves | None = None
+        self._checked_at = self._trimmed_at = float("-inf")
         self._copied: dict[int, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._fetched: dict[TopicPartition, int] = {}
         """Where the next part of a partition is due to begin."""
+        self._edges: dict[int, tuple[int, int]] = {}
+        """Where the partitions of the target began and ended when groups were moved last."""
+        self._firsts: dict[int, int] = {}
+        """Where partitions begin whose offsets are kept, until their copies do."""
+        self._ends_of_target: dict[int, int] = {}
+        """Where partitions whose offsets are kept end, once what was sent is there."""
         self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None
         """The part of the source that is being copied: a transaction may end within it."""
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> TopicMirror:
         with contextlib.ExitStack() as stack:
-            self._source_admin = stack.enter_context(Admin(self._source, _shared(self._source_config)))
-            self._admin = stack.enter_context(Admin(self._target, _shared(self._config)))
+            here, there = shared_settings(self._source_config), shared_settings(self._config)
+            self._source_admin = stack.enter_context(Admin(self._source, here))
+            self._admin = stack.enter_context(Admin(self._target, there))
             partitions = self._prepare()
+            self._maps = self._prepare_maps()
             options = {"max.request.size": RECORD_BYTES_MAX, "compression.type": self._compression or "none"}
             self._producer = self._open_producer(stack, {**options, **self._config})
             consumer_config = {**FETCH_OPTIONS, **self._source_config}
             # What retention removes before it is copied must not take everything else with it.
             consumer_config |= {"isolation.level": self._isolation, "auto.offset.reset": "earliest"}
             self._consumer = stack.enter_context(Consumer(self._source, consumer_config))
+            # Behind the start of the producer: another copy of the same name can write no more.
+            if self._maps is not None:
+                isolation = "read_committed" if self.is_exactly_once else "read_uncommitted"
+                with Consumer(self._target, {**there, "isolation.level": isolation}) as reader:
+                    self._maps.load(reader)
+                self._groups = self._group_moves(self._maps)
             self._begin([TopicPartition(self.topic, number) for number in partitions])
             self._stack = stack.pop_all()
         return self
@@ -194,6 +213,15 @@ class TopicMirror:
             self._grow_target(len(found))
             self._begin(new)
         self._ends = dict(self._consumer.end_offsets(list(self._ends)))
+        if time.monotonic() - self._trimmed_at >= TRIM_EVERY_S:
+            self._trim_maps()
+
+    def _trim_maps(self) -> None:
+        """Leave out of the maps what retention has removed from the target."""
+        self._trimmed_at = time.monotonic()
+        if self._maps is not None and not self._keeps_offsets:
+            for partition, (begin, _) in self._edges_of_target(list(self._maps.maps)).items():
+                self._maps.forget_before(partition, begin)
 
     def look_at_target(self) -> None:
         """Ask the target for an answer: while there is nothing to copy, nothing else is asked of it.
@@ -202,6 +230,40 @@ class TopicMirror:
             NetworkError, RequestTimeoutError: it cannot be reached, or gives none.
         """
         self._admin.describe_cluster()
+
+    def _begin_as_source(self, partitions: Iterable[int]) -> None:
+        """Let partitions that keep offsets begin where those of the source do, once they have records."""
+        starts = {TopicPartition(self.target_topic, n): self._firsts.pop(n, 0) for n in partitions}
+        for tp, start in starts.items():
+            if start > 0:
+                with contextlib.suppress(KafkaError):  # compacted topics begin where they began
+                    self._admin.delete_records({tp: start})
+
+    def move_groups(self) -> int:
+        """Move what the groups of the source have committed since the last call; return how many offsets.
+
+        Only what has been copied counts: `waiting_offsets` says what is left for another call.
+
+        Raises:
+            KafkaError: the source does not list its groups.
+            NetworkError, RequestTimeoutError: source or target cannot be reached.
+            PenstockError: another copy of the same name has started.
+        """
+        if self._groups is None:
+            return 0
+        partitions = [tp.partition for tp in sorted(self._positions)]
+        self._edges = self._edges_of_target(partitions)
+        return self._groups.round(partitions)
+
+    @property
+    def waiting_offsets(self) -> int:
+        """How many offsets of groups the last `move_groups` left, because the copy was not so far."""
+        return 0 if self._groups is None else self._groups.waiting
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that were moved, by name."""
+        return [] if self._groups is None else sorted(self._groups.groups)
 
     def step(self, timeout_ms: float = 200.0) -> int:
         """Copy what comes within `timeout_ms`, as much as one transaction has; return how many records.
@@ -220,33 +282,92 @@ class TopicMirror:
         positions: dict[TopicPartition, int] = {}
         counts: dict[int, int] = {}
         copies = itertools.chain((first,), iter(self._another_copy, None))
-        if self.is_exactly_once:
+        with self._transaction():
+            sent = _Sent(TableDelivery(self.target_topic))
+            self._send(copies, positions, counts, sent)
+            if self._maps is not None and not self._keeps_offsets:
+                self._producer.flush()
+                self._extend_maps(self._maps, sent.runs())
+                self._write_maps()
+            if self.is_exactly_once:
+                self._producer.send_offsets(self._of_target(positions), self.name)
+        if not self.is_exactly_once:
             try:
-                with self._producer.transaction():
-                    self._send(copies, positions, counts)
-                    self._producer.send_offsets(self._of_target(positions), self.name)
-            except TransactionError as error:
-                if not any(word in str(error) for word in FENCED):
+                sent.delivery.result()
+            except KafkaError as error:
+                if not self._keeps_offsets or error.code != ErrorCode.INVALID_RECORD:
                     raise
-                raise PenstockError(
-                    f"another copy named {self.name} has started, so this one ends: every record is to be "
-                    "copied once"
-                ) from error
-        else:
-            self._send(copies, positions, counts).result()
+                if not self._go_on_behind_others():
+                    raise
+                counts = {}
+                for partition, _, count in sent.delivery.places():
+                    counts[partition] = counts.get(partition, 0) + count
+                self._count(counts)
+                return sum(counts.values())
+            if self._firsts:
+                self._begin_as_source(counts)
             self._admin.alter_group_offsets(self.name, self._of_target(positions))
         # Behind the commit: where the target is another one by now, the position says what it was in.
         with contextlib.suppress(NetworkError, RequestTimeoutError):
             self._refuse_others(self._ids.source, self._id_of_target())
         self._positions |= positions
+        self._count(counts)
+        return sum(counts.values())
+
+    def _count(self, counts: Mapping[int, int]) -> None:
         for partition, count in counts.items():
             self._copied[partition] = self._copied.get(partition, 0) + count
-        return sum(counts.values())
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """A transaction where the target has them.
+
+        Raises:
+            PenstockError: another copy of the same name has started.
+        """
+        if not self.is_exactly_once:
+            yield
+            return
+        try:
+            with self._producer.transaction():
+                yield
+        except TransactionError as error:
+            if not any(word in str(error) for word in FENCED):
+                raise
+            raise PenstockError(
+                f"another copy named {self.name} has started, so this one ends: every record is to be "
+                "copied once"
+            ) from error
+
+    def _extend_maps(self, maps: MapTopic, runs: Mapping[int, Sequence[tuple[int, int, int]]]) -> None:
+        try:
+            for partition, found in runs.items():
+                maps.add(partition, found)
+        except ValueError as error:
+            with contextlib.suppress(TopicRecreatedError):
+                self._refuse_others(self._ids.source, self._id_of_target())
+                raise PenstockError(f"{self.target_topic} is not as this copy has left it: {error}") from None
+            # `step` raises it behind the commit, whose note lets every later start raise it.
+
+    def _write_maps(self) -> None:
+        """Send what has changed in the maps; acknowledged with the transaction, or else at the return."""
+        assert self._maps is not None
+        deliveries = self._maps.write(self._producer)
+        if not self.is_exactly_once:
+            for delivery in deliveries:
+                delivery.result()
 
     def progress(self) -> list[CopyProgress]:
         """How far the copy is, partition by partition."""
+        moved = {} if self._groups is None else self._groups.moved
         return [
-            CopyProgress(tp.partition, self._copied.get(tp.partition, 0), self._positions[tp], self._ends[tp])
+            CopyProgress(
+                tp.partition,
+                self._copied.get(tp.partition, 0),
+                self._positions[tp],
+                self._ends[tp],
+                moved.get(tp.partition, 0),
+            )
             for tp in sorted(self._ends)
         ]
 
@@ -270,7 +391,13 @@ class TopicMirror:
             self._fetched[part.tp] = part.next_offset
             self._under_way = (
                 part.tp,
-                batch_copies(part, codec=self._codec, now_ms=self._clock.now_ms(), unpack=self._unpack),
+                batch_copies(
+                    part,
+                    codec=self._codec,
+                    now_ms=self._clock.now_ms(),
+                    unpack=self._unpack,
+                    keep_offsets=self._keeps_offsets,
+                ),
             )
 
     def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
@@ -283,27 +410,92 @@ class TopicMirror:
         copies: Iterator[tuple[TopicPartition, BatchCopy]],
         positions: dict[TopicPartition, int],
         counts: dict[int, int],
-    ) -> TableDelivery:
+        sent: _Sent,
+    ) -> None:
         """Send as much as one transaction has; note where to go on, and how many records there were."""
-        delivery = TableDelivery(self.target_topic)
         deadline = time.monotonic() + STEP_S_MAX
         size = 0
         for tp, copy in copies:
             positions[tp] = copy.next_offset
             if copy.batch is not None:
-                self._producer.send_encoded(self.target_topic, copy.batch, delivery)
+                if self._keeps_offsets:
+                    self._chain(copy.batch, sent.delivery)
+                self._producer.send_encoded(self.target_topic, copy.batch, sent.delivery)
+                sent.note(tp.partition, copy)
                 counts[tp.partition] = counts.get(tp.partition, 0) + copy.batch.record_count
                 size += len(copy.batch.data)
             if size >= STEP_BYTES_MAX or time.monotonic() > deadline:
                 break
-        return delivery
+
+    def _chain(self, batch: EncodedBatch, delivery: TableDelivery) -> None:
+        """Have the target take a batch only right behind the one before, or where the target ended at first.
+
+        Else a batch could follow one that is refused, and what is refused would never be copied.
+        """
+        header = read_header(batch.data)
+        gap = header.base_offset - self._ends_of_target[batch.partition]
+        if gap > INT_MAX:
+            delivery.result()
+            gap = -1
+        set_leader_epoch(batch.data, 0, gap)
+        self._ends_of_target[batch.partition] = header.next_offset
 
     def _of_target(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
-        note = self._ids.to_json()
         return {
-            TopicPartition(self.target_topic, tp.partition): OffsetAndMetadata(at, note)
+            TopicPartition(self.target_topic, tp.partition): OffsetAndMetadata(at, self._note(tp.partition))
             for tp, at in positions.items()
         }
+
+    def _note(self, partition: int) -> str:
+        """What stands beside a position."""
+        if self._maps is None or self._keeps_offsets:
+            return self._ids.to_json()
+        found = self._maps.maps[partition]
+        return self._ids._replace(map=(found.floor, found.end)).to_json()
+
+    def _look_at_end_of_target(self, partition: int) -> int:
+        """Return where a partition that keeps offsets ends; it is gone on there."""
+        end = self._ends_of_target[partition] = self._edges_of_target([partition])[partition][1]
+        return end
+
+    def _go_on_behind_others(self) -> bool:
+        """Go on behind what another copy of the same name has written, as one that was killed just now.
+
+        Return whether there was anything.
+        """
+        self._under_way = None
+        has_moved = False
+        for tp, position in self._positions.items():
+            end = self._look_at_end_of_target(tp.partition)
+            has_moved = has_moved or end > position
+            self._positions[tp] = self._fetched[tp] = max(position, end)
+            self._consumer.seek(tp, self._positions[tp])
+        return has_moved
+
+    def _edges_of_target(self, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Where the partitions of the target begin and end now."""
+        asked = [TopicPartition(self.target_topic, number) for number in partitions]
+        edges = [self._admin.list_offsets(dict.fromkeys(asked, when)) for when in (EARLIEST, LATEST)]
+        found: dict[int, tuple[int, int]] = {}
+        for tp in asked:
+            begin, end = (at[tp] for at in edges)
+            found[tp.partition] = (begin.offset if begin else 0, end.offset if end else 0)
+        return found
+
+    def _translated(self, partition: int, offset: int) -> int | None:
+        """What a group is to read next in the target; None where the copy has not come to `offset`.
+
+        Raises:
+            ValueError: the map does not have it.
+        """
+        if offset > self._positions[TopicPartition(self.topic, partition)]:
+            return None
+        begin, end = self._edges[partition]
+        if self._keeps_offsets:
+            return max(begin, min(offset, end))
+        assert self._maps is not None
+        found = self._maps.maps[partition].translate(offset)
+        return end if found is None else max(begin, found)
 
     def _check_topics(self) -> None:
         """See that both topics are those that the copy began with, as far as they can be asked now."""
@@ -321,11 +513,16 @@ class TopicMirror:
         begun = self._ids
         if None not in (begun.source, source_id) and source_id != begun.source:
             why = f"what was copied is of the old one: penstock group delete {self.name} starts afresh"
-            raise recreated(self.topic, _bytes(begun.source), _bytes(source_id), f"in the source, {why}")
+            raise recreated(
+                self.topic, topic_id_bytes(begun.source), topic_id_bytes(source_id), f"in the source, {why}"
+            )
         if None not in (begun.target, target_id) and target_id != begun.target:
             why = f"what was copied is gone with the old one: penstock group delete {self.name} starts afresh"
             raise recreated(
-                self.target_topic, _bytes(begun.target), _bytes(target_id), f"in the target, {why}"
+                self.target_topic,
+                topic_id_bytes(begun.target),
+                topic_id_bytes(target_id),
+                f"in the target, {why}",
             )
 
     def _prepare(self) -> list[int]:
@@ -341,20 +538,25 @@ class TopicMirror:
             }
         except UnsupportedVersionError:
             settings = {}
-        self.name = self.name or f"penstock-mirror-{cluster.cluster_id or 'source'}-{self.topic}"
+        self.name = self.name or copy_name(cluster.cluster_id, self.topic)
         partitions = sorted(partition.partition for partition in described.partitions)
         admin = self._admin
         if admin.describe_cluster().cluster_id == cluster.cluster_id and self.topic == self.target_topic:
             raise ConfigError(
                 f"source and target are one cluster ({cluster.cluster_id}): give the copy another name"
             )
+        if self._keeps_offsets:
+            settings[KEEP_OFFSETS] = "true"
         try:
             admin.create_topics([NewTopic(self.target_topic, len(partitions), config=settings)])
         except KafkaError as error:
+            if error.code == ErrorCode.INVALID_CONFIG and self._keeps_offsets:
+                raise ConfigError(f"only brokers of Penstock keep offsets: {error}") from error
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
+            self._check_keeping(admin)
         (target,) = admin.describe_topics([self.target_topic])
-        self._ids = TopicIds(described.topic_id, target.topic_id)
+        self._ids = CopyNote(described.topic_id, target.topic_id)
         if len(target.partitions) < len(partitions):
             raise ConfigError(
                 f"topic {self.target_topic} has {len(target.partitions)} partitions, the source "
@@ -362,8 +564,74 @@ class TopicMirror:
             )
         return partitions
 
+    def _check_keeping(self, admin: Admin) -> None:
+        """Raise ConfigError where a target keeps offsets and this copy does not, or conversely."""
+        try:
+            found = admin.describe_config(self.target_topic).get(KEEP_OFFSETS)
+        except (KafkaError, UnsupportedVersionError):
+            if self._keeps_offsets:
+                raise
+            return  # what a target refuses, it refuses with its reasons
+        if (found is not None and found.value == "true") == self._keeps_offsets:
+            return
+        has, does = ("does not have", "keeps") if self._keeps_offsets else ("has", "does not keep")
+        change = f"{self.target_topic} {KEEP_OFFSETS}={str(self._keeps_offsets).lower()}"
+        raise ConfigError(
+            f"topic {self.target_topic} {has} {KEEP_OFFSETS}, and this copy {does} offsets: "
+            f"penstock config set {change}"
+        )
+
+    def _prepare_maps(self) -> MapTopic | None:
+        """The topic that has the maps and what was committed for groups; None where it is not needed.
+
+        Raises:
+            KafkaError: groups are to be moved, and the target does not let the topic be made.
+        """
+        if self._keeps_offsets and not self._group_patterns:
+            return None
+        maps = MapTopic(self.name)
+        try:
+            maps.create(self._admin)
+        except KafkaError as error:
+            if self._group_patterns:
+                raise
+            log.warning(
+                "%s: topic %s cannot be made, so that no map of offsets is kept: %s",
+                self.name, maps.topic, error,
+            )  # fmt: skip
+            return None
+        return maps
+
+    def _group_moves(self, maps: MapTopic) -> GroupMoves | None:
+        if not self._group_patterns:
+            return None
+
+        def write() -> None:
+            if maps.has_changed:
+                with self._transaction():
+                    self._write_maps()
+
+        return GroupMoves(
+            self._group_patterns,
+            self.topic,
+            self.target_topic,
+            name=self.name,
+            source=self._source_admin,
+            target=self._admin,
+            notes=maps,
+            translate=self._translated,
+            write=write,
+        )
+
     def _open_producer(self, stack: contextlib.ExitStack, config: Mapping[str, object]) -> Producer:
-        """A producer with the copy's name as its transactional id; without, where there can be none."""
+        """A producer with the copy's name as its transactional id; without, where there can be none.
+
+        Offsets that are kept leave no room for the markers of transactions, and need none: no batch can come
+        twice. What is kept of groups is then written by a producer of its own.
+        """
+        if self._keeps_offsets:
+            self.is_exactly_once = False
+            return stack.enter_context(Producer(self._target, {**config, "enable.idempotence": True}))
         with contextlib.ExitStack() as attempt:
             producer = attempt.enter_context(
                 Producer(self._target, {**config, "transactional.id": self.name})
@@ -394,15 +662,28 @@ class TopicMirror:
         for tp in partitions:
             at = committed.get(TopicPartition(self.target_topic, tp.partition))
             position = first[tp] if at is None else at.offset
+            known: tuple[int, int] | None = None
             if at is not None:
-                now, self._ids = self._ids, TopicIds.from_json(at.metadata)
-                self._refuse_others(*now)
+                now, self._ids = self._ids, CopyNote.from_json(at.metadata)
+                known = self._ids.map
+                self._refuse_others(now.source, now.target)
                 self._ids = now
+            if self._keeps_offsets:
+                # What was written and not committed is there once, and is not written again.
+                end = self._look_at_end_of_target(tp.partition)
+                position = max(position, end)
+                if not end:
+                    self._firsts[tp.partition] = first[tp]
             if position > self._ends[tp]:
                 raise ConfigError(
                     f"the copy of {tp} is at offset {position}, and the source ends at {self._ends[tp]}: it "
                     f"is another topic of that name. penstock group delete {self.name} starts afresh"
                 )
+            if self._maps is not None and not self._keeps_offsets:
+                if at is None:
+                    self._maps.begin(tp.partition)
+                else:
+                    self._maps.resume(tp.partition, position, known)
             if position < first[tp]:
                 self._say_gone(tp, position, first[tp])
             self._positions[tp] = max(position, first[tp])
@@ -416,11 +697,53 @@ class TopicMirror:
         )  # fmt: skip
 
 
-def _shared(config: Mapping[str, object]) -> dict[str, object]:
-    """Those settings of a client that every kind of client has."""
-    known = known_names(ClientConfig)
-    return {
-        name: value
-        for name, value in config.items()
-        if name.replace("_", ".") in known or name.replace("_", ".").startswith(SECURITY_NAMES)
-    }
+class _Sent:
+    """What one step has sent: where the records were in the source, and when acknowledged, in the target."""
+
+    def __init__(self, delivery: TableDelivery) -> None:
+        self.delivery = delivery
+        self._spans: dict[int, list[tuple[int, int]]] = {}
+
+    def note(self, partition: int, copy: BatchCopy) -> None:
+        """Note where the records of a batch were in the source."""
+        self._spans.setdefault(partition, []).extend(copy.spans)
+
+    def runs(self) -> dict[int, list[tuple[int, int, int]]]:
+        """Source offset, target offset and count of what was sent, by partition; all is acknowledged.
+
+        Nothing where something has failed: the transaction says so, and what is not committed has no map.
+
+        Raises:
+            PenstockError: the target has not said where a batch is.
+        """
+        places: dict[int, list[tuple[int, int]]] = {}
+        for partition, base_offset, count in self.delivery.places():
+            places.setdefault(partition, []).append((base_offset, count))
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for partition, spans in self._spans.items():
+            sent, placed = (sum(count for _, count in each) for each in (spans, places.get(partition, ())))
+            if sent != placed:
+                return {}
+            if any(base_offset < 0 for base_offset, _ in places[partition]):
+                raise PenstockError(
+                    f"the target has not said at which offset a batch of partition {partition} is: start the "
+                    "copy again"
+                )
+            found[partition] = list(_side_by_side(spans, places[partition]))
+        return found
+
+
+def _side_by_side(
+    spans: Sequence[tuple[int, int]], places: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, int]]:
+    """Cut spans of two logs, in one order and of one length together, where either of them ends."""
+    at, left = 0, 0
+    targets = iter(places)
+    for span_start, length in spans:
+        start = span_start
+        while length:
+            if not left:
+                at, left = next(targets)
+            count = min(length, left)
+            yield start, at, count
+            start, at, length, left = start + count, at + count, length - count, left - count

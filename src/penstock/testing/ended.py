@@ -16,7 +16,7 @@ reports: deque[tuple[str, str]] = deque(maxlen=ENDED_MAX)
 
 def note(served: Served) -> None:
     """Note what a broker or cluster holds whose block an exception ends."""
-    if not served.holds_records:
+    if not served._holds_records:
         return
     from penstock.testing.report import report_of, title_of
 

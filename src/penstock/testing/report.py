@@ -48,7 +48,7 @@ def sections(
     fixtures: Mapping[str, object], ended: Iterable[tuple[str, str]], log: Iterable[str]
 ) -> list[tuple[str, str]]:
     """Title and text of each section: what brokers among the fixtures hold, those that ended, and the log."""
-    serving = [value for value in fixtures.values() if isinstance(value, Served) and value.holds_records]
+    serving = [value for value in fixtures.values() if isinstance(value, Served) and value._holds_records]
     found = [(title_of(each), report_of(each)) for each in {id(each): each for each in serving}.values()]
     found += ended
     lines = [printable(line, "\n") for line in log]

@@ -25,15 +25,14 @@ from penstock.common.listening.serving_thread import ServingThread
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import HAS_SENDFILE, TCP_CORK, has_unread
 from penstock.common.thread_pause import pause
-from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
+from penstock.errors import DecodeError, NetworkError, PenstockError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
 from penstock.records.compression.budget import UnpackBudget
-from penstock.v07.byte_log import OffsetOutOfRange
 from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
-from penstock.v07.topics import InvalidTopic, Topics, WrongPartition
+from penstock.v07.store import Found, LogStore, Store
+from penstock.v07.topics import Topics
 from penstock.v07.wire import (
-    Error,
     FetchPart,
     OffsetsPart,
     ProducePart,
@@ -53,7 +52,7 @@ READ_BYTES_MAX = 256 << 10
 """How much of a request the stream reads ahead."""
 
 HELD_BYTES_MAX = 512 << 20
-"""How much of unfinished requests all connections together may hold."""
+"""How much of requests, and of responses in memory, all connections together may hold."""
 
 CONNECTIONS_MAX = 10_000
 
@@ -69,6 +68,9 @@ INLINE_RECORDS = 2_000
 INLINE_BYTES_MAX = 32 << 10
 """Data up to this size is copied with its head and sent as one segment."""
 
+SLICE_BYTES = 128 << 10
+"""How much of a message set in memory is handed to a socket at a time."""
+
 TURNS = 4
 """Turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
 
@@ -77,14 +79,34 @@ DRAIN_S = 1.0
 
 
 class Server:
-    """Serves the topics of one broker on one address.
+    """Serves a store, such as the topics of one broker, on one address.
 
     An exception ends one connection, or one turn of the flusher, and is reported to `failures`.
     """
 
-    def __init__(self, topics: Topics, settings: Settings, failures: Failures, clock: Clock) -> None:
-        self.topics = topics
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        failures: Failures,
+        clock: Clock,
+        *,
+        connections_max: int | None = None,
+        read_bytes_max: int = READ_BYTES_MAX,
+        held_bytes_max: int | None = None,
+        idle_s: float | None = None,
+    ) -> None:
+        """`read_bytes_max` is how much of a connection's requests is read ahead, `held_bytes_max` how much of
+        requests and responses all connections together may hold. None stands for `CONNECTIONS_MAX` and
+        `HELD_BYTES_MAX`. A connection of which nothing has come, or to which nothing could be sent, for
+        `idle_s` seconds is closed; None keeps it.
+        """
+        self.store = store
         self.failures = failures
+        self._connections_max = connections_max
+        self._idle_s = idle_s
+        self._read_bytes_max = read_bytes_max
+        self._held_bytes_max = held_bytes_max
         self._log = LimitedLog(clock.monotonic, logger)
         self.address = ("", 0)
         self._frame_bytes_max = settings.number("max.socket.request.bytes")
@@ -107,7 +129,7 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             sockets = listening_sockets(host, port)
-            self._acceptor = Acceptor(loop, streaming(loop, self._serve, READ_BYTES_MAX), self.failures)
+            self._acceptor = Acceptor(loop, streaming(loop, self._serve, self._read_bytes_max), self.failures)
             for one in sockets:
                 self._acceptor.start(one, BACKLOG)
         except OSError as error:
@@ -145,7 +167,7 @@ class Server:
         while True:
             await asyncio.sleep(self._flush_interval_s)
             try:
-                self.topics.flush_due()
+                self.store.flush_due()
                 failed = ""
             except StorageError as error:
                 if str(error) != failed:
@@ -162,17 +184,30 @@ class Server:
         self._connections[task] = writer
         peer = canonical_address((writer.get_extra_info("peername") or ("?",))[0])
         try:
-            if len(self._connections) > CONNECTIONS_MAX:
-                raise DecodeError(f"there are {CONNECTIONS_MAX} connections already")
+            most = CONNECTIONS_MAX if self._connections_max is None else self._connections_max
+            if len(self._connections) > most:
+                raise DecodeError(f"there are {most} connections already")
             while True:
-                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                async with asyncio.timeout(self._idle_s):
+                    size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
                 if not 0 < size <= self._frame_bytes_max:
                     raise DecodeError(f"a frame of {size} bytes, the limit is {self._frame_bytes_max}")
-                frame = await self._receive(reader, size)
-                await self._answer(decode_request(memoryview(frame)), writer)
+                async with asyncio.timeout(self._idle_s):
+                    frame = await self._receive(reader, size)
+                self._held_bytes += size
+                try:
+                    await self._answer(decode_request(memoryview(frame)), writer)
+                finally:
+                    self._held_bytes -= size
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
-        except (DecodeError, StorageError) as error:
+        except TimeoutError:
+            reason = f"nothing has come or could be sent for {self._idle_s:g} s"
+            self._log.write(
+                logging.INFO, "closed connections", "closing connection from %s: %s", peer, reason
+            )
+            writer.transport.abort()
+        except PenstockError as error:
             self._log.write(logging.INFO, "closed connections", "closing connection from %s: %s", peer, error)
         except Exception:
             self.failures.caught("0.7 request", f"a request from {peer}; its connection is closed")
@@ -182,41 +217,50 @@ class Server:
 
     async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
         """The rest of a frame. What is held counts as it arrives, not as it is announced."""
-        if size <= READ_BYTES_MAX:
+        if size <= self._read_bytes_max:
             return await reader.readexactly(size)
         frame = bytearray()
         try:
             while len(frame) < size:
-                piece = await reader.readexactly(min(size - len(frame), READ_BYTES_MAX))
+                piece = await reader.readexactly(min(size - len(frame), self._read_bytes_max))
                 self._held_bytes += len(piece)
                 frame += piece
-                if self._held_bytes > HELD_BYTES_MAX:
-                    raise DecodeError(f"unfinished requests hold more than {HELD_BYTES_MAX} bytes")
+                self._check_held()
         finally:
             self._held_bytes -= len(frame)
         return frame
 
+    def _check_held(self) -> None:
+        most = HELD_BYTES_MAX if self._held_bytes_max is None else self._held_bytes_max
+        if self._held_bytes > most:
+            raise DecodeError(f"requests and responses hold more than {most} bytes")
+
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         if request.type in (RequestType.PRODUCE, RequestType.MULTIPRODUCE):
-            await self._produce(cast("list[ProducePart]", request.parts))
+            await self._produce(cast("list[ProducePart]", request.parts), writer)
             return
         if request.type is RequestType.OFFSETS:
-            writer.write(encode_offsets(self.topics.offsets(cast(OffsetsPart, request.parts[0]))))
-        elif request.type is RequestType.FETCH:
-            await self._send(writer, [self._fetch(cast(FetchPart, request.parts[0]))])
+            writer.write(encode_offsets(await self.store.offsets(cast(OffsetsPart, request.parts[0]))))
         else:
-            found = [self._fetch(part) for part in cast("list[FetchPart]", request.parts)]
-            size = sum(6 + len(region or b"") for _, region in found)
-            writer.write(response_head(size))
-            await self._send(writer, found)
+            found = await self.store.fetch(cast("list[FetchPart]", request.parts))
+            if request.type is RequestType.MULTIFETCH:
+                writer.write(response_head(sum(6 + len(data or b"") for _, data in found)))
+            held = sum(len(data) for _, data in found if isinstance(data, bytes))
+            self._held_bytes += held
+            try:
+                self._check_held()
+                async with asyncio.timeout(self._idle_s):
+                    await self._send(writer, found)
+            finally:
+                self._held_bytes -= held
         await writer.drain()
 
-    async def _produce(self, parts: list[ProducePart]) -> None:
+    async def _produce(self, parts: list[ProducePart], writer: asyncio.StreamWriter) -> None:
         """Store message sets. What takes long to judge is judged in a thread, one request at a time."""
         inline = UnpackBudget(INLINE_UNPACKED_BYTES, INLINE_RECORDS)
         full: UnpackBudget | None = None
         for part in parts:
-            assigned, data = self.topics.choose_partition(part), memoryview(part.messages)
+            assigned, data = await self.store.choose_partition(part), memoryview(part.messages)
             try:
                 inline.take_bytes(len(data))
                 judged = judge(data, inline)
@@ -224,34 +268,22 @@ class Server:
                 if full is None:
                     full = UnpackBudget(*self._unpack_limits, pause)
                 judged = await self._judge_aside(data, full)
-            self.topics.store(assigned, judged)
+            await self.store.store(assigned, judged, lambda error: self._lost(writer, error))
+
+    def _lost(self, writer: asyncio.StreamWriter, error: PenstockError) -> None:
+        """Close the connection of a producer whose messages were lost: there is no other way to say so."""
+        peer = canonical_address((writer.get_extra_info("peername") or ("?",))[0])
+        self._log.write(logging.WARNING, "lost messages", "messages of %s are lost: %s", peer, error)
+        writer.transport.abort()
 
     async def _judge_aside(self, data: memoryview, budget: UnpackBudget) -> Judged:
-        self._held_bytes += len(data)
         self._judging += 1
         try:
-            if self._held_bytes > HELD_BYTES_MAX:
-                raise DecodeError(f"unfinished requests hold more than {HELD_BYTES_MAX} bytes")
             return await asyncio.get_running_loop().run_in_executor(self._judge, judge, data, budget)
         finally:
             self._judging -= 1
-            self._held_bytes -= len(data)
 
-    def _fetch(self, part: FetchPart) -> tuple[Error, FileRegion | None]:
-        """What a FETCH finds. Errors belong to the part, not to the connection."""
-        try:
-            if part.size_max < 0:
-                return Error.INVALID_FETCH_SIZE, None
-            log = self.topics.log(part.topic, part.partition)
-            return Error.NONE, None if log is None else log.read(part.offset, part.size_max)
-        except OffsetOutOfRange:
-            return Error.OFFSET_OUT_OF_RANGE, None
-        except WrongPartition:
-            return Error.WRONG_PARTITION, None
-        except InvalidTopic:
-            return Error.UNKNOWN, None
-
-    async def _send(self, writer: asyncio.StreamWriter, found: list[tuple[Error, FileRegion | None]]) -> None:
+    async def _send(self, writer: asyncio.StreamWriter, found: list[Found]) -> None:
         """Send parts in order: small ones copied, large ones by the kernel, no segment half empty."""
         loop = asyncio.get_running_loop()
         large = any(region is not None and len(region) > INLINE_BYTES_MAX for _, region in found)
@@ -261,7 +293,12 @@ class Server:
             writer.write(response_head(len(region or b""), error))
             if region is None:
                 continue
-            if len(region) <= INLINE_BYTES_MAX:
+            if isinstance(region, bytes):
+                view = memoryview(region)
+                for start in range(0, len(view), SLICE_BYTES):  # what a socket does not take is copied
+                    writer.write(view[start : start + SLICE_BYTES])
+                    await writer.drain()
+            elif len(region) <= INLINE_BYTES_MAX:
                 writer.write(_whole(region))
                 await writer.drain()  # a request may ask for thousands of parts
             elif not HAS_SENDFILE:
@@ -317,7 +354,7 @@ async def serving(
     clock = clock or SystemClock()
     topics = Topics(directory, settings, clock)
     try:
-        server = Server(topics, settings, failures or Failures(clock.monotonic, logger), clock)
+        server = Server(LogStore(topics), settings, failures or Failures(clock.monotonic, logger), clock)
         await server.start(host, port)
         try:
             if settings.text("zk.connect"):

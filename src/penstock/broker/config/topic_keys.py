@@ -250,6 +250,14 @@ TOPIC_KEYS = table(
         "min.insync.replicas",
         at_least=1,
     ),
+    ConfigKey(
+        "penstock.keep.offsets",
+        BOOLEAN,
+        "false",
+        "Batches keep the offsets that a copy gives them, and those below the end of the log are refused. "
+        "Apache Kafka does not have it.",
+        is_hidden=True,
+    ),
     _topic(
         "preallocate", BOOLEAN, "false", "Whether segment files are created at full size.", "log.preallocate"
     ),

@@ -397,6 +397,7 @@ class TopicConfig:
         "down_conversion",
         "flushes",
         "inspects_records",
+        "keeps_offsets",
         "log_append_time",
         "max_message_bytes",
         "min_insync_replicas",
@@ -425,6 +426,7 @@ class TopicConfig:
         self.log_append_time = self["message.timestamp.type"] == "LogAppendTime"
         self.before_max_ms = self.integer("message.timestamp.before.max.ms")
         self.after_max_ms = self.integer("message.timestamp.after.max.ms")
+        self.keeps_offsets = self["penstock.keep.offsets"] is True
         self.min_insync_replicas = self.integer("min.insync.replicas")
         self.down_conversion = self["message.downconversion.enable"] is True
         self.stored_magic = 2 if broker.release is None else broker.release.stored_magic

@@ -44,6 +44,10 @@ _NOTHING = MemoryLog(now_ms=NO_TIME)
 """What is read of a partition to which nothing was ever written."""
 
 
+KEPT_OFFSET_MAX = 2**62
+"""Where a batch may begin whose offset is kept: the log can go on behind it."""
+
+
 class Appended(NamedTuple):
     """Where a batch went. `log_append_time_ms` is -1 in topics that keep the producer's times."""
 
@@ -550,7 +554,7 @@ class Partition:
                 return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
             if in_transaction or states.open:
                 states.check_append(header, verification)
-        first_offset = log.end_offset
+        first_offset = self._kept_offset(header, log.end_offset) if config.keeps_offsets else log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp
         self._stamp(batch, first_offset, now_ms)
@@ -572,6 +576,26 @@ class Partition:
             states.appended(header, first_offset, max_timestamp)
         self._advance(log)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
+
+    def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
+        """Return the offset that a copy has given to a batch.
+
+        A copy that sends several batches at a time says in the field for the leader's epoch, which producers
+        leave at -1, how many offsets lie between the batch and the one before. With that no batch can follow
+        one that was refused.
+
+        Raises:
+            KafkaError: INVALID_RECORD (87), it lies below the end of the log, beyond all offsets, or not as
+                far behind the end as it says.
+        """
+        first_offset, gap = header.base_offset, header.partition_leader_epoch
+        if not end_offset <= first_offset <= KEPT_OFFSET_MAX or 0 <= gap != first_offset - end_offset:
+            raise error_for(
+                ErrorCode.INVALID_RECORD,
+                f"{self!r} keeps the offsets of a copy (penstock.keep.offsets), and ends at offset "
+                f"{end_offset}: a batch cannot begin at {first_offset}",
+            )
+        return first_offset
 
     def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
         """Return the batch in the format that is stored. The broker's own topics always have the newest."""

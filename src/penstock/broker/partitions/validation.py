@@ -177,7 +177,7 @@ def check_batch(
     size = len(batch)
     try:
         header = read_header(batch)
-        if header.base_offset != 0:
+        if header.base_offset != 0 and not config.keeps_offsets:
             raise _invalid(f"a producer numbers its records from 0, not from {header.base_offset}")
         if size > config.max_message_bytes:
             raise error_for(
@@ -188,7 +188,7 @@ def check_batch(
     except CorruptRecordError as error:
         raise _unreadable(batch, error) from None
     count = header.record_count
-    if count <= 0 or header.last_offset_delta != count - 1:
+    if count <= 0 or (header.last_offset_delta != count - 1 and not _may_have_gaps(header, config)):
         raise _invalid(f"{count} records cannot end at offset {header.last_offset_delta} of their batch")
     if header.attributes > Codec.ZSTD:
         _check_attributes(header)
@@ -203,6 +203,11 @@ def check_batch(
     if header.max_timestamp >= 0:
         check_batch_times(batch, header, config, now_ms, budget)
     return header
+
+
+def _may_have_gaps(header: BatchHeader, config: TopicConfig) -> bool:
+    """Whether a batch may have fewer records than offsets, as compaction leaves it: copies keep both."""
+    return config.keeps_offsets and header.last_offset_delta >= header.record_count
 
 
 def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
@@ -376,6 +381,8 @@ def bring_in_line(
 ) -> memoryview:
     """Check the keys of a batch for a compacted topic, and bring it into the topic's codec.
 
+    A batch with gaps, which only topics with ``penstock.keep.offsets`` take, stays as it is.
+
     Raises:
         RejectedRecords: INVALID_RECORD (87), records without a key.
         KafkaError: INVALID_RECORD (87), the records cannot be read; MESSAGE_TOO_LARGE (10), they do not
@@ -385,6 +392,8 @@ def bring_in_line(
     codec = storage_codec(header.codec, config)
     if codec == header.codec and not config.compacted:
         return batch
+    if _may_have_gaps(header, config):
+        return batch  # stays as it is: what looks into records takes them to be numbered one by one
     if budget is None:
         budget = UnpackBudget()
     try:

@@ -28,6 +28,9 @@ MAX_TIMESTAMP = -3
 TIMESTAMP_VERSION = 1
 """Before it, brokers look for segments of their log, not for records."""
 
+ISOLATION_VERSION = 2
+"""Before it, brokers have no transactions: every record is committed."""
+
 MAX_TIMESTAMP_VERSION = 7
 
 
@@ -106,7 +109,8 @@ async def _ask(
         topic.partitions.append(ListOffsetsPartition(partition_index=tp.partition, timestamp=question))
     request = ListOffsetsRequest(
         replica_id=-1,
-        isolation_level=ISOLATION_LEVELS[isolation],
+        # Before Kafka 0.11 there are no transactions: everything is committed.
+        isolation_level=ISOLATION_LEVELS[isolation] if version >= ISOLATION_VERSION else 0,
         topics=list(topics.values()),
         timeout_ms=int(client.config.request_timeout_ms),
     )

@@ -55,6 +55,19 @@ class TableDelivery:
         self.rows += batch.record_count
         self._bytes += len(batch.data)
 
+    def places(self) -> list[tuple[int, int, int]]:
+        """Where the batches have gone, in the order of sending: partition, base offset and count each.
+
+        To be called when all are acknowledged. The base offset is -1 where a broker did not report it. A
+        batch that had to be divided has a place for each part, and one that failed has none.
+        """
+        return [
+            (leaf.partition, leaf.base_offset, leaf.count)
+            for outcome in self._outcomes
+            for leaf in outcome.leaves()
+            if leaf.error is None
+        ]
+
     def done(self) -> bool:
         """Whether every row has been acknowledged, or has failed for good."""
         return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())

@@ -27,7 +27,7 @@ class Served(ABC):
     """What serves on a thread from `start` to `close`; a ``with`` or ``async with`` block does both."""
 
     _thread: ServingThread
-    holds_records = True
+    _holds_records = True
     """Whether it holds topics, which the report of a failed test shows."""
 
     @property

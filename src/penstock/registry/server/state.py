@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import DecodeError, PenstockError
+from penstock.registry.comparison import misreadings
 from penstock.registry.schemas import AVRO, JSON, PROTOBUF, TYPES, Reference, Schema, references_in
 
 LEVELS = (
@@ -341,12 +342,11 @@ class RegistryState:
     def _between(self, new: Schema, old: Schema, level: str) -> list[str]:
         if new.type != old.type:
             return ["Incompatible because of different schema type"]
-        check = _CHECKS[new.type]
         found: list[str] = []
         if level.startswith(("BACKWARD", "FULL")):
-            found += check(new, self.referenced(new), old, self.referenced(old))
+            found += misreadings(new, self.referenced(new), old, self.referenced(old))
         if level.startswith(("FORWARD", "FULL")):
-            found += check(old, self.referenced(old), new, self.referenced(new))
+            found += misreadings(old, self.referenced(old), new, self.referenced(new))
         return list(dict.fromkeys(found))
 
     def delete_version(self, subject: str, number: str, *, permanent: bool) -> tuple[int, list[LogRecord]]:
@@ -514,43 +514,3 @@ def canonical(schema: Schema, referenced: Mapping[str, Schema], *, normalize: bo
 
 def _sorted(references: Iterable[Reference]) -> tuple[Reference, ...]:
     return tuple(sorted(references, key=lambda each: each.name))
-
-
-def _avro_problems(
-    reader: Schema, reader_references: Mapping[str, Schema], writer: Schema, references: Mapping[str, Schema]
-) -> list[str]:
-    from penstock.registry.avro.compatibility import incompatibilities
-    from penstock.registry.avro.schema import parse_avro
-
-    return incompatibilities(
-        parse_avro(reader.text, [each.text for each in reader_references.values()]),
-        parse_avro(writer.text, [each.text for each in references.values()]),
-    )
-
-
-def _json_problems(
-    reader: Schema, reader_references: Mapping[str, Schema], writer: Schema, references: Mapping[str, Schema]
-) -> list[str]:
-    from penstock.registry.json_schema.compatibility import incompatibilities
-
-    known = {name: json.loads(each.text) for name, each in {**references, **reader_references}.items()}
-    return incompatibilities(json.loads(reader.text), json.loads(writer.text), known)
-
-
-def _protobuf_problems(
-    reader: Schema, reader_references: Mapping[str, Schema], writer: Schema, references: Mapping[str, Schema]
-) -> list[str]:
-    from penstock.registry.protobuf.compatibility import incompatibilities
-    from penstock.registry.protobuf.schema import parse_protobuf
-
-    return incompatibilities(
-        parse_protobuf(reader.text, {name: each.text for name, each in reader_references.items()}),
-        parse_protobuf(writer.text, {name: each.text for name, each in references.items()}),
-    )
-
-
-_CHECKS: dict[str, Callable[..., list[str]]] = {
-    AVRO: _avro_problems,
-    JSON: _json_problems,
-    PROTOBUF: _protobuf_problems,
-}

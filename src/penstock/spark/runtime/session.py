@@ -27,9 +27,9 @@ CHECKPOINT_MANAGER = "FileSystemBasedCheckpointFileManager"
 _ARROW_WITHOUT_CHECKS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
-SECRETS = "(?i)secret|password|token|access[.]?key|jaas|private key|keystore[.]key|key[.]pem"
+SECRETS = "(?i)secret|password|token|access[.]?key|jaas|private key|keystore[.]key|key[.]pem|user[.]info"
 """What Spark hides by name or value of an option or setting: its own list, and keys and JAAS text of Kafka's
-clients. ``private key`` is in the first line of every key in PEM."""
+clients, and users of registries. ``private key`` is in the first line of every key in PEM."""
 
 SETTINGS: Mapping[str, str] = {
     "spark.redaction.regex": SECRETS,

@@ -20,8 +20,8 @@ from penstock.spark.runtime.daemon import leave_planner_quietly, settle_planner
 from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import lands
-from penstock.spark.source.options import schema_options, write_options
-from penstock.spark.source.reader import BatchReader, RowWork, TaskWork
+from penstock.spark.source.options import schema_options, value_options, write_options
+from penstock.spark.source.reader import BatchReader, RowWork, TaskWork, value_columns
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
@@ -45,7 +45,8 @@ class PenstockDataSource(DataSource):
 
                 return FILES_SCHEMA
             include_headers, cloudevents = schema_options(self.options)
-            return schema_for(include_headers, cloudevents)
+            values = value_columns(value_options(self.options))
+            return schema_for(include_headers, cloudevents, values)
 
     def reader(self, schema: StructType) -> BatchReader:
         with plain_errors():

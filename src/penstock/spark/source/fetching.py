@@ -54,7 +54,7 @@ def fetch(
         spans,
         columns,
         isolation=config.isolation_level,
-        batch_bytes=BATCH_BYTES if options.cloudevents is None else EVENT_BATCH_BYTES,
+        batch_bytes=EVENT_BATCH_BYTES if options.cloudevents or options.values else BATCH_BYTES,
         fetch_bytes=config.fetch_max_bytes if "fetch.max.bytes" in options.client else FETCH_BYTES,
         fail_on_data_loss=options.fail_on_data_loss,
         check_crcs=config.check_crcs,

@@ -16,9 +16,10 @@ from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.printable import printable
 from penstock.security.secrets import Secret, is_secret_name
+from penstock.spark import value_options as value_names
 from penstock.spark.exactly_once.place import DEFAULT_PREFIX, STATE_TOPIC
 from penstock.spark.java_client import NO_EFFECT, REFUSED
-from penstock.spark.source.option_values import (
+from penstock.spark.option_values import (
     choice,
     count,
     duration_ms,
@@ -26,6 +27,13 @@ from penstock.spark.source.option_values import (
     is_count,
     json_object,
     offsets_by_partition,
+)
+from penstock.spark.value_options import (
+    REGISTRY_PREFIX,
+    ValueOptions,
+    WrittenField,
+    read_value_options,
+    write_value_options,
 )
 
 BOOTSTRAP_NAMES = ("kafka.bootstrap.servers", "bootstrap.servers", "bootstrapServers")
@@ -59,13 +67,18 @@ READ_NAMES = (
     "cloudevents.invalid",
     "cloudevents.raw",
     "cloudevents.assumeStructured",
+    *value_names.READ_NAMES,
 )
-WRITE_NAMES = ("topic", "exactlyOnce", "transactionalIdPrefix", "sinksTopic", "txnAppId", "txnVersion")
-SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders")
+EXACTLY_ONCE_NAMES = ("transactionalIdPrefix", "sinksTopic", "txnAppId", "txnVersion")
+WRITE_NAMES = ("topic", "exactlyOnce", *EXACTLY_ONCE_NAMES)
+SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders", *value_names.BOTH_NAMES)
 SPARK_NAMES = ("checkpointLocation", "queryName", "outputMode")
 """Spark's own options of a streaming query, which it hands to the sink along with the sink's."""
 
-_CANONICAL = {name.lower(): name for name in (*READ_NAMES, *WRITE_NAMES, *SHARED_NAMES, *SPARK_NAMES)}
+_CANONICAL = {
+    name.lower(): name
+    for name in (*READ_NAMES, *WRITE_NAMES, *SHARED_NAMES, *SPARK_NAMES, *value_names.WRITE_NAMES)
+}
 
 MAX_BROKER_OUTAGE = "2h"
 """Longer than a restart of a whole cluster, shorter than the retention of what would be missed."""
@@ -84,6 +97,12 @@ class Selection:
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
+
+    @property
+    def single_topic(self) -> str | None:
+        """The topic, where the selection names just one."""
+        names = {*self.topics, *(chosen.topic for chosen in self.partitions)}
+        return names.pop() if len(names) == 1 else None
 
     def among(self, topics: Container[str]) -> Selection:
         """This selection without the topics that are not in `topics`."""
@@ -172,6 +191,8 @@ class ReadOptions:
     """How long a stream waits for brokers that have answered before."""
     commit_group: str | None = None
     """The consumer group to which a stream commits its offsets."""
+    values: ValueOptions | None = None
+    """How keys and values are read by their schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +212,8 @@ class WriteOptions:
     fail_on_data_loss: bool = True
     job: tuple[str, int] | None = None
     """What a batch query is, where it may be run again: an application and its version, which counts up."""
+    values: tuple[WrittenField, ...] = ()
+    """Which of key and value are written by a schema."""
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -200,9 +223,11 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
     """
     given = _known(options)
+    _refuse_sink_names(given)
+    selection = _selection(given)
     return ReadOptions(
         bootstrap_servers=_bootstrap_servers(given),
-        selection=_selection(given),
+        selection=selection,
         start=_start_bound(given, streaming),
         end=_end_bound(given, streaming),
         limits=_limits(given),
@@ -215,6 +240,9 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         protocol=_protocol(given),
         max_broker_outage_ms=_max_broker_outage_ms(given),
         commit_group=_commit_group(given, streaming),
+        values=read_value_options(
+            given, selection.single_topic, _max_broker_outage_ms(given) if streaming else 0
+        ),
     )
 
 
@@ -229,10 +257,10 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         if name in given and name != "failOnDataLoss":
             raise ConfigError(
                 f"{name} is an option for reading; the sink takes: "
-                f"{', '.join(WRITE_NAMES)}, failOnDataLoss, kafka.*"
+                f"{', '.join(WRITE_NAMES)}, failOnDataLoss, value.format, schema.registry.*, kafka.*"
             )
     exactly_once = flag(given, "exactlyOnce", False)
-    for name in (*WRITE_NAMES[2:], "failOnDataLoss"):
+    for name in (*EXACTLY_ONCE_NAMES, "failOnDataLoss"):
         if name in given and not exactly_once:
             raise ConfigError(f"{name} means something only where rows are written with exactlyOnce = true")
         if not given.get(name, name):
@@ -251,6 +279,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         given.get("sinksTopic", STATE_TOPIC),
         flag(given, "failOnDataLoss", True),
         _job(given),
+        write_value_options(given),
     )
 
 
@@ -283,6 +312,23 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
     return flag(given, "includeHeaders", False), _cloudevents(given)
 
 
+def value_options(options: Mapping[str, str]) -> ValueOptions | None:
+    """Return how keys and values are read by their schemas, on which the schema of a DataFrame depends.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, missing, or contradicts another one.
+    """
+    given = _known(options)
+    _refuse_sink_names(given)
+    return read_value_options(given, _selection(given).single_topic)
+
+
+def _refuse_sink_names(given: Mapping[str, str]) -> None:
+    for name in value_names.WRITE_NAMES:
+        if name in given:
+            raise ConfigError(f"{name} is an option for writing, where schemas are registered")
+
+
 def _known(options: Mapping[str, str]) -> dict[str, str]:
     """The options under their documented names; `kafka.*` ones stay in lower case, as Kafka has them."""
     given: dict[str, str] = {}
@@ -299,7 +345,7 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
             )
         if lowered in REFUSED:
             raise ConfigError(f"{lowered} cannot be set: {REFUSED[lowered]}")
-        if lowered not in _CANONICAL and not lowered.startswith("kafka."):
+        if lowered not in _CANONICAL and not lowered.startswith(("kafka.", REGISTRY_PREFIX)):
             raise ConfigError(f"unknown option {key!r}{_nearest(lowered)}")
         # A password may begin or end with a space.
         given[_CANONICAL.get(lowered, lowered)] = (

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.spark.source.brokers07 import Brokers07
+    from penstock.spark.value_columns import ValueColumns
+    from penstock.spark.value_options import ValueOptions
 
 PACKED_ROWS_MAX = 1_000
 """Ranges this small share a task, unless the number of tasks is set."""
@@ -102,7 +104,7 @@ class RowWork:
 
     @cached_property
     def projection(self) -> Projection:
-        return Projection(self._schema, self.options.cloudevents)
+        return projection_of(self._schema, self.options)
 
     def check(self) -> None:
         """Rows need nothing besides the brokers."""
@@ -137,6 +139,38 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._work.read(partition)
+
+
+def value_columns(
+    options: ValueOptions | None, versions: Mapping[str, int] = MappingProxyType({})
+) -> ValueColumns | None:
+    """Return the columns of keys and values by their schemas, or None where these stay bytes.
+
+    `versions` are those that the columns are of, where a DataFrame or a table has them already.
+
+    Raises:
+        ConfigError, DecodeError: there is no such schema.
+        RegistryError, NetworkError: the registry cannot be asked.
+    """
+    if options is None:
+        return None
+    from penstock.spark.value_columns import ValueColumns
+
+    return ValueColumns(options, versions)
+
+
+def projection_of(schema: StructType, options: ReadOptions) -> Projection:
+    """Return how fetched batches become the columns of a schema.
+
+    Raises:
+        ConfigError: the options do not offer one of the columns.
+        PenstockError: as from `value_columns`.
+    """
+    if options.values is None:
+        return Projection(schema, options.cloudevents)
+    from penstock.spark.value_columns import versions_in
+
+    return Projection(schema, None, value_columns(options.values, versions_in(schema)))
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:

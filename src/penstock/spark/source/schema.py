@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.spark.source.options import CloudEventsOptions
+    from penstock.spark.value_columns import ValueColumns
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -79,18 +80,22 @@ BATCH_BYTES = 1 << 20
 BATCH_ROWS_MAX = 10_000
 """Spark neither joins nor cuts Arrow batches; about 1 MiB costs it the least CPU per row."""
 EVENT_BATCH_BYTES = 8 << 20
-"""Bytes of records whose events are decoded at a time: as many as one fetch brings. Dozens of arrays are made
-for each such batch, however small: with 2 MiB instead, events of 300 bytes take a task a sixth more CPU."""
+"""Bytes of records whose events or values are decoded at a time: as many as one fetch brings. Dozens of
+arrays are made for each such batch, however small: with 2 MiB instead, events of 300 bytes take a task a
+sixth more CPU."""
 
 
-def schema_for(include_headers: bool, cloudevents: CloudEventsOptions | None) -> StructType:
+def schema_for(
+    include_headers: bool, cloudevents: CloudEventsOptions | None, values: ValueColumns | None = None
+) -> StructType:
     """The schema of a query that names none itself."""
     columns = dict(KAFKA_COLUMNS)
     if not include_headers and cloudevents is None:
         del columns["headers"]
     if cloudevents is not None:
         columns.update(CLOUDEVENTS_COLUMNS)
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
+    decoded = [] if values is None else values.struct_fields()
+    return StructType([*(StructField(name, kind) for name, kind in columns.items()), *decoded])
 
 
 class Projection:
@@ -99,14 +104,24 @@ class Projection:
     `fetched` are the topic's columns that have to be decoded for that.
     """
 
-    def __init__(self, schema: StructType, cloudevents: CloudEventsOptions | None) -> None:
-        known = {**KAFKA_COLUMNS, **(EVENT_COLUMNS if cloudevents else {})}
+    def __init__(
+        self,
+        schema: StructType,
+        cloudevents: CloudEventsOptions | None,
+        values: ValueColumns | None = None,
+    ) -> None:
+        known = {
+            **KAFKA_COLUMNS,
+            **(EVENT_COLUMNS if cloudevents else {}),
+            **({} if values is None else values.columns),
+        }
         if cloudevents is not None:
             names = (field.name.lower() for field in schema.fields)
             known |= {name: StringType() for name in names if name.startswith(EXTENSION_PREFIX)}
         spellings = {name.lower(): name for name in known}
         self.schema = schema
         self.cloudevents = cloudevents
+        self.values = values
         self.columns: list[str] = []
         for field in schema.fields:
             name = spellings.get(field.name.lower())
@@ -132,6 +147,8 @@ class Projection:
             wanted |= {"value", "headers"}
             if self.cloudevents.invalid == "fail":
                 wanted |= {"topic", "partition", "offset"}
+        if self.values is not None:
+            wanted |= self.values.fetched(wanted)
         return tuple(name for name in COLUMN_NAMES if name in wanted)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -143,14 +160,17 @@ class Projection:
         import pyarrow as pa
 
         target = self._arrow_schema()
-        if self.cloudevents is None:
-            found = {name: batch.column(name) for name in self.columns}
-            if "headers" in found:
-                found["headers"] = _null_where_none(found["headers"])
-        else:
+        if self.cloudevents is not None:
             from penstock.spark.source.events import event_columns
 
             found = event_columns(batch, self.columns, self.cloudevents)
+        else:
+            if self.values is not None:
+                found = self.values.made(batch, self.columns, target)
+            else:
+                found = {name: batch.column(name) for name in self.columns}
+            if "headers" in found:
+                found["headers"] = _null_where_none(found["headers"])
         arrays = [_as_type(found[name], target.field(i).type) for i, name in enumerate(self.columns)]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -88,7 +89,11 @@ class StreamPlanner(DataSourceStreamReader):
         """Whether a micro-batch has come through: executors can reach the brokers."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # Executors get a copy of this object for `read` alone.
+        # Executors get a copy of this object for `read` alone. It has the schemas, so that all tasks of a
+        # query read into the same columns; what fails here is said where a task or the planner needs them.
+        with suppress(PenstockError):
+            if self._options.values is not None:
+                _ = self._work.projection
         return {**self.__dict__, "_brokers": None, "_outage": None, "_commits": None}
 
     @property

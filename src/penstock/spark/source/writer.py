@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from penstock.client.config import ProducerConfig
 from penstock.errors import ConfigError, EncodeError
@@ -43,43 +51,73 @@ class SinkColumns:
     def __init__(self, schema: StructType, options: WriteOptions) -> None:
         self.topic = options.topic
         self.indices: dict[str, int] = {}
+        self._written = {each.field: each for each in options.values}
         for index, field in enumerate(schema.fields):
             name = field.name.lower()
             kinds = SINK_COLUMNS.get(name)
             if kinds is None:
                 continue
             wanted = [kind.simpleString() for kind in kinds]
-            if field.dataType.simpleString() not in wanted:
+            if name in self._written:
+                self._check_type(name, field)
+            elif field.dataType.simpleString() not in wanted:
                 raise ConfigError(
                     f"column {name!r} is {field.dataType.simpleString()}; "
                     f"the sink takes {' or '.join(wanted)}"
+                    + (f", or other types with {name}.format" if name in ("key", "value") else "")
                 )
             self.indices[name] = index
         if "value" not in self.indices:
             raise ConfigError(f"no column 'value' among {', '.join(schema.fieldNames()) or 'no columns'}")
         if self.topic is None and "topic" not in self.indices:
             raise ConfigError("say where to write: the option 'topic' or a column 'topic'")
+        for name in self._written:
+            if name not in self.indices:
+                raise ConfigError(f"{name}.format is given, and the rows have no column {name!r}")
+
+    def _check_type(self, name: str, field: StructField) -> None:
+        from penstock.spark.runtime.releases import arrow_schema_of
+        from penstock.spark.value_encoding import check_type
+
+        check_type(self._written[name], arrow_schema_of(StructType([field])).field(0).type)
 
     def by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The records of a batch, per topic and in their order.
 
         Raises:
-            EncodeError: a row names no topic.
+            EncodeError: a row names no topic, or does not fit its schema.
+            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        columns = {n: _as_records(n, batch.column(i)) for n, i in self.indices.items() if n != "topic"}
+        columns = {
+            n: batch.column(i) if n in self._written else _as_records(n, batch.column(i))
+            for n, i in self.indices.items()
+            if n != "topic"
+        }
         records = pa.RecordBatch.from_pydict(columns)
         if self.topic is not None:
-            yield self.topic, records
+            yield self.topic, self._encoded(records, self.topic)
             return
         topics = batch.column(self.indices["topic"])
         if topics.null_count:
             raise EncodeError("a row has null in its column 'topic'")
         names = pc.unique(topics).to_pylist()
         for name in names:
-            yield name, records if len(names) == 1 else records.filter(pc.equal(topics, name))
+            rows = records if len(names) == 1 else records.filter(pc.equal(topics, name))
+            yield name, self._encoded(rows, name)
+
+    def _encoded(self, records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+        """Return records with the keys and values as bytes that a schema writes."""
+        if not self._written:
+            return records
+        from penstock.spark.value_encoding import encoded
+
+        for name, field in self._written.items():
+            place = records.schema.get_field_index(name)
+            records = records.set_column(place, name, encoded(field, records.column(place), topic))
+        return records
 
 
 def _as_records(name: str, column: pa.Array) -> pa.Array:

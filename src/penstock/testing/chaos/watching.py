@@ -47,7 +47,7 @@ def watching(recorder: Recorder) -> Iterator[None]:
             (AsyncProducer, "leave_transaction", watch.leave_transaction),
             (FetchedRecords, "poll_now", watch.poll_now),
             (FetchedRecords, "iterate_now", watch.iterate_now),
-            (FetchedRecords, "_forget", watch.forget),
+            (FetchedRecords, FetchedRecords.forget.__name__, watch.forget),
             (AsyncConsumer, "hold", watch.forget),
             (AsyncConsumer, "commit", watch.commit),
             (AsyncConsumer, "commit_async", watch.commit_async),
@@ -81,7 +81,8 @@ class _Clients:
         self._begun: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
     def number(self, client: Any) -> int:
-        """Return the number of a client."""
+        """Return the number of a client. A consumer and what it has fetched are one."""
+        client = getattr(client, "_fetched", client)
         with self._lock:
             found = self._numbers.get(client)
             if found is None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
 from penstock.landing.layout import FORMATS, Layout
 from penstock.security.secrets import Secret
-from penstock.spark.source.option_values import choice, count
+from penstock.spark.option_values import choice, count
 from penstock.spark.source.schema import (
     EVENT_COLUMNS,
     EXTENSION_PREFIX,
@@ -24,6 +25,7 @@ from penstock.spark.source.schema import (
 
 if TYPE_CHECKING:
     from penstock.spark.source.options import CloudEventsOptions
+    from penstock.spark.value_columns import ValueColumns
 
 NAMES = (
     "landing",
@@ -123,13 +125,20 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
 
 
 def record_schema(
-    landing: LandingOptions, include_headers: bool, cloudevents: CloudEventsOptions | None
+    landing: LandingOptions,
+    include_headers: bool,
+    cloudevents: CloudEventsOptions | None,
+    values: ValueColumns | None = None,
 ) -> StructType:
     """The columns that are landed, with their types. Raises ConfigError."""
-    natural = schema_for(include_headers, cloudevents)
+    natural = schema_for(include_headers, cloudevents, values)
     if landing.columns is None:
         return natural
-    types = {**KAFKA_COLUMNS, **(EVENT_COLUMNS if cloudevents else {})}
+    types = {
+        **KAFKA_COLUMNS,
+        **(EVENT_COLUMNS if cloudevents else {}),
+        **({} if values is None else values.columns),
+    }
     spellings = {name.lower(): name for name in types}
     fields = []
     for given, kind in landing.columns:
@@ -148,17 +157,35 @@ def record_schema(
     return StructType(fields)
 
 
-def layout_of(landing: LandingOptions, records: StructType) -> Layout:
+def layout_of(
+    landing: LandingOptions, records: StructType, versions: Mapping[str, int] = MappingProxyType({})
+) -> Layout:
     """What the files have in common. Raises ConfigError where the partition columns do not fit."""
     spellings = {each.name.lower(): each.name for each in records.fields}
+    for each in records.fields:
+        if _is_empty(each.dataType):
+            raise ConfigError(
+                f"column {each.name!r} has a record without fields, which Parquet cannot hold: name the "
+                "others with landing.columns"
+            )
     layout = Layout(
         columns=tuple((each.name, each.dataType.simpleString()) for each in records.fields),
         partition_by=tuple(spellings.get(name.lower(), name) for name in landing.partition_by),
         time_column=landing.time_column,
         format=landing.format,
+        versions=tuple(versions.items()),
     )
     layout.check()
     return layout
+
+
+def _is_empty(kind: DataType) -> bool:
+    """Whether a type is a struct without fields, or has one inside."""
+    if isinstance(kind, StructType):
+        return not kind.fields or any(_is_empty(each.dataType) for each in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _is_empty(kind.elementType)
+    return isinstance(kind, MapType) and _is_empty(kind.valueType)
 
 
 def _directory(text: str) -> str:

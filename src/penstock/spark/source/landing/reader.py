@@ -26,11 +26,13 @@ from penstock.spark.source.landing.options import (
 )
 from penstock.spark.source.landing.rows import FILES_SCHEMA, batch_of, file_row, ranges_row
 from penstock.spark.source.options import ReadOptions, read_options, schema_options
-from penstock.spark.source.reader import RangePartition, settle
+from penstock.spark.source.reader import RangePartition, settle, value_columns
 from penstock.spark.source.schema import Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from penstock.spark.value_columns import ValueColumns
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -71,9 +73,24 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
     ours, others = split_options(given)
     landing = landing_options(ours)
     include_headers, cloudevents = schema_options(others)
-    records = record_schema(landing, include_headers, cloudevents)
     options = read_options(others, streaming=streaming)
-    return LandingPlan(options, landing, Projection(records, cloudevents), layout_of(landing, records))
+    values = _value_columns(options, landing)
+    records = record_schema(landing, include_headers, cloudevents, values)
+    layout = layout_of(landing, records, {} if values is None else values.versions)
+    return LandingPlan(options, landing, Projection(records, cloudevents, values), layout)
+
+
+def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumns | None:
+    """The columns of keys and values: of the versions that the table has, where there is one already."""
+    if options.values is None:
+        return None
+    for each in options.values.fields:
+        if each.new_version == "fail":
+            raise ConfigError(
+                f"{each.field}.newVersion = fail and landing contradict each other: a table keeps its columns"
+            )
+    there = LandingTable(landing.path).layout()
+    return value_columns(options.values, dict(there.versions) if there is not None else {})
 
 
 class LandingWork:

@@ -16,12 +16,12 @@ from penstock.landing.layout import Layout
 from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import LandingTable, Register
 from penstock.model import OffsetRange
+from penstock.spark.option_values import count
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
 from penstock.spark.runtime.telling import landed_line, tell
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import LandingOptions, landing_options, split_options
 from penstock.spark.source.landing.rows import FILES_SCHEMA, NOT_LANDED, TaskEntries
-from penstock.spark.source.option_values import count
 from penstock.spark.source.reader import settle
 
 if TYPE_CHECKING:

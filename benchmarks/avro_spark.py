@@ -1,0 +1,125 @@
+"""Avro with a schema registry as columns in Spark: in this package's source, and by `from_avro` in the JVM.
+
+Rows of eight fields. The JVM connector is shown at its best (V2 reader, large fetches); the five bytes in
+front of each value are cut off by SQL, and one schema is taken to have written all values, which nothing
+checks. CPU is that of the JVM and all Python workers.
+
+    python benchmarks/avro_spark.py [--quick] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from broker_process import running_broker
+from harness import Contestant, arguments, measure, report
+from penstock import Admin, write_topic
+from penstock.errors import PenstockError
+from penstock.registry import Registry, Schema
+from penstock.spark import from_schema, session
+from spark_connector import CONNECTOR, fetched_jar
+from spark_read import EXPERT, PARTITIONS, consume, jvm_connector, read
+
+FIELDS: list[tuple[str, Any]] = [
+    ("id", "long"),
+    ("user", "string"),
+    ("amount", "double"),
+    ("ok", "boolean"),
+    ("quantity", "int"),
+    ("city", ["null", "string"]),
+    ("at", {"type": "long", "logicalType": "timestamp-millis"}),
+    ("code", "string"),
+]
+SCHEMA = json.dumps(
+    {"type": "record", "name": "Row", "fields": [{"name": n, "type": kind} for n, kind in FIELDS]}
+)
+COLUMNS = (
+    "id long, user string, amount double, ok boolean, quantity int, city string, at timestamp, code string"
+)
+SUBJECT = "rows-value"
+AVRO = f"org.apache.spark:spark-avro_2.13:{CONNECTOR}"
+
+
+def main() -> None:
+    options = arguments("Avro of a registry as columns in Spark", rounds=3)
+    rows = 200_000 if options.quick else 3_000_000
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory,
+        running_broker() as brokers,
+        Registry() as registry,
+    ):
+        number = registry.client().register(SUBJECT, Schema(SCHEMA))
+        with Admin(bootstrap_servers=brokers) as admin:
+            admin.create_topic("rows", partitions=PARTITIONS)
+        values = encoded(number)
+        write_topic((values for _ in range(rows // values.num_rows)), "rows", brokers)
+        jars = jvm_connector(Path(directory))
+        config = {"spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text"}
+        if jars:
+            config["spark.jars"] = ",".join(map(str, [*jars, fetched_jar(AVRO)]))
+        spark = session("avro-spark", "local[2]", config=config)
+        try:
+            contestants = []
+            if jars:
+                theirs = partial(by_jvm, spark, brokers)
+                contestants.append(
+                    Contestant("JVM connector, V2, tuned, from_avro", partial(consume, theirs, rows))
+                )
+            given = {"value.format": "avro", "schema.registry.url": registry.url}
+            ours = partial(read, spark, "penstock", brokers, "rows", COLUMNS, given)
+            contestants.append(Contestant("penstock, in the source", partial(consume, ours, rows)))
+            function = partial(by_function, spark, brokers, registry.url)
+            contestants.append(Contestant("penstock, from_schema", partial(consume, function, rows)))
+            measure(contestants, options.rounds)
+            report(f"Avro, 8 fields, {rows:,} records", contestants)
+        finally:
+            spark.stop()
+
+
+def encoded(number: int, count: int = 50_000) -> pa.Table:
+    """Values with the id of their schema in front."""
+    from fastavro import parse_schema, schemaless_writer
+
+    schema, found = parse_schema(json.loads(SCHEMA)), []
+    for n in range(count):
+        out = io.BytesIO()
+        row = {
+            "id": n,
+            "user": f"user-{n % 997}",
+            "amount": n * 1.5,
+            "ok": n % 2 == 0,
+            "quantity": n % 7,
+            "city": "Bern" if n % 3 else None,
+            "at": 1_767_225_600_000 + n,
+            "code": "abc",
+        }
+        schemaless_writer(out, schema, row)
+        found.append(b"\0" + number.to_bytes(4, "big") + out.getvalue())
+    return pa.table({"value": pa.array(found, pa.binary())})
+
+
+def by_jvm(spark: Any, brokers: str) -> Any:
+    from pyspark.sql.avro.functions import from_avro
+
+    frame = read(spark, "kafka", brokers, "rows", None, EXPERT)
+    bare = frame.selectExpr("substring(value, 6) as value")
+    return bare.select(from_avro("value", SCHEMA).alias("row")).select("row.*")
+
+
+def by_function(spark: Any, brokers: str, registry: str) -> Any:
+    frame = read(spark, "penstock", brokers, "rows", "value binary", {})
+    return frame.select(from_schema("value", "avro", registry, subject=SUBJECT).alias("row")).select("row.*")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (PenstockError, RuntimeError) as error:
+        raise SystemExit(f"avro_spark: {error}") from None

@@ -1,0 +1,36 @@
+"""Keys and values with a schema on the command line: formats, their names in JSON, files with a schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import EncodeError
+
+if TYPE_CHECKING:
+    from penstock.registry.schemas import Schema
+
+SCHEMA_FORMATS = ("avro", "protobuf", "json")
+"""Formats of keys and values that a registry has schemas of."""
+
+ENVELOPE = {"key": "key", "value": "payload"}
+"""What keys and values are called in lines of JSON."""
+
+TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
+
+
+def schema_in_file(file: str) -> Schema:
+    """Return the schema in a file.
+
+    Raises:
+        EncodeError: the name says no format, or the file is not UTF-8.
+    """
+    from penstock.registry.schemas import Schema
+
+    kind = TYPES.get(Path(file).suffix)
+    if kind is None:
+        raise EncodeError(f"{file}: the name of a schema's file ends with one of {', '.join(TYPES)}")
+    try:
+        return Schema(Path(file).read_text(encoding="utf-8"), kind)
+    except UnicodeDecodeError:
+        raise EncodeError(f"{file} is not UTF-8") from None

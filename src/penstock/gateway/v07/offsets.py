@@ -1,0 +1,101 @@
+"""Byte offsets of Kafka 0.7 that say which record of a partition is next.
+
+A reader of 0.7 adds the size of each message that it has read to its offset, and shows the sum in its next
+fetch, perhaps much later, and perhaps to another gateway. The gateway keeps no table of sums: each sum that a
+reader can arrive at is a code, which says by itself which record is next.
+
+    bits 60 to 62   the slot size, as a power of two: 0 for 4 KiB, up to 7 for 512 KiB
+    bits 0 to 59    (offset + debt) * slot + debt
+
+`offset` is that of the next record in the cluster. Every offset has one slot of bytes, which a message is
+padded to. A message that needs more than the slots of its records makes the reader run ahead of the slots.
+How many slots it is ahead is the debt, from 0 to slot - 1, which is paid back where several records share a
+message. With a debt of 0 and slots of 4 KiB, the record at offset k is at byte 4096 * k.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.errors import EncodeError
+
+SLOT_BITS_MIN = 12
+SLOT_BITS_MAX = 19
+"""The slot sizes, as powers of two: 4 KiB to 512 KiB."""
+
+SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
+SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
+
+REFUSAL_FACTOR = 16
+"""How much larger the slots are that a reader is to take whose slots are too small."""
+
+PLACE_BITS = 60
+"""The bits below the slot size."""
+
+_PLACE_MASK = (1 << PLACE_BITS) - 1
+
+
+class NoCodeError(EncodeError):
+    """No byte offset can be written for a place, so that a reader cannot be brought there.
+
+    `go_on` is a place at the same record, or at the next one there is, from where it can be read.
+    """
+
+    def __init__(self, why: str, go_on: Place) -> None:
+        super().__init__(why)
+        self.go_on = go_on
+
+
+class Place(NamedTuple):
+    """Where a reader is: the offset of the next record, how many slots it is ahead, and the size of slots."""
+
+    offset: int
+    debt: int = 0
+    slot_bits: int = SLOT_BITS_MIN
+
+    @property
+    def code(self) -> int:
+        """The byte offset of this place.
+
+        Raises:
+            NoCodeError: the offset or the debt is too large.
+        """
+        slot = (self.offset + self.debt) << self.slot_bits
+        if self.debt >> self.slot_bits or slot >> PLACE_BITS:
+            raise NoCodeError(
+                f"offset {self.offset}, with a debt of {self.debt} slots of {1 << self.slot_bits} bytes, has "
+                "no byte offset; larger slots are needed",
+                Place(self.offset, 0, slot_bits_of(REFUSAL_FACTOR << self.slot_bits)),
+            )
+        return (self.slot_bits - SLOT_BITS_MIN) << PLACE_BITS | slot | self.debt
+
+    def after(self, next_offset: int, size: int) -> Place:
+        """Return the place behind a message that needs `size` bytes, after which `next_offset` is next.
+
+        Raises:
+            NoCodeError: the debt would be too large.
+        """
+        slot = 1 << self.slot_bits
+        ahead = size - (next_offset - self.offset << self.slot_bits)
+        debt = max(0, self.debt - (-ahead // (slot + 1)))
+        found = Place(next_offset, debt, self.slot_bits)
+        try:
+            found.code  # noqa: B018 - it raises where there is none
+        except NoCodeError as error:
+            raise NoCodeError(str(error), error.go_on._replace(offset=self.offset)) from None
+        return found
+
+
+def place_at(code: int) -> Place | None:
+    """Return the place of a byte offset; None where it is none that a reader can have arrived at."""
+    family = code >> PLACE_BITS
+    slot_bits = SLOT_BITS_MIN + family
+    if code < 0 or slot_bits > SLOT_BITS_MAX:
+        return None
+    slot, debt = divmod(code & _PLACE_MASK, 1 << slot_bits)
+    return Place(slot - debt, debt, slot_bits) if slot >= debt else None
+
+
+def slot_bits_of(size: int) -> int:
+    """Return the bits of the smallest slots that hold `size` bytes, within what there is."""
+    return min(max((size - 1).bit_length(), SLOT_BITS_MIN), SLOT_BITS_MAX)

@@ -1,0 +1,173 @@
+"""Messages of Kafka 0.7 of an exact size, so that readers arrive at codes (see `offsets`).
+
+`WRAPPED` messages are compressed with gzip, as the readers of Apache Kafka take it since release 0.7.0. The
+padding is the comment in the header of the gzip stream (RFC 1952), which decompression skips.
+
+`PLAIN` messages are for drivers that decompress nothing. They have magic 0, which every driver reads, and the
+padding is spaces behind the value, which readers of JSON and of other texts skip.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from penstock.gateway.v07.offsets import NoCodeError, Place
+from penstock.records.compression.codecs import Codec
+from penstock.v07.message_set import encode_message
+
+GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
+"""Deflate, with a comment, no time, made on no known system."""
+
+STORED_MAX = 0xFFFF
+"""Bytes in one block of a deflate stream that is not compressed."""
+
+PLAIN_OVERHEAD_BYTES = 9
+"""The fields of a message of magic 0."""
+
+OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
+"""The message's own fields, the head of the stream, the end of its comment, and its trailer."""
+
+MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
+"""What one small record takes besides its value: that, the head of a block, and an inner message's fields."""
+
+WRAPPED, PLAIN = "wrapped", "plain"
+
+DEFLATE_LEVEL = 1
+
+_STORED = Struct("<BHH")
+_TRAILER = Struct("<II")
+
+
+class Value(NamedTuple):
+    """One record of the cluster: its offset, and its value, which is empty for None."""
+
+    offset: int
+    value: bytes
+
+
+class _Next(NamedTuple):
+    """The message that comes next: its number of values, the bytes it needs, and what makes it."""
+
+    values: int
+    size: int
+    padded: Callable[[int], bytes]
+
+
+class Packed(NamedTuple):
+    """A message set, and the place of a reader that has read it."""
+
+    data: bytes
+    place: Place
+    records: int
+
+
+def deflated(data: bytes, *, is_tight: bool) -> bytes:
+    """Return a raw deflate stream of `data`; where it is not tight, one that costs no time."""
+    if is_tight:
+        squeezer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+        return squeezer.compress(data) + squeezer.flush()
+    blocks = range(0, len(data), STORED_MAX) or (0,)
+    pieces: list[bytes] = []
+    for start in blocks:
+        block = data[start : start + STORED_MAX]
+        is_last = start + STORED_MAX >= len(data)
+        pieces += [_STORED.pack(is_last, len(block), len(block) ^ 0xFFFF), block]
+    return b"".join(pieces)
+
+
+def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
+    """Return a wrapper of `size` bytes around the message set `data`, whose deflate stream is `stream`."""
+    padding = b" " * (size - OVERHEAD_BYTES - len(stream))
+    trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
+    return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=Codec.GZIP)
+
+
+def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
+    """Return messages of the first of `values` for a reader that is at `place`, `size_max` bytes at most.
+
+    A message holds one record; one that is wrapped holds several where a debt is paid back. If not even the
+    first fits, it is cut at `size_max`: readers of 0.7 take that for a fetch size that is too small. Where
+    the next record lies so far behind `place` that its message does not fit, a wrapper without records brings
+    the reader nearer.
+
+    Raises:
+        NoCodeError: the reader cannot be brought behind the first record. (Where it cannot be brought behind
+            later ones, they are left out.)
+    """
+    pieces: list[bytes] = []
+    left, index = size_max, 0
+    while index < len(values):
+        following = _plain(values[index]) if form == PLAIN else _bundle(place, values, index)
+        try:
+            then = place.after(values[index + following.values - 1].offset + 1, following.size)
+        except NoCodeError:
+            if pieces:
+                break
+            raise
+        size = then.code - place.code
+        if size > left:
+            if pieces:
+                break
+            if values[index].offset == place.offset:
+                return Packed(following.padded(size)[:size_max], place, 0)
+            if form == PLAIN:
+                raise NoCodeError(
+                    f"the next record has offset {values[index].offset}, which takes a fetch of {size} bytes",
+                    place._replace(offset=values[index].offset, debt=0),
+                )
+            return _through_gap(place, values[index].offset, size_max)
+        pieces.append(following.padded(size))
+        left -= size
+        place, index = then, index + following.values
+    return Packed(b"".join(pieces), place, index)
+
+
+def _through_gap(place: Place, next_offset: int, size_max: int) -> Packed:
+    """Return a wrapper without records, towards the next one, which is too far away for one message."""
+    nothing = _wrapped(b"", 0, is_tight=False)
+    steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
+    while True:
+        then = place.after(place.offset + steps, nothing.size)
+        size = then.code - place.code
+        if size <= size_max:
+            return Packed(nothing.padded(size), then, 0)
+        if steps == 1:
+            return Packed(nothing.padded(size)[:size_max], place, 0)
+        steps -= 1
+
+
+def _plain(value: Value) -> _Next:
+    return _Next(
+        1,
+        PLAIN_OVERHEAD_BYTES + len(value.value),
+        lambda size: encode_message(value.value.ljust(size - PLAIN_OVERHEAD_BYTES), magic=0),
+    )
+
+
+def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
+    """Return a wrapper around a message set; where it is tight, compressed as far as that helps."""
+    stream = deflated(data, is_tight=is_tight)
+    if is_tight and len(stream) > len(data):
+        stream = deflated(data, is_tight=False)
+    return _Next(values, OVERHEAD_BYTES + len(stream), lambda size: padded_message(data, stream, size))
+
+
+def _bundle(place: Place, values: Sequence[Value], index: int) -> _Next:
+    """Return the next wrapper: of one value, and of more where they pay back a debt."""
+    slot = 1 << place.slot_bits
+    data = encode_message(values[index].value)
+    count = 1
+    room = slot - OVERHEAD_BYTES - _STORED.size
+    while place.debt and index + count < len(values):
+        following = values[index + count]
+        if following.offset - place.offset > place.debt:
+            break  # there is no debt to pay back with it
+        inner = encode_message(following.value)
+        if len(data) + len(inner) > room:
+            break
+        data += inner
+        count += 1
+    return _wrapped(data, count, is_tight=len(data) > room)

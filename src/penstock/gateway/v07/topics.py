@@ -1,0 +1,179 @@
+"""The topics of the cluster, as a broker of 0.7 has them: names, partitions, and new ones on demand.
+
+Only topics that exist become known to the client behind: of what else peers name, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.connection_pool import ignore_outcome
+from penstock.client.cluster.metadata import TopicInfo
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.v07.topics import InvalidTopic, WrongPartition
+
+LOOK_AGAIN_S = 1.0
+"""How soon all topics are asked for again, where a leader or a partition is not among what is known."""
+
+NAMES_MAX = 100
+"""Unknown topics that one request of a client may have looked up. Further ones count as not there."""
+
+NO_CREATION_VERSION = 4
+"""Before it, asking a broker for a topic creates it where the broker is configured to."""
+
+APPEAR_S = 5.0
+"""How long a topic that was just created may take to be seen."""
+
+APPEAR_STEP_S = 0.05
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+_THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
+
+_BEING_CREATED = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+class ClusterTopics:
+    """Looks topics up through `client`, which must not create any."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.created = asyncio.Event()
+        """Set when a topic has been created."""
+        self._client = client
+        self._looked_at = float("-inf")
+        self._creating: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Every topic but the cluster's own, as of the last look. May be called from any thread."""
+        return sorted(
+            name
+            for name, info in list(self._client.cluster.topics.items())
+            if info.partitions and not info.is_internal and not info.error_code
+        )
+
+    def count(self, name: str) -> int:
+        """How many partitions a topic has, as of the last look; 0 where it is unknown. From any thread."""
+        info = self._client.cluster.topics.get(name)
+        return 0 if info is None else len(info.partitions)
+
+    async def look(self, *, is_urgent: bool = False) -> None:
+        """Ask for all topics, unless that was done a moment ago.
+
+        Raises:
+            NetworkError: no broker answers.
+        """
+        now = asyncio.get_running_loop().time()
+        if is_urgent or now - self._looked_at >= LOOK_AGAIN_S:
+            self._looked_at = now
+            await self._client.refresh(all_topics=True)
+
+    async def find(self, name: str) -> TopicInfo | None:
+        """Return what is known about a topic; None where there is none.
+
+        Raises:
+            InvalidTopic: no topic can have this name.
+            NetworkError: no broker answers.
+        """
+        _check_name(name)
+        if self._usable(name) is None:
+            await self.discover([name])
+        return self._usable(name)
+
+    async def discover(self, names: Iterable[str]) -> None:
+        """Look up those of the topics that are unknown, without creating any.
+
+        Raises:
+            NetworkError: no broker answers.
+        """
+        unknown = [
+            name for name in dict.fromkeys(names) if self._usable(name) is None and _NAME.fullmatch(name)
+        ][:NAMES_MAX]
+        if not unknown:
+            return
+        peer = await self._client.peer()
+        if peer.versions.choose(MetadataRequest) < NO_CREATION_VERSION:
+            await self.look()
+            return
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in unknown], allow_auto_topic_creation=False
+        )
+        answer = await peer.request(request, self._client.request_timeout_s)
+        there = [topic.name for topic in answer.topics if topic.name and topic.error_code in _THERE]
+        if there:
+            await self._client.refresh(there)
+
+    async def partition(self, name: str, partition: int, *, is_discovered: bool = False) -> bool:
+        """Whether a topic is there, and the partition with it. One that was looked up is not again.
+
+        Raises:
+            WrongPartition: the topic has no such partition.
+            InvalidTopic, NetworkError: as `find`.
+        """
+        _check_name(name)
+        info = self._usable(name) if is_discovered else await self.find(name)
+        if info is None:
+            return False
+        if partition not in info.partitions:
+            if partition > 0:
+                await self.look()  # it may have grown
+                info = self._usable(name) or info
+            if partition not in info.partitions:
+                raise WrongPartition(
+                    f"partition {partition} of {name}: the topic has {len(info.partitions)}, "
+                    f"0 to {len(info.partitions) - 1}"
+                )
+        return True
+
+    async def ensure(self, name: str) -> TopicInfo:
+        """Return what is known about a topic, which is created where the cluster does that for producers.
+
+        Raises:
+            InvalidTopic: no topic can have this name.
+            KafkaError: the topic is not there, and is not created.
+            NetworkError: no broker answers.
+        """
+        info = await self.find(name)
+        if info is None:
+            task = self._creating.get(name)
+            if task is None:
+                task = self._creating[name] = asyncio.create_task(self._create(name))
+                task.add_done_callback(lambda _: self._creating.pop(name, None))
+                task.add_done_callback(ignore_outcome)  # who waits for it may be gone
+            await asyncio.shield(task)
+            info = self._usable(name)
+        if info is None:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"producing to topic {name!r}")
+        return info
+
+    async def _create(self, name: str) -> None:
+        """Have the cluster create a topic, and wait until it is there."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + APPEAR_S
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+        while self._usable(name) is None:
+            answer = await self._client.request(request)
+            for topic in answer.topics:
+                if topic.error_code not in _BEING_CREATED or loop.time() > deadline:
+                    raise error_for(
+                        topic.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"creating topic {name!r}"
+                    )
+            await self.discover([name])
+            await asyncio.sleep(0 if self._usable(name) else APPEAR_STEP_S)
+        self.created.set()
+
+    def _usable(self, name: str) -> TopicInfo | None:
+        info = self._client.cluster.topics.get(name)
+        return info if info is not None and info.partitions and not info.error_code else None
+
+
+def _check_name(name: str) -> None:
+    """Raise InvalidTopic where a name is none that a topic of a cluster can have."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise InvalidTopic(
+            f"{name[:249]!r} is no name for a topic: 1 to 249 letters, digits, '.', '_' and '-' are needed"
+        )

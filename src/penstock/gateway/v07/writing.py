@@ -1,0 +1,130 @@
+"""Message sets of 0.7 to records of the cluster: acknowledged by all replicas in sync, and idempotent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.client.produce.delivery import Delivery
+from penstock.client.produce.producer import AsyncProducer
+from penstock.common.failures import LimitedLog
+from penstock.errors import KafkaError, PenstockError
+from penstock.gateway.v07.counts import Counts07
+from penstock.gateway.v07.topics import ClusterTopics
+from penstock.protocol.error_codes import ErrorCode
+from penstock.records.compression.budget import UnpackLimits
+from penstock.v07.message_set import Message, iter_messages
+from penstock.v07.topics import WrongPartition
+from penstock.v07.wire import ANY_PARTITION, ProducePart
+
+BLOCK_MS = 120_000
+"""How long a full buffer may hold up a connection: as long as the records in it have to be acknowledged."""
+
+PIECE = 500
+"""Messages of a set after which other connections have their turn."""
+
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+Failed = Callable[[PenstockError], object]
+
+
+class ClusterWriter:
+    """Produces to the cluster. A full buffer makes its callers wait, which read no further requests."""
+
+    def __init__(
+        self,
+        to: str | Sequence[str],
+        config: Mapping[str, object],
+        topics: ClusterTopics,
+        counts: Counts07,
+        unpack: UnpackLimits,
+        log: LimitedLog,
+        dice: random.Random | None = None,
+    ) -> None:
+        options = {**config, "acks": "all", "max.block.ms": BLOCK_MS}  # idempotent, where brokers can (0.11)
+        self._producer: AsyncProducer[bytes, bytes] = AsyncProducer(to, options)
+        self._topics = topics
+        self._counts = counts
+        self._unpack = unpack
+        self._log = log
+        self._dice = dice or random.Random()
+
+    async def close(self, timeout_s: float) -> None:
+        """Wait for what was accepted to be acknowledged, then close. What is left is lost, and logged."""
+        await self._producer.close(timeout_s)
+
+    async def choose_partition(self, part: ProducePart) -> ProducePart:
+        """Return the part with a partition that the topic has; -1 becomes a random one.
+
+        Raises:
+            InvalidTopic, WrongPartition: there can be no such partition.
+            KafkaError: there is no such topic, and the cluster does not create it.
+            NetworkError: no broker answers.
+        """
+        topic, partition, data = part
+        if partition < ANY_PARTITION:
+            raise WrongPartition(f"partition {partition} of {topic}: partitions are numbered from 0")
+        count = len((await self._topics.ensure(topic)).partitions)
+        if partition == ANY_PARTITION:
+            return ProducePart(topic, self._dice.randrange(count), data)
+        await self._topics.partition(topic, partition)
+        return part
+
+    async def write(self, part: ProducePart, size: int, failed: Failed) -> None:
+        """Hand over the messages in the first `size` bytes of a set, in order; wait where the buffer is full.
+
+        `failed` is called once where it turns out later that the cluster does not take them all.
+
+        Raises:
+            PenstockError: the producer does not accept a message.
+        """
+        topic, partition, data = part
+        watched: list[Delivery] = []
+        for number, message in enumerate(iter_messages(memoryview(data)[:size], 0, self._unpack), 1):
+            await self._send(topic, partition, message, watched)
+            if number % PIECE == 0:
+                await asyncio.sleep(0)
+        reported: list[PenstockError] = []
+
+        def settled(delivery: Delivery) -> None:
+            error = delivery.exception(0)
+            if error is None or reported:
+                return
+            reported.append(error)
+            if isinstance(error, KafkaError) and error.code in _TOO_LARGE:
+                self.drop(topic, 1, str(error))
+                return
+            self._counts.lost_sets += 1
+            failed(error)
+
+        for delivery in watched:
+            delivery.add_done_callback(settled)
+
+    async def _send(self, topic: str, partition: int, message: Message, watched: list[Delivery]) -> None:
+        """Send one message. `watched` gets the first delivery of each batch: all of a batch end alike."""
+        try:
+            accepted = self._producer.try_send(topic, message.payload, None, partition, None, ())
+            if accepted is None:
+                accepted = (
+                    await self._producer.send_when_possible(
+                        topic, message.payload, None, partition, None, ()
+                    ),
+                    True,
+                )
+        except KafkaError as error:
+            if error.code not in _TOO_LARGE:
+                raise
+            self.drop(topic, 1, str(error))
+            return
+        self._counts.produced += 1
+        if accepted[1] or not watched:
+            watched.append(accepted[0])
+
+    def drop(self, topic: str, count: int, reason: str) -> None:
+        """Count and log messages that are left out because they are too large, as 0.7 does it."""
+        self._counts.dropped += count
+        self._log.write(
+            logging.WARNING, "dropped messages", "dropped %d messages for %s: %s", count, topic, reason
+        )

@@ -1,0 +1,41 @@
+"""Keys and values of rows as bytes, written by a schema that the registry keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.registry.encoding import avro_schema, json_schema, to_schema
+from penstock.spark.registries import client_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.spark.value_options import WrittenField
+
+
+def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
+    """Return the rows of a column as bytes for a topic; nulls stay nulls. The schema is registered.
+
+    Raises:
+        EncodeError: a row does not fit the schema.
+        RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+    """
+    return to_schema(
+        column,
+        field.format,
+        client_for(field.registry),
+        topic=topic,
+        schema=field.schema,
+        is_key=field.field == "key",
+        conf=dict(field.settings),
+    )
+
+
+def check_type(field: WrittenField, kind: pa.DataType) -> None:
+    """Check that a type has a counterpart in the format, where the schema is to be made of it.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if field.schema is None:
+        (avro_schema if field.format == "avro" else json_schema)(kind)

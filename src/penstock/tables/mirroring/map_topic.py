@@ -1,0 +1,212 @@
+"""The maps of a copy, kept in a compacted topic of the target, in one transaction with the records.
+
+A record is a chunk of the map of a partition (key ``map/PARTITION/FIRST``), or the last offsets that the copy
+has committed for a group (key ``group/PARTITION/GROUP``). Another machine that goes on reads the topic once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.client.admin.topics import NewTopic
+from penstock.common.logs import logger_named
+from penstock.errors import CorruptRecordError, KafkaError, PenstockError, RequestTimeoutError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.tables.mirroring.notes import map_topic_name
+from penstock.tables.mirroring.offset_map import OffsetMap
+
+if TYPE_CHECKING:
+    from penstock.client.blocking.admin import Admin
+    from penstock.client.blocking.consumer import Consumer
+    from penstock.client.blocking.producer import Producer
+    from penstock.client.produce.delivery import Delivery
+
+log = logger_named("penstock.tables")
+
+MAP_BYTES_MAX = 64 << 20
+"""What the packed maps of one topic may have, in memory and in the target; the oldest runs go beyond it."""
+
+READ_BYTES_MAX = 2 * MAP_BYTES_MAX
+"""What is read of the topic. A copy writes less, and the last chunks of its maps besides."""
+
+GROUP_OFFSETS_MAX = 1_000_000
+"""Of how many offsets of groups the copy of one topic keeps what it has committed."""
+
+REMEMBERED = 4
+"""How many of its own commits a copy recognizes: one may be under way when a copy ends and another begins."""
+
+LOAD_TIMEOUT_S = 60.0
+"""How long nothing may come while the topic is read."""
+
+SETTINGS = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.bytes": str(16 << 20),
+    "segment.ms": str(24 * 3600 * 1000),
+}
+
+
+class MapTopic:
+    """The maps of one copy by partition, and what it has committed for groups.
+
+    What changes is collected, and sent by `write`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.topic = map_topic_name(name)
+        self.maps: dict[int, OffsetMap] = {}
+        self.moved: dict[tuple[str, int], list[int]] = {}
+        """The offsets that the copy has committed last for a group and a partition, the newest at the end."""
+        self._chunks: dict[int, dict[int, bytes]] = {}
+        """What was read, until a map is made of it."""
+        self._read_bytes = 0
+        self._due: dict[str, bytes | None] = {}
+
+    def create(self, admin: Admin) -> None:
+        """Make the topic, unless it exists.
+
+        Raises:
+            KafkaError: the cluster refuses.
+            NetworkError, RequestTimeoutError: it cannot be reached.
+        """
+        try:
+            admin.create_topics([NewTopic(self.topic, 1, config=SETTINGS)])
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def load(self, consumer: Consumer) -> None:
+        """Read what the topic has.
+
+        Raises:
+            KafkaError: it may not be read.
+            PenstockError: it has more than any copy writes.
+            RequestTimeoutError: nothing comes for `LOAD_TIMEOUT_S` seconds.
+        """
+        tp = TopicPartition(self.topic, 0)
+        consumer.assign([tp])
+        consumer.seek_to_beginning(tp)
+        end = consumer.end_offsets([tp])[tp]
+        deadline = time.monotonic() + LOAD_TIMEOUT_S
+        while consumer.position(tp) < end:
+            for record in consumer.poll(timeout_ms=500):
+                deadline = time.monotonic() + LOAD_TIMEOUT_S
+                self._take(bytes(record.key or b""), record.value)
+            if self._read_bytes > READ_BYTES_MAX:
+                raise PenstockError(
+                    f"topic {self.topic} has more than {READ_BYTES_MAX >> 20} MiB of maps, which no copy "
+                    "writes: delete it, and the map begins anew"
+                )
+            if time.monotonic() > deadline:
+                raise RequestTimeoutError(f"topic {self.topic} has not come within {LOAD_TIMEOUT_S:g} s")
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
+        """Note one record; what other programs may have written there is left out."""
+        with suppress(ValueError, TypeError):
+            kind, partition, name = key.decode().split("/", 2)
+            if kind == "map":
+                chunks = self._chunks.setdefault(int(partition), {})
+                self._read_bytes -= len(chunks.pop(int(name), b""))
+                if value is not None:
+                    chunks[int(name)] = bytes(value)
+                    self._read_bytes += len(value)
+            elif kind == "group":
+                self.moved.pop((name, int(partition)), None)
+                if value is not None and len(self.moved) < GROUP_OFFSETS_MAX:
+                    kept = [int(each) for each in json.loads(value)]
+                    self.moved[name, int(partition)] = kept[-REMEMBERED:]
+
+    def resume(self, partition: int, position: int, known: tuple[int, int] | None) -> OffsetMap:
+        """The map of a partition whose copy goes on at `position`; `known` is what the note beside it says.
+
+        Where the topic does not have that, the map begins anew with the position.
+        """
+        chunks = self._chunks.pop(partition, {})
+        made: OffsetMap | None = None
+        if known is not None:
+            floor, end = known
+            try:
+                made = OffsetMap.of_chunks(chunks.items(), floor=floor, end=end)
+            except CorruptRecordError as error:
+                log.warning("%s: %s", self.topic, error)
+        if made is None or known is None or made.end != known[1]:
+            made = OffsetMap(position)
+            if position:
+                log.warning(
+                    "%s has no map of partition %d before offset %d, so that offsets of groups before it are "
+                    "not moved: they are once the groups have come there",
+                    self.topic, partition, position,
+                )  # fmt: skip
+        self._drop(partition, chunks.keys() - made.chunks().keys())
+        self.maps[partition] = made
+        return made
+
+    def begin(self, partition: int) -> OffsetMap:
+        """The empty map of a partition of which nothing is copied; what is left of an older one goes."""
+        self._drop(partition, self._chunks.pop(partition, {}))
+        self.maps[partition] = made = OffsetMap()
+        return made
+
+    def _drop(self, partition: int, names: Iterable[int]) -> None:
+        for first in names:
+            self._due[f"map/{partition}/{first}"] = None
+
+    def add(self, partition: int, runs: Iterable[tuple[int, int, int]]) -> None:
+        """Note where records went: source offset, target offset and count of each run.
+
+        Raises:
+            ValueError: they do not follow what is known.
+        """
+        found = self.maps[partition]
+        since: int | None = None
+        for run in runs:
+            found.add(*run)
+            since = run[0] if since is None else since
+        if since is None:
+            return
+        # Runs that continue the last one before them have changed its chunk, which begins before.
+        for first, packed in found.chunks(since).items():
+            self._due[f"map/{partition}/{first}"] = packed
+        dropped = found.forget_down_to(MAP_BYTES_MAX // len(self.maps))
+        if dropped:
+            self._drop(partition, dropped)
+            log.warning(
+                "the map of partition %d in %s is full: offsets of groups before %d are not moved any more",
+                partition, self.topic, found.floor,
+            )  # fmt: skip
+
+    def forget_before(self, partition: int, target: int) -> None:
+        """Leave out what retention has removed from the target, which begins with offset `target` by now."""
+        self._drop(partition, self.maps[partition].forget_before(target))
+
+    def note_move(self, group: str, partition: int, offsets: list[int]) -> bool:
+        """Note what was committed for a group, and what is about to be; False where there are too many."""
+        if len(self.moved) >= GROUP_OFFSETS_MAX and (group, partition) not in self.moved:
+            return False
+        self.moved[group, partition] = kept = offsets[-REMEMBERED:]
+        self._due[f"group/{partition}/{group}"] = json.dumps(kept).encode()
+        return True
+
+    def retract_move(self, group: str, partition: int, offset: int) -> None:
+        """Note that what `note_move` has announced was refused: it was not committed."""
+        kept = [each for each in self.moved.get((group, partition), ()) if each != offset]
+        if kept:
+            self.note_move(group, partition, kept)
+        else:
+            self.moved.pop((group, partition), None)
+            self._due[f"group/{partition}/{group}"] = None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether `write` has anything to send."""
+        return bool(self._due)
+
+    def write(self, producer: Producer) -> list[Delivery]:
+        """Send what has changed since the last time."""
+        due, self._due = self._due, {}
+        return [producer.send(self.topic, value, key=key.encode(), partition=0) for key, value in due.items()]
