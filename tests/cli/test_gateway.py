@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.security.throwaway import Security
 from penstock.cli import main
 from penstock.cli.gateway import port_range
 from penstock.cli.listing import NOUNS
@@ -101,6 +102,46 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     assert main(["gateway", "--port", "0", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_file_of_accounts_that_others_can_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "accounts.toml"
+    path.write_text("")
+    path.chmod(0o644)
+    assert main(["gateway", "--port", "0", "--to", "a:1", "--accounts", str(path)]) == 2
+    assert f"chmod 600 {path}" in capsys.readouterr().err
+
+
+def test_devices_log_in_at_a_gateway_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "accounts.toml"
+    path.write_text('[users.device]\npassword = "device-1"\n[users.device.cluster]\n')
+    path.chmod(0o600)
+    security = Security("SSL")
+    security.settings("127.0.0.1", 0)  # makes the certificate
+    words = ["--accounts", str(path), "--tls-cert", str(security.directory / "server.pem")]
+    with KafkaBroker() as broker:
+        process = start("--to", broker.bootstrap_servers, "--port", "0", *words)
+        try:
+            assert process.stdout is not None
+            at = process.stdout.readline().split()[2].rstrip(",")
+            config = {
+                "security.protocol": "SASL_SSL",
+                "ssl.ca.location": security.ca_file,
+                "sasl.mechanism": "SCRAM-SHA-256",
+                "sasl.username": "device",
+                "sasl.password": "device-1",
+            }
+            with Admin(bootstrap_servers=at, config=config) as admin:
+                assert len(admin.describe_cluster().nodes) == 1
+            process.send_signal(signal.SIGTERM)
+            out, log = process.communicate(timeout=20)
+            assert process.returncode == 0
+            assert "device-1" not in out + log
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def test_ranges_of_ports() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock.gateway.accounts.book import AccountBook
+from penstock.gateway.accounts.login import Login
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Attachable, Ended, Pause
 from penstock.gateway.counters import Counters
@@ -82,6 +84,7 @@ class World:
         has_account: bool = False,
         attaches: bool = True,
         hooks: Hooks | None = None,
+        book: AccountBook | None = None,
     ) -> None:
         self.translation: Translation = translation or NoTranslation()
         self.versions = versions
@@ -99,6 +102,9 @@ class World:
         self.works: list[Callable[[], Call | Ended | Exception]] = []
         self.back: set[int] = set()
         self.attempts = 0
+        self.now = 1000.0
+        self.delayed: list[tuple[float, Callable[[], None]]] = []
+        self._book = book
         self._attaches = attaches
         self._is_asked = False
         self.client = Wire(versions, self.translation, None)
@@ -118,9 +124,22 @@ class World:
 
     def connect(self, node_id: int | None = None) -> None:
         self._is_asked = False
+        login = self.relay.login
+        if login is not None and login.account is None:
+            self.relay.greeted(Routes(self.versions, self.translation))
+            return
         self.brokers.append(Wire(self.versions, self.translation, node_id))
         self.last_routes = self.broker.routes
         self.relay.attached(self.broker)
+
+    def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
+        if self._book is None:
+            return None
+        return Login(self._book, answer_versions, lambda: self.now, lambda: int(self.now * 1000))
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.delayed.append((seconds, work))
+        self.timers.append(work)
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         return Routes(ranges, self.translation)
@@ -137,9 +156,6 @@ class World:
     def work(self) -> None:
         """Do what was to be done beside the event loop."""
         self.relay.worked(self.works.pop()())
-
-    def later(self, seconds: float, work: Callable[[], None]) -> None:
-        self.timers.append(work)
 
     def hold(self, size: int) -> bool:
         self.held += size
@@ -161,7 +177,7 @@ class World:
         data = b"".join(frames)
         for start in range(0, len(data), split or len(data)):
             self.relay.client_bytes(memoryview(data[start : start + (split or len(data))]))
-            if self._is_asked and self._attaches:
+            while self._is_asked and self._attaches:
                 self.connect()
 
     def broker_sends(self, *frames: bytes, split: int = 0) -> None:

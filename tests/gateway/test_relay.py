@@ -13,8 +13,7 @@ from gateway.relays import ADVERTISED, KAFKA_4, World, answers_of, asked_of, fra
 from penstock.errors import NetworkError
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Pause
-from penstock.gateway.limits import DUE_MAX, Limits
-from penstock.gateway.relay import DECODED_FETCH_BYTES, INLINE_BYTES_MAX
+from penstock.gateway.limits import DECODED_FETCH_BYTES, DUE_MAX, INLINE_BYTES_MAX, Limits
 from penstock.gateway.versions import RefusedError
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey

@@ -52,6 +52,15 @@ LEAST_MS = 100
     metavar="HOST",
     help="The host that clients are to connect to.  [default: the address that they have connected to]",
 )
+@click.option(
+    "--accounts",
+    metavar="FILE",
+    help="Users of clients, and the account of each in the cluster.  [default: the gateway's for all]",
+)
+@click.option(
+    "--tls-cert", metavar="FILE", help="The certificate for TLS of clients, as PEM.  [default: no TLS]"
+)
+@click.option("--tls-key", metavar="FILE", help="Its private key.  [default: in the same file]")
 @click.option("--v07-port", type=click.IntRange(0, 65535), help="Where clients of Kafka 0.7 connect.")
 @click.option(
     "--v07-zookeeper",
@@ -120,6 +129,9 @@ def command(
     port: int,
     ports: str | None,
     advertised_host: str | None,
+    accounts: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     v07_port: int | None,
     v07_zookeeper: str | None,
     v07_broker_id: int,
@@ -138,14 +150,16 @@ def command(
 
     Each broker is found at a port of its own, and the first port stands for all of them. What clients and
     brokers both speak is passed on as it is. Nothing is stored. Other machines reach the gateway only with
-    --host, and without a login: what they may do is what the gateway may do in the cluster.
+    --host, and without a login: what they may do is what the gateway may do in the cluster. With --accounts
+    clients log in at the gateway, and each is an account of its own in the cluster.
 
     \b
     Examples:
       penstock gateway --to kafka-1:9093,kafka-2:9093
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
-      penstock gateway --to kafka:9093 --metrics-port 9100 --access-log access.jsonl
+      penstock gateway --to kafka:9093 --metrics-port 9100 --access-log log.jsonl
+      penstock gateway --profile prod --accounts accounts.toml
       penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
     every_ms = parse_duration(every, "--every", 1000)
@@ -177,6 +191,9 @@ def command(
             explain=explain,
             explain_to=_put_line,
         ),
+        accounts=accounts,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
         v07_port=v07_port,
         v07_zookeeper=v07_zookeeper,
         v07_broker_id=v07_broker_id,

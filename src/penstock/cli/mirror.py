@@ -115,7 +115,7 @@ def command(
     Examples:
       penstock mirror --from old:9092 -t events -b new:9092
       penstock mirror --from-profile prod -t events -t users -b localhost:9092 -f
-      penstock mirror --from old:9092 -t events -b new:9092 -f --groups 'billing-*'
+      penstock mirror --from old:9092 -t events -b new:9092 -f --groups 'bill-*'
       penstock mirror --from old:9092 -t events -b new:9092 --check
       penstock mirror --from-0.7 old:9092 -t events -b new:9092
       penstock mirror --from-0.7 zookeeper://zk:2181/kafka -t events \\

@@ -16,8 +16,6 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from penstock.gateway.nodes import Nodes
@@ -123,16 +121,6 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
             for each in names
         ],
     )
-
-
-def login_refusal(api_key: int) -> Any:
-    """Return the answer to SASL of a client where the gateway logs in itself."""
-    if api_key == ApiKey.SASL_AUTHENTICATE:
-        return SaslAuthenticateResponse(
-            error_code=ErrorCode.ILLEGAL_SASL_STATE,
-            error_message="the gateway logs in itself: connect without SASL",
-        )
-    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 def answered_absent(body: memoryview, key: int, version: int, nodes: Nodes, host: str) -> Any:

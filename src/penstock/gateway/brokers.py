@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Container, Generator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.client.cluster.negotiation import NodeVersions
     from penstock.client.config import ClientConfig
     from penstock.client.security.authenticator import Authenticator
+    from penstock.gateway.accounts.book import Account
     from penstock.gateway.contracts import Attachable
     from penstock.gateway.sockets import SocketHost
     from penstock.gateway.versions import Translation
@@ -59,6 +61,8 @@ that a broker is upgraded.
 SIDE = "gateway"
 """The purpose of connections to brokers that a translation names."""
 
+T = TypeVar("T")
+
 log = logger_named("penstock.gateway")
 
 
@@ -78,13 +82,19 @@ class Brokers:
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
         """What brokers have answered to ApiVersions, and when, where clients log in themselves."""
+        self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
+        self._clients: dict[Account, AsyncClient] = {}
+        """What logs in as each account."""
+        self._refused: dict[Account, tuple[AuthenticationError, float]] = {}
+        """Accounts that the cluster has refused, and until when it is not asked again."""
         self._failed_at = float("-inf")
         self._looking: dict[int, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         for task in self._looking.values():
             task.cancel()
-        await self.client.close(0)
+        for client in [self.client, *self._clients.values()]:
+            await client.close(0)
 
     # --- where brokers are ------------------------------------------------------------------------------
 
@@ -144,18 +154,41 @@ class Brokers:
         Raises:
             PenstockError: no broker can be reached.
         """
+        account = None if relay.login is None else relay.login.account
+
+        async def connect(address: Address) -> tuple[AsyncClient, Peer]:
+            if account is None:
+                return self.client, await self._connect(address)
+            client = self._client_of(account)
+            return client, await self._log_in(account, client, address)
+
+        node_id, (client, peer) = await self._first(relay.home, connect)
+        return self._handed_over(relay, node_id, client, peer)
+
+    async def versions(self, home: int | None) -> Routes:
+        """Return the routes to a broker that a client is to log in for, which no account is needed for.
+
+        Raises:
+            PenstockError: no broker can be reached.
+        """
+        _, versions = await self._first(home, self._greeted)
+        return self.routes_of(versions.ranges)
+
+    async def _first(
+        self, home: int | None, attempt: Callable[[Address], Awaitable[T]]
+    ) -> tuple[int | None, T]:
+        """Return what an attempt yields at the first broker that answers. Raises PenstockError."""
         loop = asyncio.get_running_loop()
         early_s = self._failed_at + FAILED_AGAIN_S - loop.time()
         if early_s > 0:
             await asyncio.sleep(early_s)
-        targets = self._targets(relay.home)
+        targets = self._targets(home)
         failure: PenstockError = NetworkError("every broker of the cluster is away")
         for number, (node_id, address) in enumerate(targets, 1):
             patience_s = None if number == len(targets) else HOME_PATIENCE_S
             try:
                 async with asyncio.timeout(patience_s):
-                    peer = await self._connect(address)
-                return self._handed_over(relay, node_id, peer)
+                    return node_id, await attempt(address)
             except TimeoutError:
                 failure = NetworkError(f"broker {address} did not answer within {HOME_PATIENCE_S:g} s")
             except AuthenticationError:
@@ -187,13 +220,48 @@ class Brokers:
         """
         if self._has_account:
             return await self.client.greet(address)
-        known = self._versions.get(address)
-        now = asyncio.get_running_loop().time()
-        if known is None or now - known[1] > VERSIONS_KEPT_S:
-            peer = await self.client.greet(address)
-            peer.connection.close()
-            known = self._versions[address] = peer.versions, now
-        return Peer(await self.client.connect(address), known[0])
+        versions = await self._greeted(address)
+        return Peer(await self.client.connect(address), versions)
+
+    async def _greeted(self, address: Address) -> NodeVersions:
+        """The versions of a broker, as it has said lately. Raises PenstockError."""
+        loop = asyncio.get_running_loop()
+        # Clients that are not logged in cause this: all at once cause one question.
+        async with self._asking.setdefault(address, asyncio.Lock()):
+            known = self._versions.get(address)
+            if known is None or loop.time() - known[1] > VERSIONS_KEPT_S:
+                peer = await self.client.greet(address)
+                peer.connection.close()
+                known = self._versions[address] = peer.versions, loop.time()
+        return known[0]
+
+    def _client_of(self, account: Account) -> AsyncClient:
+        client = self._clients.get(account)
+        if client is None:
+            client = self._clients[account] = AsyncClient(account.config)
+        return client
+
+    async def _log_in(self, account: Account, client: AsyncClient, address: Address) -> Peer:
+        """Open a connection as an account. Raises PenstockError."""
+        loop = asyncio.get_running_loop()
+        error, until = self._refused.get(account, (None, 0.0))
+        if error is not None and loop.time() < until:
+            raise error
+        try:
+            peer = await client.greet(address)
+        except AuthenticationError as refusal:
+            told = AuthenticationError(f"the account of {account.name}: {refusal}")
+            # Wrong logins in a row lock accounts out in some directories of users.
+            self._refused[account] = told, loop.time() + FOLLOW_EVERY_S
+            raise told from None
+        self._refused.pop(account, None)
+        return peer
+
+    async def keep_only(self, accounts: Container[Account]) -> None:
+        """Close the clients of accounts that are there no longer."""
+        self._refused = {each: refusal for each, refusal in self._refused.items() if each in accounts}
+        for account in [each for each in self._clients if each not in accounts]:
+            await self._clients.pop(account).close(0)
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         """Return the routes to brokers that have these versions."""
@@ -206,7 +274,9 @@ class Brokers:
         self.last_routes = routes
         return routes
 
-    def _handed_over(self, relay: Attachable, node_id: int | None, peer: Peer) -> UpstreamSocket:
+    def _handed_over(
+        self, relay: Attachable, node_id: int | None, client: AsyncClient, peer: Peer
+    ) -> UpstreamSocket:
         connection = peer.connection
         routes = self.routes_of(peer.versions.ranges)
         address = connection.address
@@ -218,12 +288,12 @@ class Brokers:
         upstream = UpstreamSocket(self._sockets, relay, routes, node_id, tls, drop_versions)
         upstream.take_over(transport)
         if connection.session is not None and connection.session.lifetime_s:
-            self._renew(upstream, peer, connection.session.lifetime_s)
+            self._renew(upstream, client, peer, connection.session.lifetime_s)
         return upstream
 
-    def _renew(self, upstream: UpstreamSocket, peer: Peer, session_s: float) -> None:
+    def _renew(self, upstream: UpstreamSocket, client: AsyncClient, peer: Peer, session_s: float) -> None:
         """Have the gateway's credentials shown again before the broker's session ends."""
-        secured, versions = self.client.secured, peer.versions
+        secured, versions = client.secured, peer.versions
         address = peer.connection.address
         loop = asyncio.get_running_loop()
 
@@ -251,20 +321,21 @@ class Brokers:
 
         upstream.renew_after(session_s * random.uniform(*SESSION_PARTS), begin)
 
-    async def ask(self, call: Call) -> Any:
+    async def ask(self, call: Call, account: Account | None = None) -> Any:
         """Ask the broker that a call names, on a connection that relays share; None for acks=0.
 
         Raises:
             PenstockError: it does not answer.
         """
         assert call.node_id is not None
-        if call.node_id not in self.client.cluster.nodes:
-            await self.client.refresh()
-        peer = await self.client.peer(call.node_id, SIDE)
+        client = self.client if account is None else self._client_of(account)
+        if call.node_id not in client.cluster.nodes:
+            await client.refresh()
+        peer = await client.peer(call.node_id, SIDE)
         if call.api_key == ApiKey.PRODUCE and not call.message.acks:  # type: ignore[attr-defined]
             peer.connection.send_only(call.message, call.version)
             return None
-        return await peer.connection.request(call.message, call.version, self.client.request_timeout_s)
+        return await peer.connection.request(call.message, call.version, client.request_timeout_s)
 
 
 def _credentials(

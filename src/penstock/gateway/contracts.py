@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from penstock.errors import PenstockError
+    from penstock.gateway.accounts.login import Login
     from penstock.gateway.calls import Call
     from penstock.gateway.counters import Counters
     from penstock.gateway.hooks.chain import Hooks
@@ -61,6 +62,10 @@ class Attachable(Protocol):
     home: int | None
     peer: str
     is_closed: bool
+    login: Login | None
+
+    def greeted(self, routes: Routes) -> None:
+        """The versions of a broker have become known, for a client that has not logged in yet."""
 
     def attached(self, upstream: Upstream) -> None:
         """There is a connection to a broker."""
@@ -107,6 +112,12 @@ class Host(Protocol):
     def has_account(self) -> bool:
         """Whether the gateway itself logs in at brokers."""
 
+    def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
+        """Return the login of a client that connects; None where the gateway maps no users."""
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Call `work` after so many seconds."""
+
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         """Return the routes to brokers that have these versions."""
 
@@ -121,9 +132,6 @@ class Host(Protocol):
 
     def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
         """Call `work` in a thread: `worked` is called later with what it returns."""
-
-    def later(self, seconds: float, work: Callable[[], None]) -> None:
-        """Call `work` after so many seconds."""
 
     def hold(self, size: int) -> bool:
         """Count bytes that are kept; False where there are too many."""

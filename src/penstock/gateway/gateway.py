@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from penstock.client.config import ClientConfig
 from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.gateway import translation as old_versions
+from penstock.gateway.accounts.settings import dotted, has_login, without_login
 from penstock.gateway.hooks.chain import Hooks
 from penstock.gateway.hooks.hook import Hook, OnBatches, OnRequest, OnResponse
 from penstock.gateway.limits import Limits
@@ -20,6 +22,9 @@ from penstock.gateway.server import serving
 from penstock.gateway.v07.offsets import SLOT_BYTES_MAX, SLOT_BYTES_MIN
 
 if TYPE_CHECKING:
+    import ssl
+
+    from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
     from penstock.gateway.v07.counts import Counts07
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PORTS = 100
 """How many ports behind that of the gateway brokers have, where nothing else is said."""
+
+CLIENT_NAME, SERVERS = "client.id", "bootstrap.servers"
 
 CLIENT_ID = "penstock-gateway"
 
@@ -60,6 +67,11 @@ class Gateway(Served):
         ports: the ports of the brokers. By default the 100 behind `port`, or free ones where that is 0.
         advertised_host: the host in responses; None for the address that a client has connected to.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
+        accounts: users of clients, and what each of them is in the cluster: the path of a file, or its tables
+            as mappings (docs/how-to/gateway.md). Clients then log in at the gateway.
+        tls_cert: a PEM file or text with the certificate that clients are shown, its chain behind it; None
+            for clients without TLS.
+        tls_key: its private key, as a file or text; None where it is in the same file.
         limits: what peers may make the gateway hold.
         translation: what answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
@@ -88,6 +100,9 @@ class Gateway(Served):
         ports: Sequence[int] | None = None,
         advertised_host: str | None = None,
         config: Mapping[str, object] | None = None,
+        accounts: str | os.PathLike[str] | Mapping[str, object] | None = None,
+        tls_cert: str | None = None,
+        tls_key: str | None = None,
         limits: Limits | None = None,
         translation: Translation | None = None,
         hooks: Iterable[Hook] = (),
@@ -111,6 +126,11 @@ class Gateway(Served):
             raise ConfigError("v07_zookeeper registers the port for Kafka 0.7: give v07_port as well")
         if v07_zookeeper is not None and (not isinstance(v07_zookeeper, str) or not v07_zookeeper):
             raise ConfigError(f"v07_zookeeper is {v07_zookeeper!r}: host:port of a ZooKeeper is needed")
+        if v07_port is not None and (accounts is not None or tls_cert is not None):
+            raise ConfigError(
+                "clients of Kafka 0.7 have neither login nor TLS: have another gateway for them, "
+                "without accounts and tls_cert"
+            )
         _check_number("v07_broker_id", v07_broker_id, 0, (1 << 31) - 1)
         _check_number("v07_slot_bytes", v07_slot_bytes, SLOT_BYTES_MIN, SLOT_BYTES_MAX)
         if v07_messages not in ("wrapped", "plain"):
@@ -119,6 +139,14 @@ class Gateway(Served):
         self._to = to
         self._given = dict(config or {})
         self.host = host
+        self._tls = None if tls_cert is None and tls_key is None else _tls_context(tls_cert, tls_key)
+        self._book: AccountBook | None = None
+        if accounts is not None:
+            from penstock.gateway.accounts.book import AccountBook
+
+            settings = dotted(config)
+            config = settings if has_login(settings) else without_login(settings)
+            self._book = AccountBook(accounts, {CLIENT_NAME: CLIENT_ID, **settings, SERVERS: to})
         self.config = ClientConfig.of(config, {}, bootstrap_servers=to, client_id=_client_id(config))
         self.limits = limits or Limits()
         self._port = port
@@ -254,6 +282,8 @@ class Gateway(Served):
             self._advertised_host,
             self._hooks,
             self._seen,
+            self._book,
+            self._tls,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server
@@ -304,6 +334,15 @@ def _client_id(config: Mapping[str, object] | None) -> str | None:
     """The name in the headers of the gateway's own requests, where the settings have none."""
     given = config or {}
     return None if "client.id" in given or "client_id" in given else CLIENT_ID
+
+
+def _tls_context(certificate: str | None, key: str | None) -> ssl.SSLContext:
+    if not certificate or (key is not None and not key):
+        raise ConfigError("tls_cert, tls_key: a certificate is needed, and a key unless that is in its file")
+    from penstock.security.secrets import Secret
+    from penstock.security.tls_context import TlsSettings, server_context
+
+    return server_context(TlsSettings(certificate=certificate, key=None if key is None else Secret(key)))
 
 
 def _check_port(name: str, port: object, least: int) -> None:

@@ -110,9 +110,11 @@ SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)
 
 
 def no_request(size: int, most: int) -> DecodeError:
-    """Return the error for a size that no request has."""
+    """Return the error for what begins with a size that no request has."""
     if size >> 16 == TLS_RECORD:
-        return DecodeError("it begins with TLS, and the gateway takes clients without TLS only")
+        return DecodeError(
+            "it begins with TLS, and the gateway takes clients without TLS only (see --tls-cert)"
+        )
     return DecodeError(f"a request of {size} bytes, {REQUEST_BYTES_MIN} to {most} are taken")
 
 

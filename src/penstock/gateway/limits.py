@@ -9,6 +9,12 @@ from penstock.errors import ConfigError
 READ_BYTES = 256 << 10
 """How much is read from a socket at a time. All connections read into one buffer of this size."""
 
+INLINE_BYTES_MAX = 64 << 10
+"""Frames up to this size are translated on the event loop; longer ones beside it."""
+
+DECODED_FETCH_BYTES = 64 << 10
+"""A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
+
 DUE_MAX = 1000
 """Requests of one connection whose responses are due; further ones stay in the socket."""
 
@@ -48,6 +54,12 @@ class Limits:
     """
     idle_ms: int = 900_000
     """A client that sends nothing and is owed nothing for so long is disconnected."""
+
+    login_ms: int = 30_000
+    """A client that has not logged in for so long is disconnected, where clients log in at the gateway.
+
+    So is one whose TLS handshake takes so long.
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):

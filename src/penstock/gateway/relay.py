@@ -16,7 +16,8 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
-from penstock.gateway.absent import OF_ONE_BROKER, answered_absent, login_refusal
+from penstock.gateway.absent import OF_ONE_BROKER, answered_absent
+from penstock.gateway.accounts.login import FAILURE_DELAY_S, OFFERED, login_refusal
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
 from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
@@ -44,16 +45,19 @@ from penstock.gateway.limits import (
     TOKEN_BYTES_MAX,
     VERSIONS_BYTES_MAX,
 )
-from penstock.gateway.routes import PASSED_ON, Kind, Route, Routes
+from penstock.gateway.routes import PASSED_ON, Kind, Route, Routes, versions_response
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response, encode_request, encode_response
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
+from penstock.security.sasl_server import PASS
 
 if TYPE_CHECKING:
+    from penstock.gateway.accounts.login import Login
     from penstock.gateway.contracts import Host, Side, Upstream
     from penstock.protocol.message import Message
+    from penstock.security.sasl_server import Verdict
 
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 """The error for an unsupported version of ApiVersions, in the layout of version 0."""
@@ -77,6 +81,8 @@ class Relay:
         self.is_closed = False
         self.is_logged_in = False
         """Whether the client has shown a broker its own credentials, which no other connection has."""
+        self.login = host.new_login(self._versions_before_login)
+        """The client's login at the gateway; None where it needs none, or logs in at brokers."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
@@ -195,6 +201,11 @@ class Relay:
         What lies between `run` and the position is passed on before anything else is written.
         """
         request_bytes_max = self._host.limits.request_bytes_max
+        login = self.login
+        if login is not None and login.is_engaged:
+            begun = self._begin_login(login, data, position, end)
+            if begun is not None:
+                return begun
         if end - position < 12 and not self._takes_tokens:
             check_short(data[position:end], 0 if self._is_first else REQUEST_BYTES_MIN, request_bytes_max)
             return -1
@@ -208,6 +219,10 @@ class Relay:
         if key not in API_TABLE:
             raise DecodeError(f"a request with key {key}: there is no such API")
         upstream = self.upstream
+        if login is not None and login.takes(key):
+            self._pass_on(data, run, position)
+            self._collect(size, TOKEN_BYTES_MAX)
+            return 0
         if self._absent:
             self._collect(size, 0)
             return 0
@@ -244,6 +259,21 @@ class Relay:
             return 0
         self._request_left = size + 4
         self._count(code, data, position)
+        return 0
+
+    def _begin_login(self, login: Login, data: memoryview, position: int, end: int) -> int | None:
+        """Look at a frame of a login; return 0, -1 to wait, or None where this is an ordinary request."""
+        begun = login.begin(data, position, end)
+        if begun is None:
+            return -1
+        if login.admits(begun.key):
+            return None
+        if not 0 <= begun.size <= TOKEN_BYTES_MAX:
+            raise no_request(begun.size, TOKEN_BYTES_MAX)
+        if begun.key == ApiKey.API_VERSIONS and login.routes is None and not self._absent:
+            self._attach()
+            return -1
+        self._collect(begun.size, TOKEN_BYTES_MAX)
         return 0
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
@@ -318,13 +348,17 @@ class Relay:
         """Take a request that was collected, with its size."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
+        login = self.login
+        if login is not None and login.takes(int.from_bytes(body[:2], "big")):
+            self._take_token(login, frame)
+            return
         _, key, version, correlation_id = REQUEST_HEAD.unpack_from(frame)
         upstream = self.upstream
         if upstream is None:
             routes = self._host.last_routes
             if key == ApiKey.API_VERSIONS and routes is not None:
                 self._note_software(body, version)
-                self._respond_versions(routes, version, correlation_id)
+                self._respond(versions_response(routes, version, correlation_id))
             else:
                 self._answer_absent(body, key, version, correlation_id)
             return
@@ -343,11 +377,44 @@ class Relay:
                 self._due.append(Due(Kind.REWRITE, correlation_id, code))
                 upstream.send(frame)
             else:
-                self._respond_versions(upstream.routes, version, correlation_id)
+                self._respond(versions_response(upstream.routes, version, correlation_id))
         elif route is Route.LOGIN:
             self._take_login(upstream, frame, code, correlation_id)
         else:
             self._translate(upstream.routes, body, code, correlation_id)
+
+    def _take_token(self, login: Login, frame: bytearray) -> None:
+        """Take a frame of the client's login at the gateway, with its size."""
+        code = int.from_bytes(frame[4:8], "big")
+        if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
+            self._count(code, memoryview(frame), 0)
+        verdict = login.receive(memoryview(frame)[4:])
+        if verdict is PASS:
+            self._respond(login_refusal(code, int.from_bytes(frame[8:12], "big", signed=True)))
+        elif verdict.delays:
+            self._is_attaching = True  # nothing more is taken
+            self._host.later(FAILURE_DELAY_S, lambda: self._end_login(verdict))
+        else:
+            self._end_login(verdict)
+
+    def _end_login(self, verdict: Verdict) -> None:
+        if self.is_closed:
+            return
+        if verdict.reply:
+            self._respond([verdict.reply])
+        if verdict.closes:
+            self.close(verdict.reason, logging.WARNING)
+
+    def _versions_before_login(self, frame: memoryview) -> bytes:
+        login = self.login
+        routes = self._host.last_routes if login is None or login.routes is None else login.routes
+        version = int.from_bytes(frame[2:4], "big", signed=True)
+        if routes is None:
+            raise DecodeError("the gateway reaches no broker for ApiVersions")
+        self._note_software(frame, version)
+        self._count(ApiKey.API_VERSIONS << 16 | version & 0xFFFF, memoryview(bytes(4) + bytes(frame)), 0)
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        return b"".join(versions_response(routes, version, correlation_id, OFFERED))
 
     def _note_software(self, body: memoryview, version: int) -> None:
         if version < 3 or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
@@ -357,13 +424,9 @@ class Relay:
         self._counts = self._host.counters.of(*self._software, "", self.peer)
         self._client_id = ""
 
-    def _respond_versions(self, routes: Routes, version: int, correlation_id: int) -> None:
-        response, version = routes.versions_response(version)
-        self._respond(encode_response(response, version, correlation_id))
-
     def _take_login(self, upstream: Upstream, frame: bytearray, code: int, correlation_id: int) -> None:
         if self._host.has_account:
-            self._respond(encode_response(login_refusal(code >> 16), code & 0xFFFF, correlation_id))
+            self._respond(login_refusal(code, correlation_id))
             return
         self.is_logged_in = True
         is_raw = code == ApiKey.SASL_HANDSHAKE << 16  # version 0: tokens without headers follow
@@ -581,6 +644,13 @@ class Relay:
         self.upstream = upstream
         if self._client_is_clogged:
             upstream.pause(Pause.CLOGGED)
+        self.go_on()
+
+    def greeted(self, routes: Routes) -> None:
+        """The versions of a broker have become known, for a client that has not logged in yet."""
+        self._is_attaching = False
+        if self.login is not None:
+            self.login.routes = routes
         self.go_on()
 
     def unreachable(self, error: PenstockError) -> None:

@@ -11,6 +11,7 @@ from penstock.gateway.heads import SASL_KEYS, produce_acks
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import encode_response
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
@@ -118,22 +119,27 @@ class Routes:
             return Kind.FETCH
         return Kind.PASS if route is Route.PASS else Kind.REWRITE
 
-    def versions_response(self, version: int) -> tuple[ApiVersionsResponse, int]:
-        """Return the gateway's own response to ApiVersions, and the version in which it goes (KIP-511)."""
-        response = ApiVersionsResponse()
-        self.put_versions(response)
-        low, high = self.offered.get(ApiKey.API_VERSIONS, (0, -1))
-        if low <= version <= high:
-            return response, version
-        response.error_code = ErrorCode.UNSUPPORTED_VERSION
-        return response, 0
-
-    def put_versions(self, response: ApiVersionsResponse) -> None:
-        """Put what clients are offered into the response to ApiVersions."""
+    def put_versions(
+        self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
+    ) -> None:
+        """Put what clients are offered into a response. `here` is what the gateway answers itself."""
         response.api_keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, (low, high) in sorted(self.offered.items())
+            for key, (low, high) in sorted({**self.offered, **(here or {})}.items())
         ]
+
+
+def versions_response(
+    routes: Routes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
+) -> list[bytes | bytearray | memoryview]:
+    """Return the gateway's own response to ApiVersions. `here` has what it answers itself."""
+    response = ApiVersionsResponse()
+    routes.put_versions(response, here)
+    low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
+    if not low <= version <= high:
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        version = 0  # KIP-511
+    return encode_response(response, version, correlation_id)
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:

@@ -8,21 +8,27 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from penstock.clock import SystemClock
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.listening.accepting import Acceptor, listening_sockets
 from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError
+from penstock.gateway.accounts.login import Login
 from penstock.gateway.brokers import Brokers
 from penstock.gateway.counters import Counters
 from penstock.gateway.nodes import Nodes
 from penstock.gateway.seen.metrics_page import page
 from penstock.gateway.seen.taps import Taps
 from penstock.gateway.sockets import ClientSocket, new_buffer
+from penstock.security.tls import TlsConnection
 
 if TYPE_CHECKING:
+    import ssl
+
     from penstock.broker.network.metrics_server import MetricsServer
     from penstock.client.config import ClientConfig
+    from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Ended
     from penstock.gateway.counters import ClientCount
@@ -43,6 +49,9 @@ START_PATIENCE_S = 2.0
 SWEEP_EVERY_S = 5.0
 """How often connections that do nothing are looked for."""
 
+ACCOUNTS_EVERY_S = 1.0
+"""How often it is looked whether the file of accounts has changed."""
+
 logger = logger_named("penstock.gateway")
 
 
@@ -59,6 +68,8 @@ class GatewayServer:
         advertised_host: str | None,
         hooks: Hooks,
         seen: Seen,
+        book: AccountBook | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scratch = new_buffer()
@@ -82,7 +93,9 @@ class GatewayServer:
         self.connections = 0
         """Connections that have been taken in, those among them that are no clients yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
-        self._has_account = config.security is not None and config.security.uses_sasl
+        self._book = book
+        self._tls = tls
+        self._has_account = book is not None or (config.security is not None and config.security.uses_sasl)
         self._host = host
         self._advertised_host = advertised_host
         self._acceptors: dict[int | None, Acceptor] = {}
@@ -106,6 +119,8 @@ class GatewayServer:
         has_begun = asyncio.Event()
         self._begin(self._brokers.follow(has_begun))
         self._begin(self._sweep())
+        if self._book is not None:
+            self._begin(self._follow_accounts(self._book))
         try:
             async with asyncio.timeout(START_PATIENCE_S):
                 await has_begun.wait()
@@ -158,13 +173,43 @@ class GatewayServer:
     async def _sweep(self) -> None:
         """Close connections that do nothing for too long."""
         while True:
-            await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000))
+            await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000, self.limits.login_ms / 1000))
             now = self.loop.time()
             for client in list(self.clients):
                 idle_s = now - client.active_at
                 if idle_s * 1000 > self.limits.idle_ms and client.relay is not None and client.relay.is_stuck:
                     client.relay.close(f"nothing has come for {idle_s:.0f} s")
                     client.abort()
+
+            self._expire_logins(now)
+
+    def _expire_logins(self, now: float) -> None:
+        for client in list(self.clients):
+            relay, waits_s = client.relay, now - client.connected_at
+            login = None if relay is None else relay.login
+            is_late = client.is_shaking_hands or (login is not None and login.account is None)
+            if relay is not None and is_late and waits_s * 1000 > self.limits.login_ms:
+                relay.close(f"it has not logged in for {waits_s:.0f} s")
+                client.abort()
+
+    async def _follow_accounts(self, book: AccountBook) -> None:
+        """Read the accounts again when their file has changed; end connections of those that have gone."""
+        while True:
+            await asyncio.sleep(ACCOUNTS_EVERY_S)
+            if not book.has_changed():
+                continue
+            try:
+                live = (await asyncio.to_thread(book.read)).live
+            except PenstockError as error:
+                logger.error("the accounts stay as they were: %s", error)
+                continue
+            logger.info("the accounts have been read again")
+            for client in list(self.clients):
+                relay = client.relay
+                login = None if relay is None else relay.login
+                if relay is not None and login is not None and login.account not in (None, *live):
+                    relay.close("its entry in the accounts has changed, or is gone")
+            await self._brokers.keep_only(live)
 
     # --- ports ------------------------------------------------------------------------------------------
 
@@ -177,7 +222,7 @@ class GatewayServer:
             del sockets[1:]
         acceptor = Acceptor(
             self.loop,
-            lambda: ClientSocket(self, self, node_id, self._advertised_host),
+            lambda: ClientSocket(self, self, node_id, self._advertised_host, self._new_tls()),
             self.failures,
             ConnectionGate(self),
         )
@@ -188,11 +233,14 @@ class GatewayServer:
             for one in sockets:
                 one.close()
             raise
-        if node_id is None:
+        if node_id is None and (self._book is None or self._book.accounts.default is not None):
             warn_if_exposed(sockets[0], "use the cluster with what the gateway may do there", logger)
         self._acceptors[node_id] = acceptor
         number: int = sockets[0].getsockname()[1]
         return number
+
+    def _new_tls(self) -> TlsConnection | None:
+        return None if self._tls is None else TlsConnection(self._tls, is_server=True)
 
     def _stop_listening(self, node_id: int) -> None:
         acceptor = self._acceptors.pop(node_id, None)
@@ -240,6 +288,14 @@ class GatewayServer:
     def last_routes(self) -> Routes | None:
         return self._brokers.last_routes
 
+    def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
+        if self._book is None:
+            return None
+        return Login(self._book, answer_versions, self.loop.time, SystemClock().now_ms)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.loop.call_later(seconds, work)
+
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         return self._brokers.routes_of(ranges)
 
@@ -250,7 +306,11 @@ class GatewayServer:
         self._begin(self._attach(relay))
 
     async def _attach(self, relay: Attachable) -> None:
+        is_before_login = relay.login is not None and relay.login.account is None
         try:
+            if is_before_login:
+                relay.greeted(await self._brokers.versions(relay.home))
+                return
             upstream = await self._brokers.open(relay)
         except PenstockError as error:
             relay.unreachable(error)
@@ -259,9 +319,6 @@ class GatewayServer:
             relay.close("an error of the gateway", logging.ERROR)
         else:
             relay.attached(upstream)
-
-    def later(self, seconds: float, work: Callable[[], None]) -> None:
-        self.loop.call_later(seconds, work)
 
     def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
         self._begin(self._in_thread(relay, work))
@@ -274,7 +331,7 @@ class GatewayServer:
 
     async def _call_node(self, relay: Attachable, call: Call) -> None:
         try:
-            answer = await self._brokers.ask(call)
+            answer = await self._brokers.ask(call, None if relay.login is None else relay.login.account)
         except PenstockError as error:
             relay.close(f"broker {call.node_id} does not answer: {error}", logging.WARNING)
         except Exception:
@@ -317,9 +374,11 @@ async def serving(
     advertised_host: str | None,
     hooks: Hooks,
     seen: Seen,
+    book: AccountBook | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[GatewayServer]:
     """Serve a gateway on the running loop for as long as the block lasts."""
-    server = GatewayServer(config, translation, limits, host, ports, advertised_host, hooks, seen)
+    server = GatewayServer(config, translation, limits, host, ports, advertised_host, hooks, seen, book, tls)
     try:
         await server.start(port)
         yield server

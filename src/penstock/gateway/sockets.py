@@ -153,16 +153,27 @@ class Clients(SocketHost, Protocol):
 
 
 class ClientSocket(asyncio.BufferedProtocol):
-    """The connection of one client. `home` is the broker of its port; None for the port for all."""
+    """The connection of one client, through TLS where `tls` is given.
 
-    def __init__(self, clients: Clients, relays: Host, home: int | None, advertised_host: str | None) -> None:
+    `home` is the broker of its port; None for the port for all.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        relays: Host,
+        home: int | None,
+        advertised_host: str | None,
+        tls: TlsConnection | None = None,
+    ) -> None:
         self._clients = clients
         self._relays = relays
         self._home = home
         self._advertised_host = advertised_host
+        self._tls = tls
         self._socket: Socket | None = None
         self.relay: Relay | None = None
-        self.active_at = 0.0
+        self.active_at = self.connected_at = 0.0
         self._tap: Tap | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -172,23 +183,47 @@ class ClientSocket(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername") or ("?", 0)
         local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
         host = self._advertised_host or canonical_address(local[0])
-        self.active_at = self._loop.time()
+        self.active_at = self.connected_at = self._loop.time()
         peer_text = f"{canonical_address(peer[0])}:{peer[1]}"
         self._tap = self._clients.tap_of(peer_text)
         self.relay = Relay(self._relays, self, self._home, peer_text, host)
         self._clients.enter(self)
 
+    @property
+    def is_shaking_hands(self) -> bool:
+        """Whether a TLS handshake is under way."""
+        return self._tls is not None and not self._tls.is_ready
+
     def get_buffer(self, sizehint: int) -> memoryview:
+        if self._tls is not None:
+            return self._clients.ciphertext
         scratch = self._clients.scratch
         return scratch[:SHORT_READ_BYTES] if self._clients.is_short else scratch
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self._loop.time()
         relay = self.relay
-        if relay is not None and not relay.is_closed:
-            if self._tap is not None:
-                self._tap.received(self._clients.scratch[:nbytes])
-            relay.client_bytes(self._clients.scratch[:nbytes])
+        if relay is None or relay.is_closed:
+            return
+        scratch, tls = self._clients.scratch, self._tls
+        if tls is None:
+            self._take(relay, scratch[:nbytes])
+            return
+        try:
+            tls.receive(self._clients.ciphertext[:nbytes])
+            while not relay.is_closed and (count := tls.read_into(scratch)):
+                self._take(relay, scratch[:count])
+        except TlsError as error:
+            relay.close(str(error))
+            return
+        self._flush()
+        if tls.is_ended:
+            relay.close("the client has ended the connection")
+
+    def _take(self, relay: Relay, data: memoryview) -> None:
+        if self._tap is not None:
+            self._tap.received(data)
+        relay.client_bytes(data)
 
     def eof_received(self) -> bool:
         return False
@@ -219,8 +254,20 @@ class ClientSocket(asyncio.BufferedProtocol):
         assert self._socket is not None
         if self._tap is not None:
             self._tap.sent(memoryview(data))
-        if not self._socket.send(data):
+        tls = self._tls
+        if tls is not None:
+            tls.write(data)
+            self._flush()
+        elif not self._socket.send(data):
             self._end("responses that are not read take too much memory (held_bytes_max)")
+
+    def _flush(self) -> None:
+        assert self._tls is not None
+        assert self._socket is not None
+        for chunk in self._tls.to_send():
+            if not self._socket.send(chunk):
+                self._end("responses that are not read take too much memory (held_bytes_max)")
+                return
 
     def _end(self, reason: str) -> None:
         if self.relay is not None:
@@ -237,6 +284,9 @@ class ClientSocket(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         assert self._socket is not None
+        if self._tls is not None:
+            self._tls.close()
+            self._flush()
         self._socket.close()
 
     def abort(self) -> None:

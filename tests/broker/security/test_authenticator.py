@@ -10,19 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.security.authenticator import (
-    VERSION_QUESTIONS_MAX,
-    Authenticator,
-    State,
-    Verdict,
-)
-from penstock.broker.security.mechanisms import (
-    INVALID_TOKEN,
-    BearerExchange,
-    Exchange,
-    PlainExchange,
-    ScramExchange,
-)
 from penstock.errors import PenstockError
 from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
 from penstock.protocol.codec import codec_for
@@ -30,6 +17,19 @@ from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from penstock.security.sasl_mechanisms import (
+    INVALID_TOKEN,
+    BearerExchange,
+    Exchange,
+    PlainExchange,
+    ScramExchange,
+)
+from penstock.security.sasl_server import (
+    VERSION_QUESTIONS_MAX,
+    Authenticator,
+    State,
+    Verdict,
+)
 from penstock.security.scram import ScramClient, ScramCredential
 from penstock.security.secrets import Secret
 from penstock.security.unknown_users import fake_credential

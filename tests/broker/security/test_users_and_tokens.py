@@ -16,7 +16,6 @@ from penstock.broker.handlers import ROUTES, delegation_tokens
 from penstock.broker.node import Node
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.security.mechanisms import AuthenticationFailed, ScramExchange
 from penstock.broker.security.session import Principal
 from penstock.broker.security.tokens import records_of_expired
 from penstock.broker.security.users import ListenerUsers
@@ -39,6 +38,7 @@ from penstock.protocol.messages.describe_user_scram_credentials_request import (
 from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from penstock.security import token_codes
+from penstock.security.sasl_mechanisms import AuthenticationFailed, ScramExchange
 from penstock.security.scram import ScramClient, ScramCredential, salted_password
 from penstock.security.secrets import Secret
 from penstock.security.token_codes import TokenCodes, token_hmac

@@ -1,7 +1,7 @@
 """SaslHandshake (17) and SaslAuthenticate (36) after authentication, or where there is none.
 
-While a connection authenticates itself, `security.authenticator` answers them. What arrives here has come
-to a listener without SASL, or after success in a session that does not end (34).
+While a connection authenticates itself, `penstock.security.sasl_server` answers them. What arrives here has
+come to a listener without SASL, or after success in a session that does not end (34).
 """
 
 from __future__ import annotations

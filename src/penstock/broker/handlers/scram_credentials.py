@@ -10,7 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.security.mechanisms import SCRAM_CODES
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -33,6 +32,7 @@ from penstock.protocol.messages.describe_user_scram_credentials_response import 
 )
 from penstock.protocol.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+from penstock.security.sasl_mechanisms import SCRAM_CODES
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster

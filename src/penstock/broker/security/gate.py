@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.context import CloseConnection
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.security.authenticator import PASS, Authenticator, Verdict
 from penstock.broker.security.session import Principal
+from penstock.security.sasl_server import PASS, Authenticator, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

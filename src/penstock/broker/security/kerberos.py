@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.security.mechanisms import AuthenticationFailed, Identity
 from penstock.errors import ConfigError
 from penstock.security.kerberos_names import NameRule, parse_name_rules, short_name
+from penstock.security.sasl_mechanisms import AuthenticationFailed, Identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from penstock.broker.config.security_settings import Texts
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.security.kerberos import Acceptor
-    from penstock.broker.security.mechanisms import Exchange, ValidateToken
     from penstock.broker.security.principal_rules import PrincipalRule
     from penstock.broker.security.users import ListenerUsers
     from penstock.clock import Clock
     from penstock.common.failures import LimitedLog
+    from penstock.security.sasl_mechanisms import Exchange, ValidateToken
     from penstock.security.tls_context import TlsSettings
 
 logger = logger_named("penstock.broker")
@@ -98,8 +98,8 @@ class ListenerSecurity:
     # --- SASL --------------------------------------------------------------------------------------------
 
     def _prepare_sasl(self) -> None:
-        from penstock.broker.security.mechanisms import OAUTHBEARER, PLAIN, SUPPORTED
         from penstock.broker.security.users import ListenerUsers, enabled_mechanisms, plain_users
+        from penstock.security.sasl_mechanisms import OAUTHBEARER, PLAIN, SUPPORTED
 
         self.mechanisms = enabled_mechanisms(self.settings, SUPPORTED)
         passwords = plain_users(self.settings) if PLAIN in self.mechanisms else {}
@@ -124,7 +124,7 @@ class ListenerSecurity:
 
     def begin_exchange(self, mechanism: str) -> Exchange:
         """Begin a run of one of `mechanisms`."""
-        from penstock.broker.security import mechanisms
+        from penstock.security import sasl_mechanisms as mechanisms
 
         users = self.users
         assert users is not None

@@ -124,9 +124,9 @@ class Security:
 
     def seed(self, node: Node) -> None:
         """Put users and access control entries into the metadata log, once."""
-        from penstock.broker.security.mechanisms import SCRAM_CODES
         from penstock.protocol.message import Message
         from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+        from penstock.security.sasl_mechanisms import SCRAM_CODES
         from penstock.security.scram import ScramCredential, new_salt
 
         if self._seeded:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.broker.security.mechanisms import PLAIN, SCRAM_CODES
 from penstock.broker.security.tokens import TokenCredentials
 from penstock.errors import ConfigError
+from penstock.security.sasl_mechanisms import PLAIN, SCRAM_CODES
 
 if TYPE_CHECKING:
     from penstock.broker.config.security_settings import SecuritySettings

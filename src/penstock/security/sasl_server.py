@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.broker.security.mechanisms import TOKENS_MAX, AuthenticationFailed, Exchange, Identity
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
 from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.header import decode_request_header
+from penstock.security.sasl_mechanisms import TOKENS_MAX, AuthenticationFailed, Exchange, Identity
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message

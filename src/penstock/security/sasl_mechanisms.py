@@ -1,6 +1,6 @@
 """SASL mechanisms, the server's side: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
 
-GSSAPI, which needs a library, is in `penstock.broker.security.kerberos`.
+GSSAPI, which needs a library, is a matter of the broker.
 
 `step` takes each token of the client and returns the exchange's own. It raises
 `AuthenticationFailed` for a token that proves no identity; the messages for clients are Apache Kafka's.

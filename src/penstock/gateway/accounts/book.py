@@ -1,0 +1,309 @@
+"""Who may connect to the gateway, and as whom the gateway then connects to the cluster: a file of TOML.
+
+The file has a table for each user of devices, ``[users.NAME]``, with its ``password`` and a table ``cluster``
+of client settings; ``[default]`` is for clients without SASL. It is read again when it has changed. No error
+and no `repr` shows a password.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import tomllib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.client.config import ClientConfig
+from penstock.errors import ConfigError
+from penstock.gateway.accounts.settings import dotted, overlaid
+from penstock.security.sasl_mechanisms import PLAIN, SCRAM_CODES
+from penstock.security.scram import ScramCredential
+from penstock.security.secrets import Secret, resolved
+from penstock.security.unknown_users import derived_salt, fake_credential
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE_BYTES_MAX = 16 << 20
+"""The longest file of accounts."""
+
+USERS_MAX = 10_000
+"""The most users that a file may name."""
+
+MECHANISMS = (PLAIN, *SCRAM_CODES)
+"""What devices may log in with."""
+
+LIFETIME_MAX_MS = 2**31 - 1
+
+_MECHANISMS, _LIFETIME = "sasl.enabled.mechanisms", "connections.max.reauth.ms"
+
+
+class Account:
+    """What a client of the gateway is in the cluster: settings of connections, with credentials.
+
+    An account is another one when its entry has changed: connections of the former one end then.
+    """
+
+    __slots__ = ("config", "name")
+
+    def __init__(self, name: str, config: ClientConfig) -> None:
+        self.name = name
+        """Which entry of the file it is, for logs: that of a user, or the default."""
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"<Account of {self.name}>"
+
+
+class User:
+    """A user of devices: what proves it, and its account."""
+
+    __slots__ = ("account", "credentials", "password")
+
+    def __init__(self, password: Secret, credentials: dict[str, ScramCredential], account: Account) -> None:
+        self.password = password
+        self.credentials = credentials
+        """By mechanism of SCRAM."""
+        self.account = account
+
+
+class _Entry(NamedTuple):
+    """One table of the file, as far as it decides whether its account is still the same."""
+
+    password: Secret | None
+    settings: dict[str, object]
+
+
+class Accounts:
+    """The users and accounts of one reading. It is what logins look users up in.
+
+    `former` is the reading before: what has not changed stays the same object.
+
+    Raises:
+        ConfigError: a table is malformed, or names a secret that is not there.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, object],
+        base: Mapping[str, object],
+        salt_key: bytes,
+        where: str,
+        former: Accounts | None = None,
+    ) -> None:
+        left = dict(tables)
+        users, default = left.pop("users", {}), left.pop("default", None)
+        options = _flat(left)
+        self.mechanisms = _mechanisms(options.pop(_MECHANISMS, list(MECHANISMS)), where)
+        """What devices are offered."""
+        self.lifetime_ms = _lifetime(options.pop(_LIFETIME, 0), where)
+        """How long a login lasts, in milliseconds; 0 for as long as the connection."""
+        if options:
+            raise ConfigError(
+                f"{where}: {next(iter(options))!r} is not known; there are [users.NAME], [default],"
+                f" {_MECHANISMS} and {_LIFETIME}"
+            )
+        if not isinstance(users, Mapping) or not (users or default is not None):
+            raise ConfigError(f"{where}: name users, as [users.device-7], or a [default]")
+        if len(users) > USERS_MAX:
+            raise ConfigError(f"{where}: {len(users)} users, and {USERS_MAX} are the most")
+        self._salt_key = salt_key
+        self._base = base
+        self._entries: dict[str | None, _Entry] = {}
+        self.users: dict[str, User] = {}
+        for name, table in users.items():
+            self.users[name] = self._user(name, table, f"{where}: [users.{name}]", former)
+        self.default: Account | None = None
+        """That of clients without SASL; None where these may not connect."""
+        if default is not None:
+            shown = f"{where}: [default]"
+            entry = self._entries[None] = _entry(default, shown, has_password=False)
+            same = former is not None and former._entries.get(None) == entry
+            self.default = (
+                former.default
+                if same and former is not None
+                else self._account("clients without SASL", entry, shown)
+            )
+        self.live = {user.account for user in self.users.values()}
+        """All accounts of this reading."""
+        if self.default is not None:
+            self.live.add(self.default)
+
+    def _user(self, name: str, table: object, where: str, former: Accounts | None) -> User:
+        entry = self._entries[name] = _entry(table, where, has_password=True)
+        password = entry.password
+        assert password is not None
+        if former is not None and former._entries.get(name) == entry:
+            user = former.users[name]
+            missing = [each for each in self.mechanisms if each not in (PLAIN, *user.credentials)]
+            user.credentials.update(self._credentials(name, password, missing))
+            return user
+        credentials = self._credentials(name, password, [each for each in self.mechanisms if each != PLAIN])
+        return User(password, credentials, self._account(f"user {name}", entry, where))
+
+    def _credentials(self, name: str, password: Secret, mechanisms: list[str]) -> dict[str, ScramCredential]:
+        # The salt is that of unknown names as well, so that it does not say which this is.
+        salt = derived_salt(self._salt_key, name.encode("utf-8", "surrogatepass"))
+        return {each: ScramCredential.of_password(each, password, salt) for each in mechanisms}
+
+    def _account(self, name: str, entry: _Entry, where: str) -> Account:
+        try:
+            config = ClientConfig.of(overlaid(self._base, entry.settings), {})
+        except ConfigError as error:
+            raise ConfigError(f"{where}, cluster: {error}") from None
+        return Account(name, config)
+
+    # --- what logins ask for ----------------------------------------------------------------------------
+
+    def password(self, name: str) -> Secret | None:
+        """The password for PLAIN, None for an unknown user."""
+        user = self.users.get(name)
+        return None if user is None else user.password
+
+    def credential(self, name: str, mechanism: str) -> ScramCredential | None:
+        """The credential for a mechanism of SCRAM, None where there is none."""
+        user = self.users.get(name)
+        return None if user is None else user.credentials.get(mechanism)
+
+    def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
+        """None: the gateway has no delegation tokens."""
+        return None
+
+    def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
+        """A credential that no proof matches, for an unknown name."""
+        return fake_credential(mechanism, self._salt_key, name)
+
+
+class AccountBook:
+    """The accounts as they are now, from a file or from the tables that one would have.
+
+    `base` has the settings of the gateway's connections, with dotted names and the addresses of the cluster.
+
+    Raises:
+        ConfigError: see `read`.
+    """
+
+    def __init__(
+        self, source: str | os.PathLike[str] | Mapping[str, object], base: Mapping[str, object]
+    ) -> None:
+        self._source = source
+        self._base = base
+        self._salt_key = secrets.token_bytes(32)
+        self._state: object = None
+        self._accounts: Accounts | None = None
+        self.read()
+
+    @property
+    def accounts(self) -> Accounts:
+        """Those of the last reading that has succeeded."""
+        assert self._accounts is not None
+        return self._accounts
+
+    def has_changed(self) -> bool:
+        """Whether the file is another one than was read last, by its times, size and inode."""
+        return not isinstance(self._source, Mapping) and self._state != _state_of(self._source)
+
+    def read(self) -> Accounts:
+        """Read the accounts; what could be read before stays in force where this fails.
+
+        With SCRAM this takes 2 to 5 ms of processor time for each user whose entry is new.
+
+        Raises:
+            ConfigError: the file cannot be read, other users may read it, or a table is malformed.
+        """
+        source = self._source
+        if isinstance(source, Mapping):
+            tables, where = source, "accounts"
+        else:
+            where = os.fspath(source)
+            self._state = _state_of(source)
+            tables = _tables(os.path.expanduser(where), where)
+        self._accounts = Accounts(tables, self._base, self._salt_key, where, self._accounts)
+        return self._accounts
+
+
+def _state_of(path: str | os.PathLike[str]) -> object:
+    try:
+        found = os.stat(os.path.expanduser(path))
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _tables(path: str | Path, where: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(FILE_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:  # ValueError: no system takes such a path
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"the accounts in {where} cannot be read: {why}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise ConfigError(
+            f"{where} has passwords, and other users of this machine may read or write it: chmod 600 {where}"
+        )
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{where} is longer than {FILE_BYTES_MAX} bytes: is it a file of accounts?")
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where} is not UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # The text of the error names a place, and at most one character of the file.
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _entry(table: object, where: str, *, has_password: bool) -> _Entry:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} is no table")
+    left = dict(table)
+    settings = left.pop("cluster", None)
+    if not isinstance(settings, Mapping):
+        raise ConfigError(
+            f'{where}: a table `cluster` is missing, with the account there: cluster.sasl.username = "…"'
+        )
+    password = None
+    if has_password:
+        given = left.pop("password", None)
+        text = given.reveal() if isinstance(given, Secret) else given
+        if not isinstance(text, str) or not text:
+            raise ConfigError(f"{where}: a password is missing, as text")
+        try:
+            password = resolved(text)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: password: {error}") from None
+        if not password:
+            raise ConfigError(f"{where}: the password is empty")
+    if left:
+        known = "password and cluster" if has_password else "cluster"
+        raise ConfigError(f"{where}: {next(iter(left))!r} is not known, there is {known}")
+    flat = _flat(settings)
+    if "bootstrap.servers" in flat:
+        raise ConfigError(f"{where}: bootstrap.servers is that of the gateway, for all accounts")
+    return _Entry(password, flat)
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Settings by dotted names: TOML takes ``sasl.username`` for tables within each other."""
+    flat: dict[str, object] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat |= dotted({prefix + name: value})
+    return flat
+
+
+def _mechanisms(value: object, where: str) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    found = tuple(str(each).strip().upper() for each in names) if isinstance(names, (list, tuple)) else ()
+    if not found or set(found) - set(MECHANISMS):
+        raise ConfigError(f"{where}: {_MECHANISMS}: name some of {', '.join(MECHANISMS)}")
+    return tuple(dict.fromkeys(found))
+
+
+def _lifetime(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LIFETIME_MAX_MS:
+        raise ConfigError(f"{where}: {_LIFETIME}: a number of milliseconds is needed, 0 for no end")
+    return value

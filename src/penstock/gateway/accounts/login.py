@@ -1,0 +1,138 @@
+"""The login of a client at the gateway: which frames belong to it, what answers them, which account it gets.
+
+Sans I/O, as `penstock.security.sasl_server`, which judges the frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.errors import DecodeError
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import encode_response
+from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from penstock.security.sasl_mechanisms import PLAIN, PlainExchange, ScramExchange
+from penstock.security.sasl_server import Authenticator, State, Verdict
+
+if TYPE_CHECKING:
+    from penstock.gateway.accounts.book import Account, AccountBook
+    from penstock.gateway.routes import Routes
+    from penstock.security.sasl_mechanisms import Exchange
+
+FAILURE_DELAY_S = 0.1
+"""When a failed login is answered: the default of ``connection.failed.authentication.delay.ms``."""
+
+OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
+"""What the gateway answers itself. Versions of the broker do not matter."""
+
+_SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
+_NO_KEY = -1
+
+
+def login_refusal(code: int, correlation_id: int) -> list[bytes | bytearray | memoryview]:
+    """Return the response with error 34 (ILLEGAL_SASL_STATE) to SASL where none is expected.
+
+    `code` is the API and the version, as `Routes.of` takes them.
+    """
+    refusal: Any = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    if code >> 16 == ApiKey.SASL_AUTHENTICATE:
+        refusal = SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE,
+            error_message="the gateway logs in itself: connect without SASL",
+        )
+    return encode_response(refusal, code & 0xFFFF, correlation_id)
+
+
+class Begun(NamedTuple):
+    """A frame that has begun: its size, and its API; -1 for a token without a header."""
+
+    size: int
+    key: int
+
+
+class Login:
+    """The login of one connection.
+
+    `answer_versions` is called with a frame of ApiVersions and returns the response, with its size. `now`
+    returns monotonic seconds, `now_ms` the time of day.
+    """
+
+    __slots__ = ("_authenticator", "_book", "_now", "_now_ms", "account", "routes")
+
+    def __init__(
+        self,
+        book: AccountBook,
+        answer_versions: Callable[[memoryview], bytes],
+        now: Callable[[], float],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.account: Account | None = None
+        """Whose account the client has; None before it has logged in."""
+        self.routes: Routes | None = None
+        """What the client is offered before a broker is connected for it."""
+        self._book = book
+        self._now = now
+        self._now_ms = now_ms
+        accounts = book.accounts
+        self._authenticator = Authenticator(
+            accounts.mechanisms, self._exchange, answer_versions, lambda mechanism: accounts.lifetime_ms
+        )
+
+    def _exchange(self, mechanism: str) -> Exchange:
+        if mechanism == PLAIN:
+            return PlainExchange(self._book.accounts)
+        return ScramExchange(mechanism, self._book.accounts, self._now_ms)
+
+    @property
+    def is_engaged(self) -> bool:
+        """Whether the next frame is part of a login, or comes after the session has ended."""
+        if self._authenticator.state is not State.COMPLETE:
+            return self._authenticator.identity is not None or self.account is None
+        expires_at = self._authenticator.expires_at
+        return expires_at is not None and self._now() > expires_at
+
+    def begin(self, data: memoryview, position: int, end: int) -> Begun | None:
+        """Look at a frame that begins at a position; None where more of it is needed.
+
+        Raises:
+            DecodeError: it comes after the session has ended.
+        """
+        here = end - position
+        if here < 4:
+            return None
+        size = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if self._authenticator.state is State.TOKENS:
+            key = _NO_KEY
+        elif here < 6:
+            return None
+        else:
+            key = int.from_bytes(data[position + 4 : position + 6], "big", signed=True)
+        if self._authenticator.state is State.COMPLETE and key != ApiKey.SASL_HANDSHAKE:
+            raise DecodeError("its session has expired, and it has not authenticated itself again")
+        return Begun(size, key)
+
+    def admits(self, key: int) -> bool:
+        """Whether a client that begins with another API than those of SASL has the default account."""
+        default = self._book.accounts.default
+        state = self._authenticator.state
+        if default is None or state not in (State.INITIAL, State.HANDSHAKE) or key in _SASL_OR_VERSIONS:
+            return False
+        self.account = default
+        return True
+
+    def takes(self, key: int) -> bool:
+        """Whether a frame with this key is judged here, and by no broker."""
+        return self.is_engaged or (key in OFFERED and self._authenticator.identity is not None)
+
+    def receive(self, frame: memoryview) -> Verdict:
+        """Judge a frame, without its size."""
+        verdict = self._authenticator.receive(frame, self._now(), self._now_ms())
+        if verdict.authenticated is not None and self.account is None:
+            user = self._book.accounts.users.get(verdict.authenticated.name)
+            if user is None:  # it has gone since the login began
+                return Verdict(closes=True, reason="its user is there no longer")
+            self.account = user.account
+        return verdict

@@ -1,0 +1,56 @@
+"""Settings of the gateway's connections to the cluster: with an account's credentials, and without any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CREDENTIALS = frozenset(
+    ("sasl.username", "sasl.plain.username", "sasl.password", "sasl.plain.password", "sasl.jaas.config")
+)
+"""Settings that name a user or a password."""
+
+MECHANISM = frozenset(("sasl.mechanism", "sasl.mechanisms"))
+
+WITHOUT_PASSWORD = frozenset(("OAUTHBEARER", "GSSAPI"))
+"""Mechanisms whose credentials are in other settings."""
+
+_OF_LOGINS = ("sasl.", "oauth.", "enable.sasl.")
+
+
+def dotted(settings: Mapping[str, object] | None) -> dict[str, object]:
+    """Return settings by Kafka's names, which have dots: ``security_protocol`` is ``security.protocol``."""
+    given = settings or {}
+    return {name if "." in name else name.replace("_", "."): value for name, value in given.items()}
+
+
+def has_login(settings: Mapping[str, object]) -> bool:
+    """Whether settings with dotted names have credentials of SASL."""
+    if CREDENTIALS & settings.keys():
+        return True
+    return any(
+        str(settings[name]).strip().upper() in WITHOUT_PASSWORD for name in MECHANISM & settings.keys()
+    )
+
+
+def without_login(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of a connection that asks before any login: TLS stays, SASL goes."""
+    left = {name: value for name, value in settings.items() if not name.startswith(_OF_LOGINS)}
+    protocol = left.get("security.protocol")
+    if isinstance(protocol, str) and protocol.strip().upper().startswith("SASL_"):
+        left["security.protocol"] = transport = protocol.strip().upper().removeprefix("SASL_")
+        if transport == "PLAINTEXT":
+            del left["security.protocol"]
+    return left
+
+
+def overlaid(base: Mapping[str, object], account: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of an account on top of the gateway's.
+
+    Credentials of the gateway do not mix with those of the account: where it has any, or names a mechanism,
+    what the gateway has for that goes.
+    """
+    left = dict(base)
+    for group in (CREDENTIALS, MECHANISM):
+        if group & account.keys():
+            left = {name: value for name, value in left.items() if name not in group}
+    return left | dict(account)
