@@ -152,13 +152,15 @@ class Gateway(Served):
 
     def clients(self) -> list[ClientCount]:
         """Which clients have sent what since the start: by software, address, API and version."""
-        found = [] if self._server is None else self._server.client_counts()
-        return found if self._listener07 is None else found + self._listener07.counts.rows()
+        return [] if self._server is None else self._server.client_counts()
 
     @property
     def v07_port(self) -> int | None:
         """The port for clients of Kafka 0.7; None where there is none."""
         return self._v07.port
+
+    def _rows_07(self) -> list[ClientCount]:
+        return [] if self._listener07 is None else self._listener07.counts.rows()
 
     @property
     def counts_07(self) -> Counts07 | None:
@@ -255,6 +257,7 @@ class Gateway(Served):
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server
+            server.more_counts = self._rows_07
             try:
                 async with self._serving_07():
                     yield

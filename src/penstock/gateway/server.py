@@ -68,6 +68,8 @@ class GatewayServer:
         self.hooks = hooks
         self.counters = Counters()
         self.metrics_port: int | None = None
+        self.more_counts: Callable[[], list[ClientCount]] = list
+        """Returns the counts of clients that come another way."""
         self.failures = Failures(self.loop.time, logger)
         self._seen = seen
         self._taps = Taps(seen, self.caught)
@@ -128,7 +130,7 @@ class GatewayServer:
     def client_counts(self) -> list[ClientCount]:
         """Which clients have sent what."""
         routes = self.last_routes
-        return self.counters.rows({} if routes is None else routes.upstream)
+        return self.counters.rows({} if routes is None else routes.upstream) + self.more_counts()
 
     async def stop(self) -> None:
         """Close all ports and connections."""
