@@ -29,6 +29,7 @@ from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
 from penstock.protocol.messages.produce_request import ProduceRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.testing import KafkaBroker
+from penstock.v07.driver import Driver07
 
 BEAT = request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4, 7)
 BEATEN = response(HeartbeatResponse(), 4, 7)
@@ -238,3 +239,13 @@ def test_a_gateway_writes_all_of_it(broker: KafkaBroker, tmp_path: Path) -> None
     names = {json.loads(line)["name"] for line in lines}
     assert {"ApiVersionsRequest", "ApiVersionsResponse", "ProduceRequest", "ProduceResponse"} <= names
     assert not [line for line in lines if '"error"' in line]
+
+
+def test_clients_of_0_7_are_on_the_page_of_metrics(broker: KafkaBroker) -> None:
+    with Gateway(to=broker.bootstrap_servers, v07_port=0, seen=Seen(metrics_port=0)) as gateway:
+        assert gateway.v07_port is not None
+        with Driver07("127.0.0.1", gateway.v07_port) as driver:
+            driver.send("old", [b"1"], partition=0)
+            until(lambda: bool(driver.latest("old", 0)))
+        text = urllib.request.urlopen(f"http://127.0.0.1:{gateway.metrics_port}/metrics").read().decode()
+    assert 'software="Kafka 0.7",software_version="",client_id="",api="Produce",version="0"' in text
