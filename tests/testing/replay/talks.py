@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 
-from explorer.captures import ACK, SYN, Packet, pcap
+from explorer.captures import ACK, SYN, Packet, pcap, stream, timed
+from penstock.protocol.framing import encode_request, encode_response
+from penstock.protocol.message import Message
 from penstock.testing import KafkaBroker
 
-BROKER_PLACE = ("10.0.0.2", 9092)
+CLIENT, BROKER_PLACE = ("10.0.0.1", 39_999), ("10.0.0.2", 9092)
 
 
 class Tap:
@@ -64,6 +66,17 @@ class Tap:
     def capture(self) -> bytes:
         with self._lock:
             return pcap(self._packets)
+
+
+def captured(*talks: tuple[Message, Message, int], client_id: str = "desk") -> bytes:
+    """A capture of requests with their answers, each at a version."""
+    asked, answered = b"", b""
+    for number, (request, response, version) in enumerate(talks):
+        asked += b"".join(encode_request(request, version, number, client_id))
+        answered += b"".join(encode_response(response, version, number))
+    packets = [*stream(CLIENT, BROKER_PLACE, asked)]
+    opening, *rest = stream(BROKER_PLACE, CLIENT, answered)
+    return pcap(timed([*packets, Packet(opening.source, opening.destination, 999, flags=SYN | ACK), *rest]))
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,30 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
+from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
+from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from penstock.protocol.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from penstock.protocol.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from penstock.records.batch import encode_batch
 from penstock.testing.replay import NotRecordedError, PlayedCluster, Recording, mask_all
 from testing.replay.shop import COUNT, capture, order, read_orders, write_orders
+from testing.replay.talks import captured
 
 
 def recording() -> Recording:
@@ -28,7 +50,7 @@ def recording() -> Recording:
 
 def ask(cluster: PlayedCluster, request: Message, version: int) -> Message:
     """The answer to one request over a connection of its own."""
-    host, _, port = cluster.bootstrap_servers.rpartition(":")
+    host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(b"".join(encode_request(request, version, 7, "me")))
         file = connection.makefile("rb")
@@ -105,6 +127,19 @@ def test_masked_values_are_not_compared() -> None:
         cluster.unrecorded.clear()
 
 
+def test_places_masked_in_other_topics_are_compared(tmp_path: Path) -> None:
+    rules = [mask_all("values", "headers"), mask_all("keys", topics="others")]
+    masked = Recording.from_pcap(capture(), mask=rules)
+    masked.save(tmp_path / "it.rec")
+    loaded = Recording.load(tmp_path / "it.rec")
+    assert loaded.masked == ("headers", "keys:others", "values")
+    with loaded.cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
+        with pytest.raises(PenstockError):
+            producer.send("orders", b"other", key=b"other").result(timeout=10)
+        assert "has key b'other', recorded is b'k0'" in cluster.unrecorded[0]
+        cluster.unrecorded.clear()
+
+
 def test_more_records_than_were_recorded() -> None:
     with refused("orders-0: 1 records more than were recorded") as cluster:
         write_orders(cluster.bootstrap_servers)
@@ -171,6 +206,108 @@ def test_a_newer_api_versions_is_answered_as_kafka_does() -> None:
             file = connection.makefile("rb")
             answer = file.read(int.from_bytes(file.read(4), "big"))
         assert answer[4:6] == (35).to_bytes(2, "big")
+
+
+def by_hand(*talks: tuple[Message, Message, int]) -> Recording:
+    return Recording.from_pcap(captured(*talks))
+
+
+def test_every_broker_has_a_port() -> None:
+    brokers = [MetadataResponseBroker(node_id=each, host=f"kafka-{each}", port=9092) for each in (3, 5)]
+    coordinator = FindCoordinatorResponse(node_id=5, host="kafka-5", port=9092)
+    made = by_hand(
+        (MetadataRequest(topics=[]), MetadataResponse(brokers=brokers), 9),
+        (FindCoordinatorRequest(key="desk"), coordinator, 3),
+    )
+    with made.cluster() as cluster:
+        metadata: Any = ask(cluster, MetadataRequest(topics=[]), 9)
+        assert ",".join(f"{each.host}:{each.port}" for each in metadata.brokers) == cluster.bootstrap_servers
+        found: Any = ask(cluster, FindCoordinatorRequest(key="desk"), 3)
+        assert (found.host, found.port) == (metadata.brokers[1].host, metadata.brokers[1].port)
+        assert metadata.brokers[0].port != metadata.brokers[1].port
+
+
+def fetch(offset: int, *, session_id: int = 0, epoch: int = -1, names: bool = True) -> FetchRequest:
+    partitions = [FetchPartition(partition=0, fetch_offset=offset)]
+    topics = [FetchTopic(topic="orders", partitions=partitions)] if names else []
+    return FetchRequest(topics=topics, session_id=session_id, session_epoch=epoch, max_wait_ms=1)
+
+
+def fetched(records: bytes = b"", code: int = 0) -> FetchResponse:
+    part = PartitionData(error_code=code, high_watermark=9, records=records)
+    return FetchResponse(session_id=7, responses=[FetchableTopicResponse(topic="orders", partitions=[part])])
+
+
+def answered(cluster: PlayedCluster, offset: int) -> PartitionData:
+    answer: Any = ask(cluster, fetch(offset), 11)
+    (part,) = answer.responses[0].partitions
+    assert isinstance(part, PartitionData)
+    return part
+
+
+def test_a_fetch_is_answered_by_offset_and_not_by_session() -> None:
+    batches = [encode_batch([(None, b"%d" % each, (), 0)], base_offset=each) for each in range(4)]
+    made = by_hand(
+        (fetch(0, epoch=0), FetchResponse(session_id=7, responses=[]), 11),
+        (fetch(0, session_id=7, epoch=1, names=False), fetched(code=6), 11),
+        (fetch(0, session_id=7, epoch=2, names=False), fetched(b"".join(batches)), 11),
+        (fetch(4, session_id=7, epoch=3), FetchResponse(session_id=7), 11),
+    )
+    with made.cluster() as cluster:
+        assert answered(cluster, 0).error_code == 6  # in the recorded order
+        assert bytes(answered(cluster, 0).records) == b"".join(batches)
+        assert bytes(answered(cluster, 2).records) == b"".join(batches[2:])
+        assert bytes(answered(cluster, 0).records) == b"".join(batches)
+        for _ in range(2):
+            assert (answered(cluster, 4).records, answered(cluster, 4).high_watermark) == (b"", 9)
+        refusal: Any = ask(cluster, fetch(8), 11)
+        assert refusal.error_code == -1
+        assert cluster.unrecorded == ["Fetch v11 of 'me': orders-0: no fetch at offset 8 was recorded"]
+        cluster.unrecorded.clear()
+
+
+def test_a_partition_that_never_had_records_is_empty() -> None:
+    made = by_hand((fetch(0, epoch=0), FetchResponse(session_id=7), 11))
+    with made.cluster() as cluster:
+        assert (answered(cluster, 0).records, answered(cluster, 0).error_code) == (b"", 0)
+
+
+def test_a_write_that_failed_fails_again_and_is_then_taken() -> None:
+    def write(*values: bytes) -> ProduceRequest:
+        records = encode_batch([(None, value, (), 0) for value in values])
+        part = PartitionProduceData(index=0, records=records)
+        return ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="orders", partition_data=[part])])
+
+    def written(offset: int, code: int = 0) -> ProduceResponse:
+        part = PartitionProduceResponse(index=0, base_offset=offset, error_code=code)
+        return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=[part])])
+
+    made = by_hand(
+        (write(b"a"), written(5), 9),
+        (write(b"b", b"c"), written(-1, code=6), 9),
+        (write(b"b", b"c"), written(6), 9),
+    )
+    with made.cluster() as cluster:
+        for values, offset, code in (((b"a",), 5, 0), ((b"b",), -1, 6), ((b"b",), 6, 0), ((b"c",), 7, 0)):
+            answer: Any = ask(cluster, write(*values), 9)
+            (part,) = answer.responses[0].partition_responses
+            assert (part.base_offset, part.error_code) == (offset, code)
+        assert cluster.unasked == []
+
+
+def test_what_changes_something_is_answered_once() -> None:
+    made = by_hand(
+        (InitProducerIdRequest(), InitProducerIdResponse(producer_id=4, producer_epoch=0), 3),
+        (HeartbeatRequest(group_id="g"), HeartbeatResponse(error_code=27), 3),
+        (HeartbeatRequest(group_id="g", generation_id=9), HeartbeatResponse(), 3),
+    )
+    with made.cluster() as cluster:
+        answers: list[Any] = [ask(cluster, HeartbeatRequest(group_id="g"), 3) for _ in range(3)]
+        assert [each.error_code for each in answers] == [27, 0, 0]
+        answers = [ask(cluster, InitProducerIdRequest(producer_id=8), 3) for _ in range(2)]
+        assert [each.producer_id for each in answers] == [4, -1]
+        assert cluster.unrecorded == ["InitProducerId v3 of 'me': it was made more often than recorded"]
+        cluster.unrecorded.clear()
 
 
 def test_bytes_that_are_no_request_are_named() -> None:

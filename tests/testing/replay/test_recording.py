@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.captures import ACK, SYN, Packet, pcap, stream, timed
+from explorer.captures import pcap, stream, timed
 from penstock.errors import ConfigError, DecodeError
-from penstock.protocol.framing import encode_request, encode_response
-from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_configs_request import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -38,19 +36,9 @@ from penstock.testing.replay import (
 )
 from penstock.testing.replay.walking import rows_of
 from testing.replay.shop import COUNT, capture, order
+from testing.replay.talks import captured
 
 CLIENT, BROKER = ("10.0.0.1", 40_000), ("10.0.0.2", 9092)
-
-
-def captured(*talks: tuple[Message, Message, int], client_id: str = "desk") -> bytes:
-    """A capture of requests with their answers, each at a version."""
-    asked, answered = b"", b""
-    for number, (request, response, version) in enumerate(talks):
-        asked += b"".join(encode_request(request, version, number, client_id))
-        answered += b"".join(encode_response(response, version, number))
-    packets = [*stream(CLIENT, BROKER, asked)]
-    opening, *rest = stream(BROKER, CLIENT, answered)
-    return pcap(timed([*packets, Packet(opening.source, opening.destination, 999, flags=SYN | ACK), *rest]))
 
 
 def fetched(records: bytes, topic: str = "orders") -> bytes:

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -74,10 +75,13 @@ def read_file(path: str | os.PathLike[str]) -> tuple[list[Exchange], list[str]]:
         if version != FORMAT_VERSION:
             raise DecodeError(f"the recording has format {version}, this Penstock reads {FORMAT_VERSION}")
         exchanges = [_read_exchange(stream) for _ in range(int(first["exchanges"]))]
-        return exchanges, [str(each) for each in first["masked"]]
+        masked = [str(each) for each in first["masked"]]
+        for each in masked:
+            re.compile(each.partition(":")[2])
+        return exchanges, masked
     except DecodeError as error:
         raise DecodeError(f"{os.fspath(path)}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, re.error) as error:
         raise DecodeError(f"{os.fspath(path)} is no recording of Penstock, or is damaged: {error}") from None
 
 

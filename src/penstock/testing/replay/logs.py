@@ -7,14 +7,16 @@ whole: a fetch is answered for each partition by its offset, a write record for 
 from __future__ import annotations
 
 import copy
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from penstock.common.suggestions import short_repr
 from penstock.errors import CorruptRecordError
 from penstock.protocol.api_keys import ApiKey
-from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse
+from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.protocol.uuid import ZERO_UUID
 from penstock.records.convert import offset_after
 from penstock.records.format.batch_header import split_batches
@@ -112,8 +114,10 @@ class FetchedPartition:
                 made = copy.copy(each.answer)
                 made.records = _from(each.answer.records, offset)
                 return made
-        if offset not in self.known or self.idle is None:
+        if offset not in self.known:
             raise Unrecorded(f"no fetch at offset {offset} was recorded")
+        if self.idle is None:
+            return PartitionData(high_watermark=offset, last_stable_offset=offset, records=b"")
         made = copy.copy(self.idle)
         made.records = b""
         return made
@@ -140,15 +144,14 @@ class Fetches:
                 self._add(sessions.asked(exchange, exchange.asked()), exchange.answer())
 
     def _add(self, asked: dict[tuple[TopicKey, int], tuple[Any, Any]], answer: Any) -> None:
-        if answer is None or answer.error_code:
-            return
         left = dict(asked)
-        for topic in answer.responses:
+        for topic in answer.responses if answer is not None else ():
             for each in topic.partitions:
                 place = topic_key(topic.topic, topic.topic_id, self._names), each.partition_index
                 if place in asked:
                     self.partitions[place].add(left.pop(place, asked[place])[1].fetch_offset, each)
-        for place, (_, each) in left.items():  # a session leaves out what has not changed
+        # A session leaves out what has not changed, and the last fetch may be without an answer.
+        for place, (_, each) in left.items():
             self.partitions[place].known.add(each.fetch_offset)
 
     def answer(self, request: Any) -> tuple[FetchResponse, bool]:
@@ -177,6 +180,9 @@ class Fetches:
         return made, is_empty
 
 
+_COMPARED = (("key", "key", KEYS), ("value", "value", VALUES), ("headers", "headers", HEADERS))
+
+
 class _Write(NamedTuple):
     rows: deque[tuple[int, Any]]
     """Offsets and records; an offset is -1 where it is unknown."""
@@ -189,16 +195,7 @@ class Produces:
 
     def __init__(self, exchanges: Iterable[Exchange], names: Names, masked: Iterable[str]) -> None:
         self._names = names
-        hidden = set(masked)
-        self._compared = [
-            (what, attribute)
-            for what, attribute, place in (
-                ("key", "key", KEYS),
-                ("value", "value", VALUES),
-                ("headers", "headers", HEADERS),
-            )
-            if place not in hidden
-        ]
+        self._masked = [each.partition(":") for each in masked]
         self.partitions: dict[tuple[TopicKey, int], deque[_Write]] = defaultdict(deque)
         for exchange in exchanges:
             if exchange.api_key == ApiKey.PRODUCE:
@@ -262,12 +259,13 @@ class Produces:
         if not writes:
             raise Unrecorded(f"{len(rows)} records more than were recorded")
         if _failed(writes[0]):
-            self._compare(rows, [row for _, row in writes[0].rows])
+            self._compare(key, rows, [row for _, row in writes[0].rows])
             return writes.popleft().answer, -1
-        whole = [pair for each in writes if not _failed(each) for pair in each.rows]
+        left = (pair for each in writes if not _failed(each) for pair in each.rows)
+        whole = [*islice(left, len(rows))]
         if len(whole) < len(rows):
             raise Unrecorded(f"{len(rows)} records, where {len(whole)} more were recorded")
-        self._compare(rows, [row for _, row in whole])
+        self._compare(key, rows, [row for _, row in whole])
         answer = writes[0].answer
         count = len(rows)
         while count and writes:
@@ -280,9 +278,19 @@ class Produces:
             writes.popleft()
         return answer, whole[0][0] if rows else -1
 
-    def _compare(self, rows: list[Any], recorded: list[Any]) -> None:
+    def _compared(self, key: TopicKey) -> list[tuple[str, str]]:
+        """What is compared of records of a topic: (word, attribute), but for what is masked there."""
+        hidden = {
+            place
+            for place, _, topics in self._masked
+            if not topics or not isinstance(key, str) or re.fullmatch(topics, key)
+        }
+        return [(word, attribute) for word, attribute, place in _COMPARED if place not in hidden]
+
+    def _compare(self, key: TopicKey, rows: list[Any], recorded: list[Any]) -> None:
+        compared = self._compared(key)
         for number, (row, other) in enumerate(zip(rows, recorded, strict=False)):
-            for what, attribute in self._compared:
+            for what, attribute in compared:
                 one, two = getattr(row, attribute), getattr(other, attribute)
                 if attribute == "headers":
                     one, two = tuple(one), tuple(two)

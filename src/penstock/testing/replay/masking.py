@@ -117,6 +117,11 @@ class MaskRule:
     topics: re.Pattern[str] | None = None
     """Topics whose records it masks, by their whole name; None for all."""
 
+    def masked(self) -> list[str]:
+        """Return the places that the rule masks, with a colon and the pattern of topics where it has one."""
+        topics = "" if self.topics is None else f":{self.topics.pattern}"
+        return [place if place == CLIENT_IDS else place + topics for place in sorted(self.places)]
+
     def holds_for(self, place: str, topic: str | None) -> bool:
         """Whether it masks a place in records of a topic; a topic whose name is unknown counts as named."""
         if place not in self.places:

@@ -31,7 +31,7 @@ class Recording:
     ) -> None:
         self.exchanges = [*exchanges]
         self.masked = tuple(sorted(set(masked)))
-        """The places that rules have masked, such as ``values``."""
+        """The places that rules have masked: ``values``, or ``values:pay.*`` for topics of a pattern."""
         self.unreadable_count = unreadable_count
         """Messages of the capture that could not be read, and are left out; 0 once loaded from a file."""
 
@@ -60,7 +60,8 @@ class Recording:
         exchanges, unreadable_count = read_exchanges(data, port)
         rules = [mask] if isinstance(mask, MaskRule) else [*mask]
         mask_exchanges(exchanges, rules, mask_secret or secrets.token_bytes(SECRET_BYTES))
-        return cls(exchanges, {place for rule in rules for place in rule.places}, unreadable_count)
+        masked = {name for rule in rules for name in rule.masked()}
+        return cls(exchanges, masked, unreadable_count)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recording:
