@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 
 from explorer.captures import ACK, SYN, Packet, pcap, stream, timed
+from penstock.broker.security.throwaway import Security
 from penstock.protocol.framing import encode_request, encode_response
 from penstock.protocol.message import Message
 from penstock.testing import KafkaBroker
@@ -80,12 +81,13 @@ def captured(*talks: tuple[Message, Message, int], client_id: str = "desk") -> b
 
 
 @contextmanager
-def tapped(**settings: object) -> Iterator[tuple[Tap, str]]:
+def tapped(security: Security | None = None, **settings: object) -> Iterator[tuple[Tap, str]]:
     """A tap in front of a broker, and the address of the tap."""
     tap = Tap()
     with closing(tap):
-        listeners = f"PLAINTEXT://127.0.0.1:{tap.port}"
+        protocol = "PLAINTEXT" if security is None else security.protocol
+        listeners = f"{protocol}://127.0.0.1:{tap.port}"
         config = {"advertised.listeners": listeners, **settings}
-        with KafkaBroker(config=config) as broker:
-            tap.target = int(broker.bootstrap_servers.rpartition(":")[2])
+        with KafkaBroker(config=config, security=security) as broker:
+            tap.target = broker.port
             yield tap, f"127.0.0.1:{tap.port}"

@@ -96,6 +96,44 @@ def test_missing_records_are_a_difference() -> None:
     assert Difference(-1, "Fetch", "records of orders-0", COUNT, 0) in differences
 
 
+def test_a_group_of_two_members_is_played() -> None:
+    """Each member waits in JoinGroup for the other one, over connections of their own."""
+
+    def poll_until_it_has(consumer: Consumer, count: int, stop: threading.Event) -> None:
+        while len(consumer.assignment()) != count and not stop.is_set():
+            consumer.poll(timeout_ms=50)
+        while not stop.is_set():
+            consumer.poll(timeout_ms=50)
+
+    with tapped(**{"num.partitions": "2"}) as (tap, servers):
+        write_orders(servers)
+        stops = [threading.Event(), threading.Event()]
+        config = {"heartbeat.interval.ms": "100"}
+        with (
+            Consumer(servers, group_id="desk", auto_offset_reset="earliest", config=config) as first,
+            Consumer(servers, group_id="desk", auto_offset_reset="earliest", config=config) as second,
+        ):
+            for consumer in (first, second):
+                consumer.subscribe(["orders"])
+            while len(first.assignment()) != 2:
+                first.poll(timeout_ms=50)
+            threads = [
+                threading.Thread(target=poll_until_it_has, args=(consumer, 1, stop))
+                for consumer, stop in zip((first, second), stops, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            while not len(first.assignment()) == len(second.assignment()) == 1:
+                threading.Event().wait(0.02)
+            for stop, thread in zip(stops, threads, strict=True):
+                stop.set()
+                thread.join()
+        made = Recording.from_pcap(tap.capture())
+    assert sum(each.api == "JoinGroup" for each in made.exchanges) >= 4
+    with KafkaBroker(num_partitions=2) as broker:
+        assert made.play_to(broker.bootstrap_servers) == []
+
+
 def test_a_transaction_is_played() -> None:
     with tapped() as (tap, servers):
         for commits in (True, False):

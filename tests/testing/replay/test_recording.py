@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from explorer.captures import pcap, stream, timed
+from penstock import Producer
+from penstock.broker.security.throwaway import Security
 from penstock.errors import ConfigError, DecodeError
 from penstock.protocol.messages.alter_configs_request import (
     AlterableConfig,
@@ -26,6 +28,7 @@ from penstock.records.batch import encode_batch, encode_marker
 from penstock.records.compression.codecs import Codec
 from penstock.records.format.batch_header import read_header, verify_crc
 from penstock.records.legacy import encode_message
+from penstock.testing import KafkaBroker
 from penstock.testing.replay import (
     MaskRule,
     Recording,
@@ -36,7 +39,7 @@ from penstock.testing.replay import (
 )
 from penstock.testing.replay.walking import rows_of
 from testing.replay.shop import COUNT, capture, order
-from testing.replay.talks import captured
+from testing.replay.talks import captured, tapped
 
 CLIENT, BROKER = ("10.0.0.1", 40_000), ("10.0.0.2", 9092)
 
@@ -276,6 +279,35 @@ def test_secrets_are_never_kept(tmp_path: Path) -> None:
     assert recording.exchanges[0].asked().auth_bytes == recording.exchanges[0].answer().auth_bytes == b""
     first, second = recording.exchanges[1].asked().resources[0].configs
     assert (first.value, second.value) == ("hidden", "1000")
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_login_is_recorded_without_its_tokens(tmp_path: Path, mechanism: str) -> None:
+    security = Security("SASL_PLAINTEXT", users={"me": "hunter2-hunter2"}, mechanisms=[mechanism])
+
+    def write(servers: str) -> None:
+        settings = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": "me",
+            "sasl.password": "hunter2-hunter2",
+        }
+        with Producer(servers, config=settings) as producer:
+            producer.send("orders", b"x").result(timeout=10)
+
+    with tapped(security=security) as (tap, servers):
+        write(servers)
+        data = tap.capture()
+    recording = Recording.from_pcap(data)
+    assert sum(each.api == "SaslAuthenticate" for each in recording.exchanges) >= 1
+    kept = everything(recording, tmp_path)
+    for text in (b"hunter2", b"n=me", b"i=4096"):
+        assert text not in kept
+    with KafkaBroker() as broker:  # without a login
+        assert recording.play_to(broker.bootstrap_servers) == []
+    if mechanism == "PLAIN":
+        with recording.cluster() as cluster:
+            write(cluster.bootstrap_servers)
 
 
 @pytest.mark.parametrize(
