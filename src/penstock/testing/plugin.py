@@ -106,7 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
         logs.taps.append(log_tail.handle)
     endings.watchers.append(ended.note)
     config.addinivalue_line(
-        "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
+        "markers",
+        "kafka(**settings): settings of kafka_broker in this test: keywords of KafkaBroker, or recording=",
     )
     config.addinivalue_line(
         "markers",

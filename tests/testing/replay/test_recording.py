@@ -32,6 +32,9 @@ from penstock.testing import KafkaBroker
 from penstock.testing.replay import (
     MaskRule,
     Recording,
+    application,
+    cluster,
+    files,
     mask_all,
     mask_fields,
     mask_matches,
@@ -330,3 +333,23 @@ def test_a_function_that_returns_no_bytes_is_refused() -> None:
     rule = mask_with(lambda data: data.decode())  # type: ignore[arg-type,return-value]
     with pytest.raises(DecodeError, match="no bytes"):
         Recording.from_pcap(capture(), mask=rule)
+
+
+def test_the_page_of_limits_names_those_of_the_code() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "limits.md").read_text("utf-8")
+    rows = [line.split(" | ")[1] for line in page.partition("\n## Recordings\n")[2].splitlines()[3:]]
+    assert rows == [
+        f"{files.UNPACKED_BYTES_MAX >> 30} GiB",
+        f"{cluster.FRAME_BYTES_MAX >> 20} MiB",
+        str(cluster.CONNECTIONS_MAX),
+        str(cluster.UNRECORDED_MAX),
+        f"{application.PAUSE_MS_MAX // 1000} s",
+    ]
+    assert application.FRAME_BYTES_MAX == cluster.FRAME_BYTES_MAX
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Recording.from_pcap(capture()).save(tmp_path / "it.rec")
+    monkeypatch.setattr(files, "UNPACKED_BYTES_MAX", 1000)
+    with pytest.raises(DecodeError, match="unpacks to more than 1000 bytes"):
+        Recording.load(tmp_path / "it.rec")

@@ -149,6 +149,8 @@ class PlayedCluster(Served):
                         await writer.drain()
         except PenstockError as error:
             self._note(f"a frame that is no request: {error}")
+        except Exception as error:  # the connection ends, and the block says why
+            self._note(f"a request that cannot be answered: {error!r}")
         finally:
             self._open.discard(task)
             upstream.close()

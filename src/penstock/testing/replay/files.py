@@ -23,6 +23,8 @@ FORMAT_VERSION = 1
 UNPACKED_BYTES_MAX = 1 << 30
 """What a file of a recording may unpack to: all of it is held in memory."""
 
+GZIP_LEVEL = 6
+
 _LINE_BYTES_MAX = 1 << 20
 
 
@@ -51,7 +53,7 @@ def write_file(path: str | os.PathLike[str], exchanges: Sequence[Exchange], mask
                 line["response_version"] = each.response_version
         out.write(_line(line) + each.request + (each.response or b"") + b"\n")
     with open(path, "wb") as file:
-        file.write(gzip.compress(out.getvalue(), mtime=0))
+        file.write(gzip.compress(out.getvalue(), GZIP_LEVEL, mtime=0))
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[list[Exchange], list[str]]:

@@ -213,7 +213,10 @@ class Produces:
                 place = topic_key(topic.name, topic.topic_id, self._names), each.index
                 found = answers.get(place)
                 first = -1 if found is None or found.error_code else found.base_offset
-                rows = rows_of(each.records)
+                try:
+                    rows = rows_of(each.records)
+                except CorruptRecordError:  # which the recorded broker has refused
+                    rows = []
                 yield (
                     place,
                     _Write(
