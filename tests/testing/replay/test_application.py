@@ -9,10 +9,10 @@ from typing import Literal
 
 import pytest
 
-from penstock import Consumer, Producer
+from penstock import Admin, Consumer, Producer
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import TopicPartition
-from penstock.testing import KafkaBroker
+from penstock.testing import KafkaBroker, KafkaCluster
 from penstock.testing.replay import Difference, Recording
 from testing.replay.shop import COUNT, capture, order, write_orders
 from testing.replay.talks import tapped
@@ -22,15 +22,19 @@ def recording() -> Recording:
     return Recording.from_pcap(capture())
 
 
-def rows(broker: KafkaBroker, topic: str = "orders", *, committed: bool = False) -> list[bytes | None]:
+def read(servers: str, topic: str = "orders", *, committed: bool = False) -> list[bytes | None]:
     level: Literal["read_committed", "read_uncommitted"] = (
         "read_committed" if committed else "read_uncommitted"
     )
-    with Consumer(broker.bootstrap_servers, isolation_level=level) as consumer:
+    with Consumer(servers, isolation_level=level) as consumer:
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
         consumer.seek(partition, 0)
         return [row.value for row in consumer.poll(timeout_ms=10_000)]
+
+
+def rows(broker: KafkaBroker, topic: str = "orders", *, committed: bool = False) -> list[bytes | None]:
+    return read(broker.bootstrap_servers, topic, committed=committed)
 
 
 def test_a_new_broker_answers_as_the_recorded_one() -> None:
@@ -132,6 +136,20 @@ def test_a_group_of_two_members_is_played() -> None:
     assert sum(each.api == "JoinGroup" for each in made.exchanges) >= 4
     with KafkaBroker(num_partitions=2) as broker:
         assert made.play_to(broker.bootstrap_servers) == []
+
+
+def test_a_cluster_is_played_to_by_leaders_and_coordinators() -> None:
+    with KafkaCluster(3) as cluster:
+        with Admin(cluster.bootstrap_servers) as admin:
+            admin.create_topic("orders", partitions=1, replication_factor=3)
+        servers = cluster.bootstrap_servers.split(",")
+        for server in servers:  # two of them lead nothing that is asked for, or more
+            differences = recording().play_to(server, client_ids=["shop"])
+            assert [str(each) for each in differences if "error_code" in each.path] == []
+        written = read(cluster.bootstrap_servers)
+        assert written == [order(number) for number in range(COUNT)] * 3
+        (difference,) = recording().play_to(servers[0], client_ids=["desk"])
+        assert difference == Difference(-1, "Fetch", "records of orders-0", COUNT, 3 * COUNT)
 
 
 def test_a_transaction_is_played() -> None:

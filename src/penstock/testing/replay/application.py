@@ -15,6 +15,7 @@ from penstock.protocol.header import decode_response_header, encode_request_head
 from penstock.testing.replay.adaptation import Adaptation
 from penstock.testing.replay.differences import Difference, compare
 from penstock.testing.replay.exchanges import SASL, Exchange
+from penstock.testing.replay.routing import Address, Routes
 from penstock.testing.replay.walking import Names, places, rows_of
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
@@ -26,7 +27,7 @@ ALL = -1
 
 
 class Playing:
-    """One playing of recorded requests to one broker."""
+    """One playing of recorded requests to a broker, or to the brokers of a cluster."""
 
     def __init__(
         self,
@@ -50,7 +51,9 @@ class Playing:
         self._with_pauses = with_pauses
         self._timeout_s = timeout_s
         self._adaptation = Adaptation(exchanges)
-        self._sockets: dict[int, socket.socket] = {}
+        self._routes = Routes()
+        self._sockets: dict[tuple[int, Address], socket.socket] = {}
+        self._places: dict[int, tuple[int, Address]] = {}
         self._requests: dict[int, Any] = {}
         self._lost: set[int] = set()
         self._fetched: tuple[dict[Any, set[int]], dict[Any, set[int]]] = (defaultdict(set), defaultdict(set))
@@ -60,7 +63,7 @@ class Playing:
         """Send the requests in order, each after the answers that had come before it; return what differs.
 
         Raises:
-            NetworkError: the broker cannot be reached.
+            NetworkError: the first broker cannot be reached.
         """
         events = []
         for number, each in self._numbered:
@@ -85,26 +88,37 @@ class Playing:
         return self._differences
 
     def _send(self, number: int, exchange: Exchange) -> None:
-        connection = self._sockets.get(exchange.connection)
-        if connection is None:
-            try:
-                connection = socket.create_connection(self._address, self._timeout_s)
-            except OSError as error:
-                raise NetworkError(
-                    f"{self._address[0]}:{self._address[1]} cannot be reached: {error}"
-                ) from None
-            self._sockets[exchange.connection] = connection
-        request = self._requests[number] = self._adaptation.adapt(exchange)
+        request = self._adaptation.adapt(exchange)
+        names = self._adaptation.old_names | self._adaptation.new_names
+        address = self._routes.address(exchange, request, names) or self._address
+        place = self._places[number] = (exchange.connection, address)
+        self._requests[number] = request
         frame = encode_request_header(
             exchange.api_key, exchange.version, number, exchange.client_id
         ) + request.encode(exchange.version)
         try:
-            connection.sendall(len(frame).to_bytes(4, "big") + frame)
+            self._connection(place).sendall(len(frame).to_bytes(4, "big") + frame)
+        except NetworkError:
+            raise
         except OSError as error:
             self._lose(number, exchange, error)
 
+    def _connection(self, place: tuple[int, Address]) -> socket.socket:
+        """The target's connection that stands for a recorded one: one to each broker that it needs."""
+        connection = self._sockets.get(place)
+        if connection is None:
+            address = place[1]
+            try:
+                connection = socket.create_connection(address, self._timeout_s)
+            except OSError as error:
+                if address != self._address:
+                    raise
+                raise NetworkError(f"{address[0]}:{address[1]} cannot be reached: {error}") from None
+            self._sockets[place] = connection
+        return connection
+
     def _receive(self, number: int, exchange: Exchange) -> None:
-        connection = self._sockets.get(exchange.connection)
+        connection = self._sockets.get(self._places[number])
         recorded = exchange.answer()
         request = self._requests.pop(number)
         if connection is None or number in self._lost:
@@ -116,6 +130,7 @@ class Playing:
             self._lose(number, exchange, error)
             return
         self._adaptation.learn(exchange, request, recorded, answered)
+        self._routes.learn(request, answered)
         names = self._adaptation.old_names, self._adaptation.new_names
         for path, old, new in compare(recorded, answered, exchange.version, *names):
             self._differ(number, exchange, path, old, new)
@@ -144,11 +159,11 @@ class Playing:
 
     def _lose(self, number: int, exchange: Exchange, error: Exception) -> None:
         """Note that a connection has ended. What comes next goes over a new one."""
-        connection = self._sockets.pop(exchange.connection, None)
+        place = self._places[number]
+        connection = self._sockets.pop(place, None)
         if connection is not None:
             connection.close()
-        same = {each for each, other in self._numbered if other.connection == exchange.connection}
-        self._lost |= same.intersection(self._requests)
+        self._lost |= {each for each in self._requests if self._places[each] == place}
         if number in self._lost and exchange.answered_ms is not None:
             return  # its answer is compared later
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)

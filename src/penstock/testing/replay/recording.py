@@ -116,7 +116,8 @@ class Recording:
         Requests are sent in the recorded order, each after the answers that had come before it.
 
         Args:
-            bootstrap_servers: the broker, ``host:port``; of several the first one.
+            bootstrap_servers: a broker, ``host:port``; of several the first one. Requests go to the
+                leaders and coordinators that its answers name.
             client_ids: whose requests are sent; None for all.
             with_pauses: wait as long before each request as was waited when it was recorded.
             timeout_s: how long an answer is waited for.
