@@ -135,7 +135,9 @@ def test_a_group_of_two_members_is_played() -> None:
         made = Recording.from_pcap(tap.capture())
     assert sum(each.api == "JoinGroup" for each in made.exchanges) >= 4
     with KafkaBroker(num_partitions=2) as broker:
-        assert made.play_to(broker.bootstrap_servers) == []
+        differences = made.play_to(broker.bootstrap_servers)
+    # A heartbeat may overtake the JoinGroup of the other member, which makes it an error.
+    assert [str(each) for each in differences if not each.request.startswith("Heartbeat")] == []
 
 
 def test_a_cluster_is_played_to_by_leaders_and_coordinators() -> None:
