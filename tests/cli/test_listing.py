@@ -113,6 +113,8 @@ NOT_LISTING = {
     "perf consume": "measures; the noun perf, in test_top_perf.py",
     "wire decode": "prints a message; --json",
     "wire encode": "prints bytes",
+    "wire record": "prints one line",
+    "wire replay": "prints a line for each difference",
     "schema show": "prints a grammar",
     "schema code": "prints source",
     "schema check": "prints a verdict",

@@ -13,6 +13,7 @@ import click
 
 from penstock.cli.outcome import FAILURE, say
 from penstock.errors import ConfigError, DecodeError
+from penstock.printable import printable
 
 if TYPE_CHECKING:
     from penstock.explorer.conversation import Entry
@@ -29,6 +30,7 @@ def command() -> None:
       penstock wire decode -n GroupMetadataValue --framed 0003...
       echo '{"topics": null, ...}' | penstock wire encode -n MetadataRequest -v 12
       penstock wire decode --jsonl < lines.jsonl
+      penstock wire record talk.pcap orders.rec; penstock wire replay orders.rec localhost:9092
     """
 
 
@@ -138,6 +140,86 @@ def encode(
         sys.stdout.buffer.write(body if binary else body.hex().encode() + b"\n")
     sys.stdout.buffer.flush()
     return 0
+
+
+@command.command("record")
+@click.argument("capture", metavar="CAPTURE")
+@click.argument("recording", metavar="RECORDING")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="The broker's port, where others are captured too."
+)
+@click.option(
+    "--mask",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    help="Mask values, keys, headers or client_ids as a whole. May be repeated, as the next two.",
+)
+@click.option("--mask-field", "fields", multiple=True, metavar="PATH", help="Mask a member of JSON values.")
+@click.option("--mask-match", "matches", multiple=True, metavar="REGEX", help="Mask what matches in values.")
+@click.option("--topics", metavar="REGEX", help="Mask records of these topics only.")
+@click.option("--keep-length", is_flag=True, help="Masks keep lengths, and which characters are digits.")
+def record(
+    capture: str,
+    recording: str,
+    port: int | None,
+    places: tuple[str, ...],
+    fields: tuple[str, ...],
+    matches: tuple[str, ...],
+    topics: str | None,
+    keep_length: bool,
+) -> int:
+    """Make a recording of a capture, to be played in tests.
+
+    Passwords and tokens are left out in any case.
+
+    \b
+    Examples:
+      penstock wire record talk.pcap orders.rec
+      penstock wire record talk.pcap orders.rec --mask-field customer.email --mask client_ids
+      penstock wire record talk.pcap orders.rec --mask-match '[0-9]{16}' --keep-length
+    """
+    from penstock.testing.replay import Recording, mask_all, mask_fields, mask_matches
+
+    rules = [mask_matches(each, keep_length=keep_length, topics=topics) for each in matches]
+    if fields:
+        rules.append(mask_fields(*fields, keep_length=keep_length, topics=topics))
+    if places:
+        rules.append(mask_all(*places, keep_length=keep_length, topics=topics))
+    made = Recording.from_pcap(capture, mask=rules, port=port)
+    made.save(recording)
+    click.echo(f"{recording}: {len(made.exchanges)} requests")
+    if made.unreadable_count:
+        say(f"{made.unreadable_count} messages of the capture could not be read and are left out")
+    return 0
+
+
+@command.command("replay")
+@click.argument("recording", metavar="RECORDING")
+@click.argument("bootstrap_servers", metavar="HOST:PORT")
+@click.option("--client-id", "client_ids", multiple=True, metavar="ID", help="Only requests of this client.")
+@click.option("--pauses", is_flag=True, help="Wait before requests as was waited when they were recorded.")
+@click.option("--timeout", "timeout_s", type=float, default=30.0, metavar="SECONDS", help="For each answer.")
+def replay(
+    recording: str, bootstrap_servers: str, client_ids: tuple[str, ...], pauses: bool, timeout_s: float
+) -> int:
+    """Send the requests of a recording to a broker, and print what differs in its answers.
+
+    The exit code is 1 where something does. The requests change what the broker holds.
+
+    \b
+    Examples:
+      penstock wire replay orders.rec localhost:9092
+      penstock wire replay orders.rec localhost:9092 --client-id shop --pauses
+    """
+    from penstock.testing.replay import Recording
+
+    differences = Recording.load(recording).play_to(
+        bootstrap_servers, client_ids=client_ids or None, with_pauses=pauses, timeout_s=timeout_s
+    )
+    for each in differences:
+        click.echo(printable(str(each)))
+    return FAILURE if differences else 0
 
 
 def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.history import History
     from penstock.testing.chaos.runs import ChaosRun
     from penstock.testing.cluster import KafkaCluster
+    from penstock.testing.replay.cluster import PlayedCluster
 
 
 class AsWritten(MetaPathFinder):
@@ -105,7 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
         logs.taps.append(log_tail.handle)
     endings.watchers.append(ended.note)
     config.addinivalue_line(
-        "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
+        "markers",
+        "kafka(**settings): settings of kafka_broker in this test: keywords of KafkaBroker, or recording=",
     )
     config.addinivalue_line(
         "markers",
@@ -183,13 +185,26 @@ def kafka_settings() -> dict[str, object]:
 
 
 @pytest.fixture
-def kafka_broker(request: pytest.FixtureRequest, kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
-    """A broker for this test alone; ``@pytest.mark.kafka(num_partitions=3)`` sets it up."""
+def kafka_broker(
+    request: pytest.FixtureRequest, kafka_settings: dict[str, object]
+) -> Iterator[KafkaBroker | PlayedCluster]:
+    """A broker for this test alone; ``@pytest.mark.kafka(num_partitions=3)`` sets it up.
+
+    ``@pytest.mark.kafka(recording="orders.rec")`` plays a recording beside the test module instead: the test
+    fails where the application asks for what was not recorded. ``otherwise="broker"`` passes that on.
+    """
     from penstock.testing.broker import KafkaBroker
 
     settings = dict(kafka_settings)
     for mark in reversed(list(request.node.iter_markers("kafka"))):
         settings.update(mark.kwargs)
+    if "recording" in settings:
+        from penstock.testing.replay import Recording
+
+        path = request.path.parent / str(settings["recording"])
+        with Recording.load(path).cluster(otherwise=settings.get("otherwise", "error")) as played:  # type: ignore[arg-type]
+            yield played
+        return
     with KafkaBroker(**settings) as broker:  # type: ignore[arg-type]
         yield broker
 

@@ -1,0 +1,103 @@
+"""Differences between recorded answers and those of another broker: error codes, and how many of what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_response import ERROR_CODES
+from penstock.protocol.message import Message
+from penstock.testing.replay.walking import Names, fields_of, layout_of
+
+UNCOMPARED = frozenset(
+    (
+        *("brokers", "replica_nodes", "isr_nodes", "offline_replicas", "eligible_leader_replicas"),
+        *("last_known_elr", "node_endpoints", "api_keys", "supported_features", "finalized_features"),
+        *("aborted_transactions", "enabled_mechanisms", "mechanisms", "synonyms", "configs"),
+    )
+)
+"""Lists that say what a cluster is like, and not what has become of a request."""
+
+_TITLES = ("name", "topic", "group_id", "key", "transactional_id", "user", "resource_name")
+_NUMBERS = ("partition_index", "index", "partition", "partition_id")
+
+
+class Difference(NamedTuple):
+    """One difference of an answer from the recorded one."""
+
+    number: int
+    """The number of the request in the recording, from 0; -1 for what concerns all of them."""
+    request: str
+    """API and version, such as ``Produce v9``."""
+    path: str
+    """Where in the answer, such as ``responses[orders].partition_responses[0].error_code``."""
+    recorded: object
+    answered: object
+
+    def __str__(self) -> str:
+        place = f"request {self.number}, " if self.number >= 0 else ""
+        return f"{place}{self.request}: {self.path} was {self.recorded}, is {self.answered}"
+
+
+def compare(
+    recorded: Message, answered: Message, version: int, old_names: Names, new_names: Names
+) -> Iterator[tuple[str, object, object]]:
+    """Yield path, recorded value and new value of what differs in two answers of one API and version.
+
+    Compared are error codes, and the lengths of lists but for those in `UNCOMPARED`. Entries of lists are
+    paired by name and number; topics that have only an id have the name that `old_names` or `new_names` give.
+    """
+    if recorded.API_KEY == ApiKey.FETCH:  # which partitions have an entry depends on time
+        layout = layout_of(recorded, version)
+        yield from _compare(layout, recorded, answered, "", old_names, new_names, both_only=True)
+        return
+    yield from _compare(layout_of(recorded, version), recorded, answered, "", old_names, new_names)
+
+
+def _compare(
+    layout: Any, one: Any, other: Any, path: str, old: Names, new: Names, both_only: bool = False
+) -> Iterator[tuple[str, object, object]]:
+    for field in fields_of(layout):
+        name = field.attribute
+        left, right = getattr(one, name), getattr(other, name)
+        here = f"{path}.{name}".lstrip(".")
+        if name in ERROR_CODES:
+            if left != right:
+                yield here, left, right
+        elif field.is_array and name not in UNCOMPARED:
+            yield from _lists(field.layout, left or (), right or (), here, old, new, both_only)
+        elif field.layout is not None and not field.is_array and None not in (left, right):
+            yield from _compare(field.layout, left, right, here, old, new, both_only)
+
+
+def _lists(
+    layout: Any, left: Any, right: Any, path: str, old: Names, new: Names, both_only: bool
+) -> Iterator[tuple[str, object, object]]:
+    if len(left) != len(right) and not both_only:
+        yield f"{path}, entries", len(left), len(right)
+    if layout is None:
+        return
+    given = {_title(each, index, new): each for index, each in enumerate(right)}
+    for index, each in enumerate(left):
+        title = _title(each, index, old)
+        if title in given:
+            yield from _compare(layout, each, given[title], f"{path}[{title}]", old, new, both_only)
+
+
+def _title(struct: Any, index: int, names: Names) -> object:
+    """What an entry of a list is called: its name or number, else its place in the list.
+
+    Members of groups get other ids from another broker: they are paired by their places.
+    """
+    for attribute in _TITLES:
+        found = getattr(struct, attribute, None)
+        if found:
+            return found
+    topic_id = getattr(struct, "topic_id", None)
+    if topic_id and topic_id in names:
+        return names[topic_id]
+    for attribute in _NUMBERS:
+        if hasattr(struct, attribute):
+            return getattr(struct, attribute)
+    return index

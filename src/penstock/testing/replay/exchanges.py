@@ -1,0 +1,133 @@
+"""Exchanges: a request, its answer, and when both crossed the wire; read out of a capture."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import DecodeError
+from penstock.explorer.conversation import Entry, read_capture
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+
+SASL = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
+"""The APIs of a login. Their tokens are never kept."""
+
+
+@dataclass
+class Exchange:
+    """One request of a recording, with its answer. Both are bodies without headers."""
+
+    connection: int
+    """The number of the connection, from 1 in the order of their first requests."""
+    broker: str
+    """The address that the connection went to, ``host:port``."""
+    at_ms: float
+    """When the request was sent, in milliseconds since the first of the recording."""
+    api_key: int
+    version: int
+    client_id: str | None
+    request: bytes
+    response: bytes | None = None
+    """None where there was no answer: a Produce without acknowledgement, or the capture ended before it."""
+    response_version: int = -1
+    """The version of the answer: that of the request, or 0 where ApiVersions was refused."""
+    answered_ms: float | None = None
+
+    @property
+    def api(self) -> str:
+        """The name of the API, such as ``Produce``."""
+        return API_TABLE[self.api_key].name
+
+    def asked(self) -> Any:
+        """Return the request, decoded anew at each call.
+
+        Raises:
+            DecodeError: the bytes are no such request.
+        """
+        return API_TABLE[self.api_key].request.decode(self.request, self.version)
+
+    def answer(self) -> Any:
+        """Return the answer, decoded anew at each call; None where there was none.
+
+        Raises:
+            DecodeError: the bytes are no such answer.
+        """
+        if self.response is None:
+            return None
+        return API_TABLE[self.api_key].response.decode(self.response, self.response_version)
+
+
+def topic_names(exchanges: Iterable[Exchange]) -> dict[bytes, str]:
+    """Return the names of topics by their ids, from recorded answers to Metadata and CreateTopics."""
+    found: dict[bytes, str] = {}
+    for exchange in exchanges:
+        if exchange.api_key in (ApiKey.METADATA, ApiKey.CREATE_TOPICS) and exchange.response is not None:
+            for topic in exchange.answer().topics:
+                if topic.name:
+                    found[topic.topic_id] = topic.name
+    return found
+
+
+def read_exchanges(data: bytes, port: int | None = None) -> tuple[list[Exchange], int]:
+    """Return the exchanges in a capture, ordered by request, and how many messages were unreadable.
+
+    Frames of a login before Kafka 1.0, which have no headers, count as unreadable: they are never kept.
+
+    Raises:
+        DecodeError: the data is no capture, or holds no request that can be read.
+    """
+    entries = [*read_capture(data, port)]
+    good = [entry for entry in entries if entry.error is None and entry.message is not None]
+    requests = [entry for entry in good if entry.is_request]
+    if not requests:
+        raise DecodeError(
+            "the capture has no request of Kafka that can be read: capture the broker's port from the "
+            "beginning of connections, without TLS"
+        )
+    start = requests[0].time or 0.0
+    numbers: dict[str, int] = {}
+    waiting: dict[tuple[str, int], deque[Exchange]] = defaultdict(deque)
+    exchanges = []
+    for entry in requests:
+        connection = entry.connection or ""
+        exchange = _exchange(entry, numbers.setdefault(connection, len(numbers) + 1), start)
+        exchanges.append(exchange)
+        waiting[connection, _correlation_id(entry)].append(exchange)
+    for entry in good:
+        asked = waiting[entry.connection or "", _correlation_id(entry)] if not entry.is_request else None
+        while asked:
+            exchange = asked.popleft()
+            if entry.name == API_TABLE[exchange.api_key].response.NAME:
+                assert entry.message is not None
+                exchange.response, exchange.response_version = (
+                    entry.message.encode(entry.version),
+                    entry.version,
+                )
+                exchange.answered_ms = _ms(entry.time, start)
+                break
+    return exchanges, len(entries) - len(good)
+
+
+def _exchange(entry: Entry, number: int, start: float) -> Exchange:
+    assert entry.message is not None
+    header = entry.header or {}
+    return Exchange(
+        number,
+        (entry.connection or "").rpartition(" -> ")[2],
+        _ms(entry.time, start),
+        int(entry.message.API_KEY or 0),
+        entry.version,
+        header.get("clientId"),
+        entry.message.encode(entry.version),
+    )
+
+
+def _correlation_id(entry: Entry) -> int:
+    return int((entry.header or {}).get("correlationId", -1))
+
+
+def _ms(time: float | None, start: float) -> float:
+    return round(((time or start) - start) * 1000, 3)

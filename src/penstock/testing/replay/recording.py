@@ -1,0 +1,140 @@
+"""`Recording`: what crossed the wire, kept as one file, and played from either end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from penstock.testing.replay.exchanges import Exchange, read_exchanges
+from penstock.testing.replay.files import read_file, write_file
+from penstock.testing.replay.masked import mask_exchanges
+from penstock.testing.replay.masking import MaskRule
+
+if TYPE_CHECKING:
+    from penstock.testing.replay.cluster import PlayedCluster
+    from penstock.testing.replay.differences import Difference
+
+SECRET_BYTES = 32
+
+
+class Recording:
+    """The exchanges of one capture, in the order of their requests.
+
+    Tokens of SASL, delegation tokens, salted passwords and the values of secret settings are never in it.
+    """
+
+    def __init__(
+        self, exchanges: Sequence[Exchange], masked: Iterable[str] = (), unreadable_count: int = 0
+    ) -> None:
+        self.exchanges = [*exchanges]
+        self.masked = tuple(sorted(set(masked)))
+        """The places that rules have masked: ``values``, or ``values:pay.*`` for topics of a pattern."""
+        self.unreadable_count = unreadable_count
+        """Messages of the capture that could not be read, and are left out; 0 once loaded from a file."""
+
+    @classmethod
+    def from_pcap(
+        cls,
+        source: str | os.PathLike[str] | bytes,
+        *,
+        mask: MaskRule | Iterable[MaskRule] = (),
+        port: int | None = None,
+        mask_secret: bytes | None = None,
+    ) -> Recording:
+        """Read a capture (pcap or pcapng).
+
+        Args:
+            source: the path of the capture, or its bytes.
+            mask: rules, applied in this order.
+            port: the broker's, where the capture has other connections as well.
+            mask_secret: makes masks equal in several recordings; by default every recording has its own.
+
+        Raises:
+            DecodeError: it is no capture, holds no readable request, or has records that cannot be masked.
+            OSError: the file cannot be read.
+        """
+        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+        exchanges, unreadable_count = read_exchanges(data, port)
+        rules = [mask] if isinstance(mask, MaskRule) else [*mask]
+        mask_exchanges(exchanges, rules, mask_secret or secrets.token_bytes(SECRET_BYTES))
+        masked = {name for rule in rules for name in rule.masked()}
+        return cls(exchanges, masked, unreadable_count)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Recording:
+        """Read a recording that `save` has written.
+
+        Raises:
+            DecodeError: the file is no recording, is damaged, or of a newer format.
+            OSError: the file cannot be read.
+        """
+        return cls(*read_file(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the recording into one file; the same recording makes the same bytes.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        write_file(path, self.exchanges, self.masked)
+
+    @property
+    def client_ids(self) -> list[str]:
+        """The client ids that requests have, each once, in the order of their first requests."""
+        return [*dict.fromkeys(each.client_id for each in self.exchanges if each.client_id is not None)]
+
+    def cluster(
+        self, *, otherwise: Literal["error", "broker"] = "error", host: str = "127.0.0.1"
+    ) -> PlayedCluster:
+        """Return what plays the cluster to an application, for a ``with`` block.
+
+        Args:
+            otherwise: what becomes of requests that were not recorded: ``error`` answers with an error, and
+                the block ends with one that names them; ``broker`` passes them to a `KafkaBroker`.
+            host: the address to listen at.
+
+        Raises:
+            ConfigError: `otherwise` is neither.
+        """
+        from penstock.testing.replay.cluster import PlayedCluster
+
+        return PlayedCluster(self.exchanges, self.masked, otherwise=otherwise, host=host)
+
+    def play_to(
+        self,
+        bootstrap_servers: str,
+        *,
+        client_ids: Iterable[str] | None = None,
+        with_pauses: bool = False,
+        timeout_s: float = 30.0,
+    ) -> list[Difference]:
+        """Play the application: send the recorded requests to a broker, and compare its answers.
+
+        Requests are sent in the recorded order, each after the answers that had come before it.
+
+        Args:
+            bootstrap_servers: a broker, ``host:port``; of several the first one. Requests go to the
+                leaders and coordinators that its answers name.
+            client_ids: whose requests are sent; None for all.
+            with_pauses: wait as long before each request as was waited when it was recorded.
+            timeout_s: how long an answer is waited for.
+
+        Returns:
+            What is different, in the order of the answers; empty where nothing is.
+
+        Raises:
+            ConfigError: `bootstrap_servers` is no address, or no request is of these clients.
+            NetworkError: the broker cannot be reached at all.
+        """
+        from penstock.testing.replay.application import Playing
+
+        chosen = None if client_ids is None else {*client_ids}
+        playing = Playing(self.exchanges, bootstrap_servers, chosen, with_pauses, timeout_s)
+        return playing.run()
+
+    def __repr__(self) -> str:
+        connections = len({each.connection for each in self.exchanges})
+        return f"<Recording of {len(self.exchanges)} requests on {connections} connections>"

@@ -1,0 +1,114 @@
+"""Walks over messages: every struct with the topic and partition that it belongs to, and records as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from penstock.model import Record
+from penstock.protocol.codec import codec_for
+from penstock.protocol.compiler.wire_type import StructLayout
+from penstock.protocol.message import Message
+from penstock.protocol.uuid import ZERO_UUID
+from penstock.records.batch import decode_batch
+from penstock.records.format.batch_header import read_header, split_batches
+
+PARTITIONS = ("partition", "partition_index", "index", "partition_id")
+"""Attributes that hold the number of a partition, in a struct below one that names a topic."""
+
+Names = Mapping[bytes, str]
+"""Names of topics by their ids."""
+
+
+class Field(NamedTuple):
+    """A field that a struct has at the version of its message."""
+
+    attribute: str
+    layout: StructLayout | None
+    """The layout of the struct in the field, or of each struct in its array; None for other values."""
+    is_array: bool
+    holds_records: bool
+    names_topic: bool
+
+
+class Place(NamedTuple):
+    """A struct of a message, and the topic and partition that it belongs to, as far as they are named."""
+
+    struct: Any
+    fields: list[Field]
+    topic: str | None
+    partition: int | None
+
+
+_FIELDS: dict[int, tuple[StructLayout, list[Field]]] = {}
+
+
+def fields_of(layout: StructLayout) -> list[Field]:
+    """Return the fields of a struct, tagged ones too."""
+    found = _FIELDS.get(id(layout))
+    if found is None:  # the layout is kept beside its fields, so that its id stays its own
+        placed = [*layout.fields, *(each for _, each in layout.tagged)]
+        fields = [
+            Field(
+                each.spec.attribute,
+                each.wire.struct,
+                each.wire.is_array,
+                each.wire.holds_records,
+                each.spec.entity_type == "topicName" and not each.wire.is_array,
+            )
+            for each in placed
+        ]
+        found = _FIELDS[id(layout)] = (layout, fields)
+    return found[1]
+
+
+def layout_of(message: Message, version: int) -> StructLayout:
+    """Return the layout of a whole message at a version."""
+    layout: StructLayout = codec_for(type(message), version).layout
+    return layout
+
+
+def places(message: Message, version: int, names: Names) -> Iterator[Place]:
+    """Yield every struct of a message, from the top down. `names` resolves ids of topics."""
+    yield from _places(layout_of(message, version), message, names, None, None)
+
+
+def _places(
+    layout: StructLayout, struct: Any, names: Names, topic: str | None, partition: int | None
+) -> Iterator[Place]:
+    fields = fields_of(layout)
+    for field in fields:
+        value = getattr(struct, field.attribute) if field.layout is None else None
+        if field.names_topic and value:
+            topic = value
+        elif field.attribute == "topic_id" and value and value != ZERO_UUID:
+            topic = names.get(value, topic)
+        elif field.attribute in PARTITIONS and isinstance(value, int):
+            partition = value
+    yield Place(struct, fields, topic, partition)
+    for field in fields:
+        if field.layout is None:
+            continue
+        inner = getattr(struct, field.attribute)
+        if inner is None:
+            continue
+        for each in inner if field.is_array else (inner,):
+            yield from _places(field.layout, each, names, topic, partition)
+
+
+def rows_of(data: Any, topic: str = "", partition: int = -1) -> list[Record]:
+    """Return the records in a field of records; control batches and a partial batch at the end are left out.
+
+    Raises:
+        CorruptRecordError: a batch is damaged.
+        UnpackLimitError: a batch unpacks to more than one batch may.
+    """
+    if not data:
+        return []
+    view = memoryview(data)
+    rows: list[Record] = []
+    for start, end, magic in split_batches(view):
+        if magic == 2 and read_header(view, start).is_control:
+            continue
+        rows += decode_batch(view, start, end, topic, partition)
+    return rows
