@@ -176,7 +176,7 @@ def record(
     \b
     Examples:
       penstock wire record talk.pcap orders.rec
-      penstock wire record talk.pcap orders.rec --mask-field customer.email --mask client_ids
+      penstock wire record talk.pcap orders.rec --mask-field customer.email
       penstock wire record talk.pcap orders.rec --mask-match '[0-9]{16}' --keep-length
     """
     from penstock.testing.replay import Recording, mask_all, mask_fields, mask_matches
@@ -203,7 +203,7 @@ def record(
 def replay(
     recording: str, bootstrap_servers: str, client_ids: tuple[str, ...], pauses: bool, timeout_s: float
 ) -> int:
-    """Send the requests of a recording to a broker, and print what differs in its answers.
+    """Send recorded requests to a broker, and print how its answers differ.
 
     The exit code is 1 where something does. The requests change what the broker holds.
 

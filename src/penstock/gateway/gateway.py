@@ -183,19 +183,6 @@ class Gateway(Served):
         return [] if self._server is None else self._server.client_counts()
 
     @property
-    def v07_port(self) -> int | None:
-        """The port for clients of Kafka 0.7; None where there is none."""
-        return self._v07.port
-
-    def _rows_07(self) -> list[ClientCount]:
-        return [] if self._listener07 is None else self._listener07.counts.rows()
-
-    @property
-    def counts_07(self) -> Counts07 | None:
-        """What clients of Kafka 0.7 have sent since the start; None where none are served."""
-        return None if self._listener07 is None else replace(self._listener07.counts)
-
-    @property
     def metrics_port(self) -> int | None:
         """The port of the page of metrics; None where there is none, or while it is stopped."""
         return None if self._server is None else self._server.metrics_port
