@@ -30,7 +30,8 @@ def command() -> None:
       penstock wire decode -n GroupMetadataValue --framed 0003...
       echo '{"topics": null, ...}' | penstock wire encode -n MetadataRequest -v 12
       penstock wire decode --jsonl < lines.jsonl
-      penstock wire record talk.pcap orders.rec; penstock wire replay orders.rec localhost:9092
+      penstock wire record talk.pcap orders.rec
+      penstock wire replay orders.rec localhost:9092
     """
 
 
@@ -177,7 +178,7 @@ def record(
     Examples:
       penstock wire record talk.pcap orders.rec
       penstock wire record talk.pcap orders.rec --mask-field customer.email
-      penstock wire record talk.pcap orders.rec --mask-match '[0-9]{16}' --keep-length
+      penstock wire record talk.pcap orders.rec --mask-match '[0-9]{16}'
     """
     from penstock.testing.replay import Recording, mask_all, mask_fields, mask_matches
 
@@ -203,7 +204,7 @@ def record(
 def replay(
     recording: str, bootstrap_servers: str, client_ids: tuple[str, ...], pauses: bool, timeout_s: float
 ) -> int:
-    """Send recorded requests to a broker, and print how its answers differ.
+    """Send recorded requests to a broker; print how answers differ.
 
     The exit code is 1 where something does. The requests change what the broker holds.
 
