@@ -95,7 +95,9 @@ def words_read(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1", "0.10.2.2"])
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+@pytest.mark.parametrize(
+    "codec", ["none", *(pytest.param(each, marks=pytest.mark.soak) for each in ("gzip", "snappy", "lz4"))]
+)
 def test_console_tools_of_old_releases(
     cluster: KafkaCluster, gateway: Gateway, release: str, codec: str
 ) -> None:

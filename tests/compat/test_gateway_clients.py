@@ -11,7 +11,7 @@ from compat import test_broker_clients, test_programs
 from compat.places import ONE, THREE, made
 from penstock.gateway import Gateway
 
-pytestmark = [*test_broker_clients.pytestmark, pytest.mark.timeout(900)]
+pytestmark = [*test_broker_clients.pytestmark, pytest.mark.soak, pytest.mark.timeout(900)]
 
 OWN_BROKER = ("test_kill_9_under_an_idempotent_producer_loses_and_repeats_nothing",)
 """Laws that start a broker of their own."""

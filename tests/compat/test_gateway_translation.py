@@ -38,7 +38,7 @@ from penstock.protocol.releases import RELEASES
 from penstock.records.format.batch_header import split_batches
 from penstock.records.legacy import encode_message_set
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.compat, pytest.mark.soak, pytest.mark.timeout(600)]
 
 for module in (test_seed_bytes, test_translated_records):
     globals().update({name: law for name, law in vars(module).items() if name.startswith("test_")})
