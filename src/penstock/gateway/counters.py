@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from penstock.gateway.heads import client_id_of, decoded_request
 from penstock.gateway.limits import CLIENTS_MAX
-from penstock.protocol.api import API_TABLE
+from penstock.protocol.api import API_TABLE, ApiKey
 
 OTHERS = ("others", "")
 """The software under which clients are counted beyond `CLIENTS_MAX` kinds."""
 
 NAME_CHARACTERS_MAX = 200
+
+SOFTWARE_SINCE = 3
+"""The version of ApiVersions from which on clients name their software."""
 
 
 class ClientCount(NamedTuple):
@@ -97,3 +101,51 @@ class Counters:
                 is_spoken = low <= at <= high
                 found.append(ClientCount(*client, name, at, requests, asked, answered, is_spoken))
         return sorted(found)
+
+
+class CountedClient:
+    """The client of one connection: what it has said of itself, and what it is counted under.
+
+    Args:
+        counters: the counts of all clients.
+        peer: its address with the port, as ``host:port``.
+    """
+
+    def __init__(self, counters: Counters, peer: str) -> None:
+        self.software = ("", "")
+        """Name and version of its software (KIP-511); empty where it has not said any."""
+        self.client_id: str | None = None
+        """The id in its first request; empty where its software is known, None before."""
+        self._counters = counters
+        self._peer = peer
+        self._counts = Counts()
+
+    def introduce(self, body: memoryview, version: int) -> None:
+        """Take name and version of the software from a request of ApiVersions, without its size.
+
+        Raises:
+            DecodeError: it cannot be read.
+        """
+        if version < SOFTWARE_SINCE or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
+            return
+        _, message = decoded_request(body)
+        self.software = message.client_software_name, message.client_software_version
+        self._counts = self._counters.of(*self.software, "", self._peer)
+        self.client_id = ""
+
+    def asked(self, code: int, data: memoryview, position: int) -> None:
+        """Count a request that begins in `data` with its size at `position`."""
+        if self.client_id is None:
+            self.client_id = client_id_of(data[position:])
+            self._counts = self._counters.of(*self.software, self.client_id, self._peer)
+        self._counts.asked(code, 4 + int.from_bytes(data[position : position + 4], "big"))
+
+    def answered(self, code: int, size: int) -> None:
+        """Count the response to a request that was counted."""
+        self._counts.answered(code, size)
+
+    @property
+    def described(self) -> str:
+        """The client, for the log."""
+        name = " ".join(filter(None, self.software)) or self.client_id
+        return f"{self._peer} ({name})" if name else self._peer

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
 from penstock.gateway.absent import OF_ONE_BROKER, answered_absent
-from penstock.gateway.accounts.login import FAILURE_DELAY_S, OFFERED, login_refusal
+from penstock.gateway.accounts.login import FAILURE_DELAY_S, NEEDS_BROKER, OFFERED, login_refusal
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
 from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
-from penstock.gateway.counters import Counts
+from penstock.gateway.counters import CountedClient
 from penstock.gateway.endpoints import EndpointsHider, is_plain
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
@@ -86,9 +86,7 @@ class Relay:
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
-        self._software = ("", "")
-        self._client_id: str | None = None
-        self._counts = Counts()
+        self._counted = CountedClient(host.counters, peer)
         # --- requests
         self._waiting = b""
         """What is not looked at yet: the beginning of a request, or what has come while one is held."""
@@ -255,26 +253,23 @@ class Relay:
             is_versions = key == ApiKey.API_VERSIONS
             self._collect(size, VERSIONS_BYTES_MAX if is_versions else 0)
             if not is_versions:  # it says which software is counted
-                self._count(code, data, position)
+                self._counted.asked(code, data, position)
             return 0
         self._request_left = size + 4
-        self._count(code, data, position)
+        self._counted.asked(code, data, position)
         return 0
 
     def _begin_login(self, login: Login, data: memoryview, position: int, end: int) -> int | None:
         """Look at a frame of a login; return 0, -1 to wait, or None where this is an ordinary request."""
-        begun = login.begin(data, position, end)
-        if begun is None:
-            return -1
-        if login.admits(begun.key):
+        turn = login.turn(data, position, end, needs_routes=not self._absent)
+        if turn is None:
             return None
-        if not 0 <= begun.size <= TOKEN_BYTES_MAX:
-            raise no_request(begun.size, TOKEN_BYTES_MAX)
-        if begun.key == ApiKey.API_VERSIONS and login.routes is None and not self._absent:
+        if turn == NEEDS_BROKER:
             self._attach()
-            return -1
-        self._collect(begun.size, TOKEN_BYTES_MAX)
-        return 0
+        elif turn >= 0:
+            self._collect(turn, TOKEN_BYTES_MAX)
+            return 0
+        return -1
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
         """Pass on a token of SASL that has no header; None where this is a request, -1 to wait for more."""
@@ -336,12 +331,6 @@ class Relay:
         if not self._host.hold(len(data)):
             raise DecodeError("frames that are being decoded take too much memory (held_bytes_max)")
 
-    def _count(self, code: int, data: memoryview, position: int) -> None:
-        if self._client_id is None:
-            self._client_id = client_id_of(data[position:])
-            self._counts = self._host.counters.of(*self._software, self._client_id, self.peer)
-        self._counts.asked(code, 4 + int.from_bytes(data[position : position + 4], "big"))
-
     # --- requests that are not passed on ----------------------------------------------------------------
 
     def _take_whole(self, frame: bytearray) -> None:
@@ -357,7 +346,7 @@ class Relay:
         if upstream is None:
             routes = self._host.last_routes
             if key == ApiKey.API_VERSIONS and routes is not None:
-                self._note_software(body, version)
+                self._counted.introduce(body, version)
                 self._respond(versions_response(routes, version, correlation_id))
             else:
                 self._answer_absent(body, key, version, correlation_id)
@@ -368,8 +357,8 @@ class Relay:
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
         if key == ApiKey.API_VERSIONS:
-            self._note_software(body, version)
-            self._count(code, memoryview(frame), 0)
+            self._counted.introduce(body, version)
+            self._counted.asked(code, memoryview(frame), 0)
         if self._is_hooked(key, route):
             self._begin_hooked(upstream.routes, frame, code, correlation_id)
         elif key == ApiKey.API_VERSIONS:
@@ -387,7 +376,7 @@ class Relay:
         """Take a frame of the client's login at the gateway, with its size."""
         code = int.from_bytes(frame[4:8], "big")
         if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
-            self._count(code, memoryview(frame), 0)
+            self._counted.asked(code, memoryview(frame), 0)
         verdict = login.receive(memoryview(frame)[4:])
         if verdict is PASS:
             self._respond(login_refusal(code, int.from_bytes(frame[8:12], "big", signed=True)))
@@ -411,18 +400,12 @@ class Relay:
         version = int.from_bytes(frame[2:4], "big", signed=True)
         if routes is None:
             raise DecodeError("the gateway reaches no broker for ApiVersions")
-        self._note_software(frame, version)
-        self._count(ApiKey.API_VERSIONS << 16 | version & 0xFFFF, memoryview(bytes(4) + bytes(frame)), 0)
+        self._counted.introduce(frame, version)
+        self._counted.asked(
+            ApiKey.API_VERSIONS << 16 | version & 0xFFFF, memoryview(bytes(4) + bytes(frame)), 0
+        )
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
         return b"".join(versions_response(routes, version, correlation_id, OFFERED))
-
-    def _note_software(self, body: memoryview, version: int) -> None:
-        if version < 3 or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
-            return
-        _, message = decoded_request(body)
-        self._software = message.client_software_name, message.client_software_version
-        self._counts = self._host.counters.of(*self._software, "", self.peer)
-        self._client_id = ""
 
     def _take_login(self, upstream: Upstream, frame: bytearray, code: int, correlation_id: int) -> None:
         if self._host.has_account:
@@ -455,7 +438,7 @@ class Relay:
     def _begin_hooked(self, routes: Routes, frame: bytearray, code: int, correlation_id: int) -> None:
         host, body, key = self._host, memoryview(frame)[4:], code >> 16
         name = client_id_of(memoryview(frame))
-        client = host.hooks.client_of(self.peer, self._software, name, self._number)
+        client = host.hooks.client_of(self.peer, self._counted.software, name, self._number)
         self._number = client.connection
         asked = Asked(
             key, code & 0xFFFF, client, lambda: decoded_request(body)[1], correlation_id,
@@ -494,7 +477,9 @@ class Relay:
     def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
         """Answer with UNSUPPORTED_VERSION (35) where the API has a place for it."""
         name = message.NAME.removesuffix("Request")
-        self._host.note_end(logging.WARNING, self._described, f"{name} {version} is refused: {reason}")
+        self._host.note_end(
+            logging.WARNING, self._counted.described, f"{name} {version} is refused: {reason}"
+        )
         response = refusal(message.API_KEY, version, message, ErrorCode.UNSUPPORTED_VERSION, reason)
         if isinstance(response, HangUp):
             self.close(response.reason, logging.WARNING)
@@ -612,7 +597,7 @@ class Relay:
         chunks = encode_response(answer, version, job.correlation_id)
         if damage is not None:
             chunks = [damage.change(b"".join(chunks))]
-        self._counts.answered(job.code, sum(map(len, chunks)))
+        self._counted.answered(job.code, sum(map(len, chunks)))
         self._respond(chunks)
         if damage is not None and damage.is_cut:
             self.close("a fault cuts the answer")
@@ -658,7 +643,7 @@ class Relay:
         self._is_attaching = False
         if self.is_closed:
             return
-        self._host.note_end(logging.WARNING, self._described, f"no broker answers: {error}")
+        self._host.note_end(logging.WARNING, self._counted.described, f"no broker answers: {error}")
         self._absent = True
         self.go_on()
         self._absent = False
@@ -779,7 +764,7 @@ class Relay:
                 raise DecodeError(f"request {correlation_id} was answered where {due.correlation_id} was due")
         self._due.popleft()
         self._response_left = size + 4
-        self._counts.answered(due.code, size + 4 if kind is not Kind.CALL else 0)
+        self._counted.answered(due.code, size + 4 if kind is not Kind.CALL else 0)
         if kind is Kind.PASS or kind is Kind.TOKEN:
             return
         if kind is Kind.FETCH and size > DECODED_FETCH_BYTES:
@@ -840,7 +825,7 @@ class Relay:
         """End both connections."""
         if self.is_closed:
             return
-        self._host.note_end(level, self._described, reason)
+        self._host.note_end(level, self._counted.described, reason)
         self.client_lost()
         self._client.close()
 
@@ -862,9 +847,3 @@ class Relay:
         if self.upstream is not None:
             self.upstream.close()
             self.upstream = None
-
-    @property
-    def _described(self) -> str:
-        """The client, for the log."""
-        name = " ".join(filter(None, self._software)) or self._client_id
-        return f"{self.peer} ({name})" if name else self.peer

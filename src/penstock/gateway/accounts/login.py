@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import DecodeError
+from penstock.gateway.heads import no_request
+from penstock.gateway.limits import TOKEN_BYTES_MAX
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import encode_response
@@ -44,6 +46,10 @@ def login_refusal(code: int, correlation_id: int) -> list[bytes | bytearray | me
             error_message="the gateway logs in itself: connect without SASL",
         )
     return encode_response(refusal, code & 0xFFFF, correlation_id)
+
+
+NEEDS_MORE, NEEDS_BROKER = -1, -2
+"""What the turn of a frame is that has to wait: for more bytes, or for a broker."""
 
 
 class Begun(NamedTuple):
@@ -113,6 +119,26 @@ class Login:
         if self._authenticator.state is State.COMPLETE and key != ApiKey.SASL_HANDSHAKE:
             raise DecodeError("its session has expired, and it has not authenticated itself again")
         return Begun(size, key)
+
+    def turn(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
+        """Look at a frame that begins at a position: whether it is one of a login.
+
+        Returns its size where it is; `NEEDS_MORE` or `NEEDS_BROKER` where it has to wait, the latter for what
+        a broker offers, if `needs_routes`; None where it is an ordinary request.
+
+        Raises:
+            DecodeError: its size is that of no token, or it comes after the session has ended.
+        """
+        begun = self.begin(data, position, end)
+        if begun is None:
+            return NEEDS_MORE
+        if self.admits(begun.key):
+            return None
+        if not 0 <= begun.size <= TOKEN_BYTES_MAX:
+            raise no_request(begun.size, TOKEN_BYTES_MAX)
+        if begun.key == ApiKey.API_VERSIONS and self.routes is None and needs_routes:
+            return NEEDS_BROKER
+        return begun.size
 
     def admits(self, key: int) -> bool:
         """Whether a client that begins with another API than those of SASL has the default account."""
