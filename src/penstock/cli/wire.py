@@ -11,9 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.outcome import FAILURE, say
+from penstock.cli.outcome import FAILURE, put, say
 from penstock.errors import ConfigError, DecodeError
-from penstock.printable import printable
 
 if TYPE_CHECKING:
     from penstock.explorer.conversation import Entry
@@ -189,7 +188,7 @@ def record(
         rules.append(mask_all(*places, keep_length=keep_length, topics=topics))
     made = Recording.from_pcap(capture, mask=rules, port=port)
     made.save(recording)
-    click.echo(f"{recording}: {len(made.exchanges)} requests")
+    put(f"{recording}: {len(made.exchanges)} requests")
     if made.unreadable_count:
         say(f"{made.unreadable_count} messages of the capture could not be read and are left out")
     return 0
@@ -219,7 +218,7 @@ def replay(
         bootstrap_servers, client_ids=client_ids or None, with_pauses=pauses, timeout_s=timeout_s
     )
     for each in differences:
-        click.echo(printable(str(each)))
+        put(str(each))
     return FAILURE if differences else 0
 
 
