@@ -82,7 +82,8 @@ def test_java_is_a_member_like_any_other(servers: str, kind: str) -> None:
         group.wait(lambda: not group.missing() and group.is_settled(), "Java has everything")
 
 
-@pytest.mark.parametrize("seconds", [12, pytest.param(120, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("seconds", [12, 120])
 def test_a_storm(servers: str, seconds: float) -> None:
     with scene(servers, KIP_848) as group:
         storm(group, seconds, 848, KINDS)

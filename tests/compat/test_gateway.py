@@ -169,7 +169,9 @@ def test_clients_of_today(cluster: KafkaCluster, gateway: Gateway) -> None:
     assert all(row.is_spoken for row in gateway.clients() if row.software == "confluent-kafka-python")
 
 
-@pytest.mark.parametrize("release", [(0, 8, 2), None], ids=["0.8.2", "today"])
+@pytest.mark.parametrize(
+    "release", [(0, 8, 2), pytest.param(None, marks=pytest.mark.soak)], ids=["0.8.2", "today"]
+)
 def test_leaders_die_and_nothing_acknowledged_is_lost(
     cluster: KafkaCluster, gateway: Gateway, release: tuple[int, ...] | None
 ) -> None:

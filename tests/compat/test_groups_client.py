@@ -328,7 +328,9 @@ def test_a_short_storm(penstock_broker: str, strategy: str) -> None:
         storm(group, 12, 1, kinds)
 
 
-@pytest.mark.parametrize("release", ["4.3.0", "2.8.2", "0.9.0.1"])
+@pytest.mark.parametrize(
+    "release", ["4.3.0", *(pytest.param(each, marks=pytest.mark.soak) for each in ("2.8.2", "0.9.0.1"))]
+)
 @pytest.mark.parametrize("seconds", [12, pytest.param(120, marks=pytest.mark.soak)])
 def test_a_storm_at_apache_kafka(release: str, seconds: float) -> None:
     with contextlib.ExitStack() as stack:
