@@ -16,6 +16,10 @@ from penstock.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from penstock.protocol.messages.describe_log_dirs_request import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.join_group_request import JoinGroupRequest
@@ -119,3 +123,11 @@ def test_a_list_within_entries_of_a_list() -> None:
     asked = OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])
     (topic,) = error_entries(ApiKey.OFFSET_FETCH, 8, "groups.topics", [asked], 29)
     assert [(each.partition_index, each.committed_offset) for each in topic.partitions] == [(0, -1), (1, -1)]
+
+
+def test_directories_are_no_topics() -> None:
+    """Before version 3 a refusal has no place for its code, and names none of the directories."""
+    asked = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="t", partitions=[0])])
+    assert read_back(ApiKey.DESCRIBE_LOG_DIRS, 1, asked, 31).results == []
+    refused = read_back(ApiKey.DESCRIBE_LOG_DIRS, 3, asked, 31)
+    assert (refused.error_code, refused.results) == (31, [])

@@ -60,6 +60,9 @@ _HOLDERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: "topics"}
 _ALSO_IN_ENTRIES = (ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 """APIs whose entries have the code as well when it is at the top."""
 
+_WITHOUT_ENTRIES = (ApiKey.DESCRIBE_LOG_DIRS,)
+"""APIs whose response lists other things than the request: it has no entries where the request is refused."""
+
 Maker: TypeAlias = Callable[[Any, int, "str | None"], Any]
 """A function that makes a part of a response, of an item of the request, an error code and a message."""
 
@@ -123,7 +126,8 @@ def _maker_of_all(api_key: int, version: int) -> Maker:
     root = made.response.root
     top = made.top()
     arrays: list[tuple[str, Maker, list[str]]] = []
-    if not _has_code(root, version) or api_key in _ALSO_IN_ENTRIES:
+    has_entries = not _has_code(root, version) or api_key in _ALSO_IN_ENTRIES
+    if has_entries and api_key not in _WITHOUT_ENTRIES:
         sources = [each for each in fields_at(made.request.root, version) if each.type_at(version).is_array]
         for field in error_arrays(made.response, root, version):
             spec = made.response.structs[field.type_at(version).base]
