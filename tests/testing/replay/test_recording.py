@@ -107,14 +107,18 @@ def test_a_capture_without_kafka_is_refused() -> None:
     ("content", "reason"),
     [
         (b"no gzip", "is no recording"),
-        (gzip.compress(b"no json\n"), "is no recording"),
-        (gzip.compress(b"[]\n"), "is no recording"),
-        (gzip.compress(b'{"penstock_recording": 2}\n'), "has format 2, this Penstock reads 1"),
-        (gzip.compress(b'{"penstock_recording": 1, "exchanges": 1, "masked": []}\n'), "is no recording"),
+        (gzip.compress(b"no json\n", mtime=0), "is no recording"),
+        (gzip.compress(b"[]\n", mtime=0), "is no recording"),
+        (gzip.compress(b'{"penstock_recording": 2}\n', mtime=0), "has format 2, this Penstock reads 1"),
+        (
+            gzip.compress(b'{"penstock_recording": 1, "exchanges": 1, "masked": []}\n', mtime=0),
+            "is no recording",
+        ),
         (
             gzip.compress(
                 b'{"penstock_recording": 1, "exchanges": 1, "masked": []}\n'
-                b'{"api": "Brew", "key": 3000, "version": 1, "request": 0}\n\n'
+                b'{"api": "Brew", "key": 3000, "version": 1, "request": 0}\n\n',
+                mtime=0,
             ),
             "Brew v1 is not known",
         ),
@@ -129,7 +133,7 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes, reason: str) ->
 def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     data = everything(Recording.from_pcap(capture()), tmp_path)
     for size in range(0, len(data), 97):
-        (tmp_path / "cut.rec").write_bytes(gzip.compress(data[:size], 1))
+        (tmp_path / "cut.rec").write_bytes(gzip.compress(data[:size], 1, mtime=0))
         with pytest.raises(DecodeError):
             Recording.load(tmp_path / "cut.rec")
 
