@@ -20,6 +20,9 @@ _SHORT = struct.Struct(">h")
 RESPONSE_HEAD = struct.Struct(">ii")
 """Size, correlation id."""
 
+UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+"""The error for an unsupported version of ApiVersions, as it begins a response in the layout of version 0."""
+
 TLS_RECORD = 0x1603
 """What a connection with TLS begins with."""
 

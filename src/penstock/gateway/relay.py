@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import AuthenticationError, DecodeError, PenstockError
 from penstock.gateway.absent import OF_ONE_BROKER, answered_absent
-from penstock.gateway.accounts.login import FAILURE_DELAY_S, NEEDS_BROKER, OFFERED, login_refusal
+from penstock.gateway.accounts.login import login_refusal
+from penstock.gateway.accounts.turns import LoginTurns
 from penstock.gateway.addresses import has_addresses, rewrite
 from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
 from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
@@ -28,6 +29,7 @@ from penstock.gateway.heads import (
     REQUEST_BYTES_MIN,
     REQUEST_HEAD,
     RESPONSE_HEAD,
+    UNSUPPORTED_VERSION,
     Incomplete,
     check_short,
     client_id_of,
@@ -51,16 +53,10 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response, encode_request, encode_response
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
-from penstock.security.sasl_server import PASS
 
 if TYPE_CHECKING:
-    from penstock.gateway.accounts.login import Login
     from penstock.gateway.contracts import Host, Side, Upstream
     from penstock.protocol.message import Message
-    from penstock.security.sasl_server import Verdict
-
-_UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""The error for an unsupported version of ApiVersions, in the layout of version 0."""
 
 
 class Relay:
@@ -81,12 +77,13 @@ class Relay:
         self.is_closed = False
         self.is_logged_in = False
         """Whether the client has shown a broker its own credentials, which no other connection has."""
-        self.login = host.new_login(self._versions_before_login)
-        """The client's login at the gateway; None where it needs none, or logs in at brokers."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
         self._counted = CountedClient(host.counters, peer)
+        self._logins = LoginTurns(self, self._counted, host.new_login, host.later, lambda: host.last_routes)
+        self.login = self._logins.login
+        """The client's login at the gateway; None where it needs none, or logs in at brokers."""
         # --- requests
         self._waiting = b""
         """What is not looked at yet: the beginning of a request, or what has come while one is held."""
@@ -133,7 +130,8 @@ class Relay:
         if self._is_silent:
             return
         if self._is_held:
-            self._wait(data)
+            self._waiting += bytes(data)
+            self._pause_client()
             return
         if self._waiting:
             whole = bytearray(self._waiting)
@@ -151,10 +149,6 @@ class Relay:
     @property
     def _is_held(self) -> bool:
         return self._job is not None or self._is_attaching or len(self._due) >= DUE_MAX
-
-    def _wait(self, data: memoryview) -> None:
-        self._waiting += bytes(data)
-        self._pause_client()
 
     def _pause_client(self) -> None:
         self._is_paused = True
@@ -199,11 +193,9 @@ class Relay:
         What lies between `run` and the position is passed on before anything else is written.
         """
         request_bytes_max = self._host.limits.request_bytes_max
-        login = self.login
-        if login is not None and login.is_engaged:
-            begun = self._begin_login(login, data, position, end)
-            if begun is not None:
-                return begun
+        begun = self._logins.begin(data, position, end, needs_routes=not self._absent)
+        if begun is not None:
+            return begun
         if end - position < 12 and not self._takes_tokens:
             check_short(data[position:end], 0 if self._is_first else REQUEST_BYTES_MIN, request_bytes_max)
             return -1
@@ -217,19 +209,19 @@ class Relay:
         if key not in API_TABLE:
             raise DecodeError(f"a request with key {key}: there is no such API")
         upstream = self.upstream
-        if login is not None and login.takes(key):
+        if self._logins.takes(key):
             self._pass_on(data, run, position)
-            self._collect(size, TOKEN_BYTES_MAX)
+            self.collect(size, TOKEN_BYTES_MAX)
             return 0
         if self._absent:
-            self._collect(size, 0)
+            self.collect(size, 0)
             return 0
         if upstream is None or self._moves_home(upstream):
-            self._attach()
+            self.attach()
             return -1
         if key in OF_ONE_BROKER and self._is_other(upstream):
             self._pass_on(data, run, position)
-            self._collect(size, 0)
+            self.collect(size, 0)
             return 0
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
@@ -251,25 +243,13 @@ class Relay:
         else:
             self._pass_on(data, run, position)
             is_versions = key == ApiKey.API_VERSIONS
-            self._collect(size, VERSIONS_BYTES_MAX if is_versions else 0)
+            self.collect(size, VERSIONS_BYTES_MAX if is_versions else 0)
             if not is_versions:  # it says which software is counted
                 self._counted.asked(code, data, position)
             return 0
         self._request_left = size + 4
         self._counted.asked(code, data, position)
         return 0
-
-    def _begin_login(self, login: Login, data: memoryview, position: int, end: int) -> int | None:
-        """Look at a frame of a login; return 0, -1 to wait, or None where this is an ordinary request."""
-        turn = login.turn(data, position, end, needs_routes=not self._absent)
-        if turn is None:
-            return None
-        if turn == NEEDS_BROKER:
-            self._attach()
-        elif turn >= 0:
-            self._collect(turn, TOKEN_BYTES_MAX)
-            return 0
-        return -1
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
         """Pass on a token of SASL that has no header; None where this is a request, -1 to wait for more."""
@@ -294,7 +274,7 @@ class Relay:
             raise DecodeError(f"a token of {size} bytes")
         if self.upstream is None:
             self._is_first = not self._takes_tokens
-            self._attach()
+            self.attach()
             return -1
         self._takes_tokens = self.is_logged_in = True
         self._due.append(Due(Kind.TOKEN, 0, 0))
@@ -315,11 +295,17 @@ class Relay:
         upstream.close()
         return True
 
-    def _attach(self) -> None:
+    def attach(self) -> None:
+        """Ask for a broker; take no more requests until that is answered."""
         self._is_attaching = True
         self._host.attach(self)
 
-    def _collect(self, size: int, most: int) -> None:
+    def hold_back(self) -> None:
+        """Take no more requests: a login has failed, and is answered late."""
+        self._is_attaching = True
+
+    def collect(self, size: int, most: int) -> None:
+        """Collect a frame of so many bytes; `most` are allowed, 0 for what the limits allow."""
         limit = most or self._host.limits.frame_bytes_max
         if size > limit:
             raise DecodeError(f"a request of {size} bytes has to be decoded, and {limit} are allowed")
@@ -337,9 +323,8 @@ class Relay:
         """Take a request that was collected, with its size."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
-        login = self.login
-        if login is not None and login.takes(int.from_bytes(body[:2], "big")):
-            self._take_token(login, frame)
+        if self._logins.takes(int.from_bytes(body[:2], "big")):
+            self._logins.take(frame)
             return
         _, key, version, correlation_id = REQUEST_HEAD.unpack_from(frame)
         upstream = self.upstream
@@ -347,7 +332,7 @@ class Relay:
             routes = self._host.last_routes
             if key == ApiKey.API_VERSIONS and routes is not None:
                 self._counted.introduce(body, version)
-                self._respond(versions_response(routes, version, correlation_id))
+                self.respond(versions_response(routes, version, correlation_id))
             else:
                 self._answer_absent(body, key, version, correlation_id)
             return
@@ -366,50 +351,15 @@ class Relay:
                 self._due.append(Due(Kind.REWRITE, correlation_id, code))
                 upstream.send(frame)
             else:
-                self._respond(versions_response(upstream.routes, version, correlation_id))
+                self.respond(versions_response(upstream.routes, version, correlation_id))
         elif route is Route.LOGIN:
             self._take_login(upstream, frame, code, correlation_id)
         else:
             self._translate(upstream.routes, body, code, correlation_id)
 
-    def _take_token(self, login: Login, frame: bytearray) -> None:
-        """Take a frame of the client's login at the gateway, with its size."""
-        code = int.from_bytes(frame[4:8], "big")
-        if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
-            self._counted.asked(code, memoryview(frame), 0)
-        verdict = login.receive(memoryview(frame)[4:])
-        if verdict is PASS:
-            self._respond(login_refusal(code, int.from_bytes(frame[8:12], "big", signed=True)))
-        elif verdict.delays:
-            self._is_attaching = True  # nothing more is taken
-            self._host.later(FAILURE_DELAY_S, lambda: self._end_login(verdict))
-        else:
-            self._end_login(verdict)
-
-    def _end_login(self, verdict: Verdict) -> None:
-        if self.is_closed:
-            return
-        if verdict.reply:
-            self._respond([verdict.reply])
-        if verdict.closes:
-            self.close(verdict.reason, logging.WARNING)
-
-    def _versions_before_login(self, frame: memoryview) -> bytes:
-        login = self.login
-        routes = self._host.last_routes if login is None or login.routes is None else login.routes
-        version = int.from_bytes(frame[2:4], "big", signed=True)
-        if routes is None:
-            raise DecodeError("the gateway reaches no broker for ApiVersions")
-        self._counted.introduce(frame, version)
-        self._counted.asked(
-            ApiKey.API_VERSIONS << 16 | version & 0xFFFF, memoryview(bytes(4) + bytes(frame)), 0
-        )
-        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-        return b"".join(versions_response(routes, version, correlation_id, OFFERED))
-
     def _take_login(self, upstream: Upstream, frame: bytearray, code: int, correlation_id: int) -> None:
         if self._host.has_account:
-            self._respond(login_refusal(code, correlation_id))
+            self.respond(login_refusal(code, correlation_id))
             return
         self.is_logged_in = True
         is_raw = code == ApiKey.SASL_HANDSHAKE << 16  # version 0: tokens without headers follow
@@ -484,7 +434,7 @@ class Relay:
         if isinstance(response, HangUp):
             self.close(response.reason, logging.WARNING)
         else:
-            self._respond(encode_response(response, version, correlation_id))
+            self.respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
         """Give a job the answer to its last call, and take its next one, or its end.
@@ -598,7 +548,7 @@ class Relay:
         if damage is not None:
             chunks = [damage.change(b"".join(chunks))]
         self._counted.answered(job.code, sum(map(len, chunks)))
-        self._respond(chunks)
+        self.respond(chunks)
         if damage is not None and damage.is_cut:
             self.close("a fault cuts the answer")
 
@@ -606,11 +556,11 @@ class Relay:
         """Answer a request for which there is no broker."""
         try:
             response = answered_absent(body, key, version, self._host.nodes, self._advertised_host)
-            self._respond(encode_response(response, version, correlation_id))
+            self.respond(encode_response(response, version, correlation_id))
         except PenstockError as error:
             self.close(str(error))
 
-    def _respond(self, chunks: list[Any]) -> None:
+    def respond(self, chunks: list[Any]) -> None:
         """Send a response of the gateway's own, after those that are due before it."""
         if self._due or self._response_left or self._head:
             self._due.append(Due(Kind.HERE, 0, 0, [bytes(chunk) for chunk in chunks]))
@@ -634,8 +584,7 @@ class Relay:
     def greeted(self, routes: Routes) -> None:
         """The versions of a broker have become known, for a client that has not logged in yet."""
         self._is_attaching = False
-        if self.login is not None:
-            self.login.routes = routes
+        self._logins.greeted(routes)
         self.go_on()
 
     def unreachable(self, error: PenstockError) -> None:
@@ -784,7 +733,7 @@ class Relay:
             self._client.send(frame)
             return
         body = memoryview(frame)[4:]
-        if key == ApiKey.API_VERSIONS and body[4:6] == _UNSUPPORTED_VERSION:
+        if key == ApiKey.API_VERSIONS and body[4:6] == UNSUPPORTED_VERSION:
             version = 0  # KIP-511
         _, message = decode_response(body, API_TABLE[key].response, version)
         if due.kind is Kind.CALL:

@@ -1,0 +1,138 @@
+"""The frames of a login at the gateway, between the relay of a client and its `Login`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import DecodeError
+from penstock.gateway.accounts.login import (
+    FAILURE_DELAY_S,
+    NEEDS_BROKER,
+    OFFERED,
+    login_refusal,
+)
+from penstock.gateway.limits import TOKEN_BYTES_MAX
+from penstock.gateway.routes import versions_response
+from penstock.protocol.api_keys import ApiKey
+from penstock.security.sasl_server import PASS
+
+if TYPE_CHECKING:
+    from penstock.gateway.accounts.login import Login
+    from penstock.gateway.counters import CountedClient
+    from penstock.gateway.routes import Routes
+    from penstock.security.sasl_server import Verdict
+
+
+class Relaying(Protocol):
+    """The relay of a client, as far as a login needs it."""
+
+    is_closed: bool
+
+    def attach(self) -> None:
+        """Ask for a broker; take no more requests until there is one, or none can be reached."""
+
+    def collect(self, size: int, most: int) -> None:
+        """Collect a frame of so many bytes; `most` are allowed."""
+
+    def hold_back(self) -> None:
+        """Take no more requests."""
+
+    def respond(self, chunks: list[Any]) -> None:
+        """Send a response, after those that are due before it."""
+
+    def close(self, reason: str, level: int) -> None:
+        """End the connection."""
+
+
+class LoginTurns:
+    """The login of one client, frame by frame.
+
+    Args:
+        relay: the relay of the client.
+        counted: what the client is counted under.
+        new_login: returns the login for a function that answers ApiVersions; None where the gateway maps no
+            users.
+        later: calls a function after so many seconds.
+        last_routes: returns the routes to the broker that was connected last; None where none was.
+    """
+
+    def __init__(
+        self,
+        relay: Relaying,
+        counted: CountedClient,
+        new_login: Callable[[Callable[[memoryview], bytes]], Login | None],
+        later: Callable[[float, Callable[[], None]], None],
+        last_routes: Callable[[], Routes | None],
+    ) -> None:
+        self.login = new_login(self._versions)
+        self._relay = relay
+        self._counted = counted
+        self._later = later
+        self._last_routes = last_routes
+
+    def begin(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
+        """Look at a frame that begins at a position; return 0, -1 to wait, or None where a login is over.
+
+        Raises:
+            DecodeError: its size is that of no token, or the session has ended.
+        """
+        login = self.login
+        if login is None or not login.is_engaged:
+            return None
+        turn = login.turn(data, position, end, needs_routes=needs_routes)
+        if turn is None:
+            return None
+        if turn == NEEDS_BROKER:
+            self._relay.attach()
+        elif turn >= 0:
+            self._relay.collect(turn, TOKEN_BYTES_MAX)
+            return 0
+        return -1
+
+    def takes(self, key: int) -> bool:
+        """Return whether a request of this API is part of a login."""
+        return self.login is not None and self.login.takes(key)
+
+    def take(self, frame: bytearray) -> None:
+        """Take a frame of a login, with its size."""
+        assert self.login is not None
+        code = int.from_bytes(frame[4:8], "big")
+        if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
+            self._counted.asked(code, memoryview(frame), 0)
+        verdict = self.login.receive(memoryview(frame)[4:])
+        if verdict is PASS:
+            self._relay.respond(login_refusal(code, int.from_bytes(frame[8:12], "big", signed=True)))
+        elif verdict.delays:
+            self._relay.hold_back()
+            self._later(FAILURE_DELAY_S, lambda: self._end(verdict))
+        else:
+            self._end(verdict)
+
+    def greeted(self, routes: Routes) -> None:
+        """Offer what a broker offers, before a broker is connected for the client."""
+        if self.login is not None:
+            self.login.routes = routes
+
+    def _end(self, verdict: Verdict) -> None:
+        if self._relay.is_closed:
+            return
+        if verdict.reply:
+            self._relay.respond([verdict.reply])
+        if verdict.closes:
+            self._relay.close(verdict.reason, logging.WARNING)
+
+    def _versions(self, frame: memoryview) -> bytes:
+        """Return the response to ApiVersions before a login."""
+        login = self.login
+        routes = self._last_routes() if login is None or login.routes is None else login.routes
+        version = int.from_bytes(frame[2:4], "big", signed=True)
+        if routes is None:
+            raise DecodeError("the gateway reaches no broker for ApiVersions")
+        self._counted.introduce(frame, version)
+        self._counted.asked(
+            ApiKey.API_VERSIONS << 16 | version & 0xFFFF, memoryview(bytes(4) + bytes(frame)), 0
+        )
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        return b"".join(versions_response(routes, version, correlation_id, OFFERED))
