@@ -1,4 +1,4 @@
-"""What requests ask about the cluster as a whole: its brokers, its quorum, and what its controller decides.
+"""The cluster as a whole, as requests ask about it: its brokers, its quorum, decisions of its controller.
 
 Handlers of Metadata, DescribeCluster, FindCoordinator, ElectLeaders and the like ask a `ClusterView`. A
 broker by itself is a cluster of one: `LoneView` names one broker, and decides by itself. In a cluster of
@@ -26,7 +26,7 @@ class LocatedBroker(NamedTuple):
     port: int
     rack: str | None
     is_fenced: bool = False
-    """Whether it takes no part: it leads nothing, and Metadata does not name it."""
+    """True for a broker that is out of the cluster for now: it leads nothing, and Metadata leaves it out."""
 
 
 class Observer(NamedTuple):
@@ -34,7 +34,7 @@ class Observer(NamedTuple):
 
     node: int
     end_offset: int
-    """It has the records below."""
+    """The offset up to which it has the records of the log."""
     heard_ms: int
     """When it has last asked for more."""
     caught_up_ms: int

@@ -41,11 +41,11 @@ NO_LEADER = -1
 NO_TIME = -1
 
 _NOTHING = MemoryLog(now_ms=NO_TIME)
-"""What is read of a partition to which nothing was ever written."""
+"""The empty log that stands for a partition to which nothing was ever written."""
 
 
 KEPT_OFFSET_MAX = 2**62
-"""Where a batch may begin whose offset is kept: the log can go on behind it."""
+"""The highest first offset of a batch that keeps its offset: the log can go on behind it."""
 
 
 class Appended(NamedTuple):
@@ -118,9 +118,7 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        """Whether this node leads the partition, by the metadata that it has. A broker by itself leads
-        all.
-        """
+        """True where this node leads the partition, by its metadata. A broker by itself leads all."""
         return True
 
     def check_is_kept(self) -> None:
@@ -202,7 +200,7 @@ class Partition:
 
     @property
     def is_open(self) -> bool:
-        """Whether the log has been used since the start."""
+        """True once the log has been used since the start."""
         return self._log is not None
 
     @property
@@ -297,7 +295,7 @@ class Partition:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether the last records may be acknowledged only once the log has been flushed."""
+        """True while the last records must not be acknowledged before the log is flushed."""
         log = self._log
         return log is not None and log.flush_is_due
 
@@ -339,7 +337,7 @@ class Partition:
             self._producers.note()
 
     def may_shrink(self, now_ms: int) -> bool:
-        """Whether retention may have something to drop from the log, which is not open: a look at its files.
+        """Return whether retention may have something to drop, by the files of the log, which is not open.
 
         Raises:
             StorageError: they cannot be looked at.

@@ -44,7 +44,7 @@ class Keeping(Protocol):
 
     @property
     def controller(self) -> Deciding:
-        """What decides about elections and reassignments."""
+        """The controller, which decides about elections and reassignments."""
 
     def observers(self) -> list[Observer]:
         """The nodes that read the log."""

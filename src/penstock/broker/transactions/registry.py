@@ -70,7 +70,7 @@ class Change:
 
 
 class Follower(Protocol):
-    """What acts on changes of transactions: the sending of markers, the keeping of deadlines."""
+    """A part that acts on changes of transactions: it sends markers, or keeps deadlines."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
         """An id is known as it was stored."""

@@ -1,4 +1,4 @@
-"""What most APIs need, as data: rights for a whole request, and rights for each thing that it names."""
+"""Rules of authorization as data: rights for a whole request, and rights for each thing that it names."""
 
 from __future__ import annotations
 
