@@ -26,7 +26,7 @@ class LocatedBroker(NamedTuple):
     port: int
     rack: str | None
     is_fenced: bool = False
-    """True for a broker that is out of the cluster for now: it leads nothing, and Metadata leaves it out."""
+    """True for a fenced broker: it leads nothing, and Metadata leaves it out."""
 
 
 class Observer(NamedTuple):
