@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from compat.peers import java, maven_classpath, shared_kafka, until
 from penstock import Admin, write_topic
+from penstock.spark.source.reader import RowWork
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import StreamReader
 
@@ -37,7 +38,7 @@ def test_kafkas_own_tool_shows_offsets_and_lag_of_a_query() -> None:
         options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
         options |= {"kafka.group.id": group, "commitOffsets": "true", "maxOffsetsPerTrigger": "60"}
         # What Spark asks of the reader on its driver, for two micro-batches.
-        reader = StreamReader(options, schema_for(False, None))
+        reader = StreamReader(RowWork(options, schema_for(False, None), streaming=True))
         start = reader.initialOffset()
         middle = reader.latestOffset(start, ReadMaxRows(60))
         assert middle[topic] == {"0": 30, "1": 30}
