@@ -28,6 +28,7 @@ EXTRAS = {
     "proto_schema_parser": "schemas",
     "pyspark": "spark",
     "referencing": "schemas",
+    "sqlglot": "spark",
     "starlette": "registry",
     "uvicorn": "registry",
 }
