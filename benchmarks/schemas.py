@@ -26,6 +26,7 @@ from penstock.registry import (
     RegistryClient,
     SerializationContext,
     from_schema,
+    to_schema,
 )
 from penstock.registry.protobuf.schema import message_named, parse_protobuf
 
@@ -60,6 +61,18 @@ JSON = json.dumps(
         },
     }
 )
+COLUMNS = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.float64()),
+        ("n", pa.int32()),
+        ("ok", pa.bool_()),
+        ("city", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("share", pa.float32()),
+    ]
+)
 CONTEXT = SerializationContext("rows")
 
 
@@ -93,6 +106,7 @@ def avro_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]
     bare = [one[5:] for one in framed if one is not None]
     count = len(rows)
     few = framed[: count // 20]
+    columns = pa.array(rows, COLUMNS)
     found = [
         Contestant(
             "fastavro to dict",
@@ -100,6 +114,16 @@ def avro_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]
             len(few),
         ),
         Contestant("penstock from_schema", lambda: from_schema(column, "avro", client).whole(), count),
+        Contestant(
+            "penstock to_schema",
+            lambda: to_schema(columns, "avro", client, topic="rows", schema=json.dumps(AVRO)),
+            count,
+        ),
+        Contestant(
+            "fastavro from dict",
+            each(lambda one: fastavro.schemaless_writer(io.BytesIO(), parsed, one), rows[: len(few)]),
+            len(few),
+        ),
         Contestant(
             "penstock AvroDeserializer",
             each(lambda data: AvroDeserializer.__call__(reader, data, CONTEXT), few),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, DecodeError, EncodeError
 from penstock.registry.client import RegistryClient
 from penstock.registry.schemas import Schema
 from penstock.registry.serializers import AvroSerializer, JSONSerializer, SerializationContext
@@ -60,6 +60,9 @@ def to_schema(
     if format == "avro":
         text = schema or json.dumps(avro_schema(column.type, topic.replace("-", "_").replace(".", "_")))
         write = AvroSerializer(client, text, lambda row, _: row, conf)
+        written = _avro_in_bulk(column, client, write, context)
+        if written is not None:
+            return written
     elif format == "json":
         write = JSONSerializer(
             schema or json.dumps(json_schema(column.type)), client, lambda row, _: row, conf
@@ -69,6 +72,37 @@ def to_schema(
     maps = _has_map(column.type)
     rows = (_plain(row, column.type) if maps else row for row in column.to_pylist())
     return pa.array([write(row, context) for row in rows], pa.binary())
+
+
+def _avro_in_bulk(
+    column: pa.Array | pa.ChunkedArray,
+    client: RegistryClient,
+    write: AvroSerializer,
+    context: SerializationContext,
+) -> pa.Array | None:
+    """The column as Avro, written by a compiled loop; None where rows must be written one by one."""
+    from penstock.registry.avro.schema import parse_avro
+    from penstock.registry.avro.writing import write_columns
+
+    framing = write.framing(context) if column.null_count < len(column) else None
+    if framing is None:
+        return None
+    schema, prefix = framing
+    try:
+        kind = parse_avro(schema.text, [each.text for each in client.referenced(schema).values()])
+    except DecodeError:  # fastavro may take it, or says what is wrong
+        return None
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    pieces = []
+    for chunk in chunks:
+        piece = write_columns(chunk, kind, prefix)
+        if piece is None:
+            return None
+        pieces.append(piece)
+    try:
+        return pa.concat_arrays(pieces)
+    except pa.ArrowInvalid:
+        raise EncodeError("the values have more than 2 GiB: write fewer rows at a time") from None
 
 
 def _settings(registry: str | Mapping[str, object]) -> str | Mapping[str, object]:

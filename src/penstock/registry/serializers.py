@@ -169,6 +169,20 @@ class _Serializer(ABC):
             raise EncodeError("the context has no headers, into which the GUID of the schema belongs")
         return payload
 
+    def framing(self, context: SerializationContext) -> tuple[Schema, bytes] | None:
+        """Return the schema of a topic's values and what stands in front of each; None where headers name it.
+
+        Raises:
+            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+        """
+        if self._settings.in_header:
+            return None
+        subject = self._settings.subject(context, self._record)
+        chosen = self._chosen.get(subject)
+        if chosen is None:
+            chosen = self._chosen[subject] = self._choose(subject)
+        return chosen[0], framing.id_prefix(chosen[1])
+
     def _choose(self, subject: str) -> tuple[Schema, int, str | None]:
         settings, registry = self._settings, self._registry
         if settings.schema_id is not None:
