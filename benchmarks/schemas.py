@@ -170,7 +170,7 @@ def avro_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]
     return found
 
 
-def protobuf_contestants(rows: list[dict[str, Any]]) -> list[Contestant]:
+def protobuf_contestants(client: RegistryClient, rows: list[dict[str, Any]]) -> list[Contestant]:
     made: Any = GetMessageClass(message_named(parse_protobuf(PROTO), "R"))
     data = [
         made(**{key: value for key, value in one.items() if value is not None}).SerializeToString()
@@ -178,10 +178,17 @@ def protobuf_contestants(rows: list[dict[str, Any]]) -> list[Contestant]:
     ]
     column = pa.array(data)
     few = data[: len(data) // 5]
+    plain = pa.struct([field if field.name != "at" else pa.field("at", pa.int64()) for field in COLUMNS])
+    columns = pa.array(rows[: len(few)], plain)
     return [
         Contestant("protobuf FromString", each(made.FromString, few), len(few)),
         Contestant(
             "penstock from_schema", lambda: from_schema(column, "protobuf", schema=PROTO).whole(), len(rows)
+        ),
+        Contestant(
+            "penstock to_schema",
+            lambda: to_schema(columns, "protobuf", client, topic="messages", schema=PROTO),
+            len(columns),
         ),
     ]
 
@@ -213,9 +220,12 @@ def main() -> None:
         contestants = avro_contestants(client, registry.url, rows)
         measure(contestants, options.rounds)
         report("Avro", contestants, unit="rows")
-    for title, made in (("Protobuf", protobuf_contestants(rows)), ("JSON", json_contestants(rows))):
-        measure(made, options.rounds)
-        report(title, made, unit="rows")
+        for title, made in (
+            ("Protobuf", protobuf_contestants(client, rows)),
+            ("JSON", json_contestants(rows)),
+        ):
+            measure(made, options.rounds)
+            report(title, made, unit="rows")
 
 
 if __name__ == "__main__":
