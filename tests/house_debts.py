@@ -20,8 +20,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.metadata.replica_manager.ReplicaManager",
         "penstock.broker.network.connection.Connection",
         "penstock.broker.node.Node",
-        "penstock.broker.partitions.partition.Partition",
-        "penstock.broker.replication.commitment.Commitment",
         "penstock.broker.requests.dispatch.Unanswered",
         "penstock.broker.transactions.service.Joining",
         "penstock.broker.transactions.service.TransactionService",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.node import Node
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.commitment import Commitment
-from penstock.broker.replication.partition import ReplicatedPartition
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.service import Joining, TransactionService
 from penstock.common.java_hash import partition_of
@@ -74,7 +73,7 @@ class MemberNode(Node):
 
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
-    def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
+    def moved(self, partitions: Sequence[Partition]) -> None:
         """Partitions of the broker's own topics have changed their leader: let go, or take over."""
         with self.failures.barrier("replication", "coordinators that move"):
             for partition in partitions:
@@ -111,11 +110,10 @@ class MemberTransactions(TransactionService):
         if not self._is_loaded and self.topic.exists:
             self._is_loaded = True
             self.coordinator.registry.partition_count = self.topic.partition_count
-            partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
-            self.moved([each for each in partitions if isinstance(each, ReplicatedPartition)])
+            self.moved(self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions)
         return super().open()
 
-    def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
+    def moved(self, partitions: Sequence[Partition]) -> None:
         """Take over the partitions that this node leads, in their present epoch; let go of the others."""
         if not self._is_loaded:
             self.open()
@@ -170,7 +168,6 @@ class MemberTransactions(TransactionService):
             target = there.cluster.topic(partition.topic).partition(partition.index)
         except KafkaError as error:
             return ErrorCode(error.code)
-        assert isinstance(target, ReplicatedPartition)
         key = markers.transactional_id, (partition.topic, partition.index)
         of, commitment = self._unsure.pop(key, (None, None))
         is_there = commitment is not None and commitment.partition is target and not commitment.is_lost
@@ -211,9 +208,7 @@ class MemberTransactions(TransactionService):
             StorageError: the log cannot be opened.
         """
         partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
-        state = partitions[self.coordinator.registry.partition_of(transactional_id)]
-        assert isinstance(state, ReplicatedPartition)
-        return Commitment(state)
+        return Commitment(partitions[self.coordinator.registry.partition_of(transactional_id)])
 
     def call_when_committed(
         self, partition: Partition, other: MemberTransactions, action: Callable[[], None]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import Fetcher, FetchSettings
+from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.proposals import IsrProposals
 from penstock.broker.replication.replica_fetch import serve
 from penstock.broker.replication.throttles import Throttle
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.replication.local_replica import LocalReplica
     from penstock.broker.replication.member_cluster import MemberCluster
-    from penstock.broker.replication.partition import ReplicatedPartition
     from penstock.broker.replication.transport.links import Answered, Transport
     from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
     from penstock.clock import Clock
@@ -69,7 +71,7 @@ class Parts(Protocol):
 class Moves(Protocol):
     """Who has to know what metadata have changed beside partitions: coordinators, and who enforces quotas."""
 
-    def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
+    def moved(self, partitions: Sequence[Partition]) -> None:
         """These partitions of the broker's own topics have changed their leader, or its epoch."""
 
     def deleted(self, topics: Sequence[Topic]) -> None:
@@ -114,7 +116,7 @@ class Member:
         self.moves: Moves | None = None
         self.frozen = False
         """Whether a test has stopped this node from following others."""
-        self.unreplicated: dict[ReplicatedPartition, int] = {}
+        self.unreplicated: dict[Partition, int] = {}
         """The log end of each partition of the broker's own topics that is led here and not committed."""
         self.may_stop = False
         self.wants_stop = False
@@ -132,7 +134,7 @@ class Member:
         self.next_batch = 0
         """The number of the first batch of metadata that this node does not have."""
         self._fetchers: dict[int, Fetcher] = {}
-        self._followed: dict[ReplicatedPartition, int] = {}
+        self._followed: dict[LocalReplica, int] = {}
         self._turns: dict[int, DelayedOperation] = {}
         self._proposals = IsrProposals(node_id, random)
         self._next_proposal: DelayedOperation | None = None
@@ -177,8 +179,9 @@ class Member:
         """Whether a replica may be in the ISR, by the metadata of this node."""
         return self.brokers.is_acceptable(replica)
 
-    def committed(self, partition: ReplicatedPartition) -> None:
+    def committed(self, replica: LocalReplica) -> None:
         """The high watermark of a partition has moved, or it is led elsewhere: those who wait are woken."""
+        partition = replica.partition
         log = partition.open_log
         if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
             self.unreplicated.pop(partition, None)
@@ -188,16 +191,16 @@ class Member:
         purgatory.notify((partition, "committed"))
         purgatory.notify(partition, WAKES_ALL)
 
-    def begun(self, partition: ReplicatedPartition) -> None:
+    def begun(self, partition: Partition) -> None:
         """Answer the fetches that wait for a partition, since it begins later now."""
         self._node.purgatory.notify(partition, WAKES_ALL)
 
-    def written(self, partition: ReplicatedPartition) -> None:
+    def written(self, partition: Partition) -> None:
         """Records have been appended that the followers do not have."""
         if partition.topic in INTERNAL_TOPICS:
             self.unreplicated[partition] = partition.log.end_offset
 
-    def saved_high_watermark(self, partition: ReplicatedPartition) -> int:
+    def saved_high_watermark(self, partition: Partition) -> int:
         """The high watermark that was noted before this start; 0 if none was."""
         return self.saved.get((partition.topic, partition.index), 0)
 
@@ -283,16 +286,17 @@ class Member:
         quotas_changed, self.cluster.have_quotas_changed = self.cluster.have_quotas_changed, False
         moved = []
         for partition in changed:
-            self._follow(partition)
-            self._proposals.settled(partition)
+            replica = replica_of(partition)
+            self._follow(replica)
+            self._proposals.settled(replica)
             if partition.topic in INTERNAL_TOPICS:
                 moved.append(partition)
             if not partition.leads:
-                self.committed(partition)
+                self.committed(replica)
         for opened in self.cluster.opened if brokers_changed else ():
             # Who may be in sync decides what counts for the high watermark.
             if opened.leads:
-                opened.look_at_followers()  # type: ignore[attr-defined]
+                replica_of(opened).look_at_followers()
         for topic in removed:
             for gone in topic.partitions:
                 self.saved.pop((gone.topic, gone.index), None)
@@ -316,10 +320,10 @@ class Member:
 
     # --- following ---------------------------------------------------------------------------------------
 
-    def _follow(self, partition: ReplicatedPartition) -> None:
-        before = self._followed.pop(partition, None)
+    def _follow(self, replica: LocalReplica) -> None:
+        before, partition = self._followed.pop(replica, None), replica.partition
         if before is not None:
-            self._fetchers[before].remove(partition)
+            self._fetchers[before].remove(replica)
         is_there = self.cluster.topics_by_id.get(partition.topic_id) is not None
         if not is_there or not partition.is_kept_here or partition.leads or partition.leader < 0:
             return
@@ -329,8 +333,8 @@ class Member:
             fetcher = self._fetchers[leader] = Fetcher(
                 self.node_id, leader, self._fetching, self._own_throttle
             )
-        fetcher.add(partition)
-        self._followed[partition] = leader
+        fetcher.add(replica)
+        self._followed[replica] = leader
 
     def _fetch(self, leader: int) -> None:
         """Ask a leader for what comes next, unless it is being asked."""
@@ -387,11 +391,11 @@ class Member:
             cluster.topic_by_id(asked.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topic(asked.topic)
         )
 
-    def fetched(self, partition: ReplicatedPartition, replica: int) -> None:
+    def fetched(self, local: LocalReplica, replica: int) -> None:
         """A follower has asked for more: the high watermark may move, and it may join the ISR."""
-        partition.look_at_followers()
-        self._node.purgatory.notify((partition, "fetched"))
-        followers = partition.followers
+        local.look_at_followers()
+        self._node.purgatory.notify((local.partition, "fetched"))
+        followers = local.followers
         if followers is None or replica in followers.in_sync:
             return
         follower = followers.get(replica)
@@ -401,14 +405,14 @@ class Member:
             and broker is not None
             and broker.is_acceptable
             and follower.broker_epoch in (-1, broker.epoch)
-            and followers.may_join(replica, partition.high_watermark)
+            and followers.may_join(replica, local.partition.high_watermark)
         ):
             followers.joining = replica
-            self._propose(partition, (*followers.in_sync, replica))
+            self._propose(local, (*followers.in_sync, replica))
 
-    def _propose(self, partition: ReplicatedPartition, in_sync: Sequence[int]) -> None:
-        if partition.followers is not None and not self.ended:
-            self._proposals.add(partition, in_sync)
+    def _propose(self, replica: LocalReplica, in_sync: Sequence[int]) -> None:
+        if replica.followers is not None and not self.ended:
+            self._proposals.add(replica, in_sync)
             self._send_proposals()
 
     def _send_proposals(self) -> None:
@@ -439,18 +443,19 @@ class Member:
         self._alarm(self.lag_s / 2, self._look_for_lag)
         now_s = self.monotonic()
         for partition in list(self.cluster.opened):
-            followers = partition.followers  # type: ignore[attr-defined]
+            replica = replica_of(partition)
+            followers = replica.followers
             if followers is None:
                 continue
             if partition.high_watermark < partition.log.end_offset:
-                partition.look_at_followers()  # type: ignore[attr-defined]
+                replica.look_at_followers()
             if followers.pending:
                 continue
             lagging = followers.lagging(partition.log.end_offset, self.lag_s, now_s)
             if lagging:
                 rest = [each for each in followers.in_sync if each not in lagging]
                 logger.info("followers %s of %s lag behind", lagging, partition)
-                self._propose(partition, rest)  # type: ignore[arg-type]
+                self._propose(replica, rest)
 
     # --- messages ----------------------------------------------------------------------------------------
 

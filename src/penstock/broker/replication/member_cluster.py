@@ -13,8 +13,8 @@ from penstock.broker.metadata.cluster import PRODUCER_ID_BLOCK, Cluster
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.partitions.partition import NO_LEADER
-from penstock.broker.replication.partition import Host, ReplicatedPartition
+from penstock.broker.partitions.partition import NO_LEADER, Partition
+from penstock.broker.replication.local_replica import Host, LocalReplica, replica_of
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError, StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.image import ClusterImage, PartitionImage
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.partitions.log_store import LogStore
-    from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.quotas import MutationTokens
     from penstock.protocol.message import Message
 
@@ -86,28 +85,27 @@ class MemberReplicas(ReplicaManager):
 
     def __init__(self, image: ClusterImage, config: BrokerConfig, store: LogStore) -> None:
         super().__init__(image, config, store)
-        self.behind: dict[ReplicatedPartition, None] = {}
+        self.behind: dict[Partition, None] = {}
         """Partitions that could not follow their image: their logs cannot be opened, or not yet."""
 
     def _new_partition(self, topic: Topic, index: int) -> Partition:
-        return ReplicatedPartition(
-            topic.name, topic.id, index, topic.config, self._store, self.opened, self.host
-        )
+        partition = super()._new_partition(topic, index)
+        partition.replication = LocalReplica(partition, self.host)
+        return partition
 
     def _follow(self, partition: Partition, image: PartitionImage) -> None:
-        assert isinstance(partition, ReplicatedPartition)
         if self.follows:
             try:
                 self._follow_now(partition, image)
             except PenstockError as error:
                 # What the disk refuses must not keep other metadata from counting.
-                partition.troubled(error)
+                replica_of(partition).troubled(error)
                 self.behind[partition] = None
 
-    def _follow_now(self, partition: ReplicatedPartition, image: PartitionImage) -> None:
-        before = partition.leader_epoch
+    def _follow_now(self, partition: Partition, image: PartitionImage) -> None:
+        before, replica = partition.leader_epoch, replica_of(partition)
         try:
-            partition.follow(image)
+            replica.follow(image)
         except PenstockError:
             # It neither leads nor follows until it can: another try begins where this one did.
             partition.leader, partition.leader_epoch = NO_LEADER, before
@@ -119,9 +117,9 @@ class MemberReplicas(ReplicaManager):
             self._store.delete_log(partition.topic, partition.index, partition.topic_id)
         if partition in self.behind:
             del self.behind[partition]
-            partition.well()
+            replica.well()
 
-    def follow_again(self) -> list[ReplicatedPartition]:
+    def follow_again(self) -> list[Partition]:
         """Have partitions follow their images that could not; return those that do now."""
         done = []
         for partition in list(self.behind):
@@ -134,7 +132,7 @@ class MemberReplicas(ReplicaManager):
             except KafkaError:
                 break  # enough logs were opened in this second
             except StorageError as error:
-                partition.troubled(error)
+                replica_of(partition).troubled(error)
             else:
                 done.append(partition)
         return done
@@ -146,9 +144,8 @@ class MemberReplicas(ReplicaManager):
             for partition, image in zip(
                 topic.partitions, self._image.topics[topic.name].partitions, strict=True
             ):
-                assert isinstance(partition, ReplicatedPartition)
                 if image.leader == self.host.node_id:
-                    partition.led_before = image.leader_epoch
+                    replica_of(partition).led_before = image.leader_epoch
                 self._follow(partition, image)
 
 
@@ -173,7 +170,7 @@ class MemberCluster(Cluster):
         self._authority = authority
         self._records = records
         self._own_ids_end = 0
-        self.changed: dict[ReplicatedPartition, None] = {}
+        self.changed: dict[Partition, None] = {}
         """Partitions whose metadata have changed, for who follows them to take out."""
         self.removed: list[Topic] = []
         """Topics that have been deleted, in the same way."""
@@ -221,7 +218,7 @@ class MemberCluster(Cluster):
                         )
                     self.removed.append(topic)
                     for each in topic.partitions:
-                        self.changed[each] = None  # type: ignore[index]
+                        self.changed[each] = None
                 continue
             self._apply(record)
             if isinstance(record, ClientQuotaRecord):
@@ -229,7 +226,7 @@ class MemberCluster(Cluster):
             elif isinstance(record, (PartitionRecord, PartitionChangeRecord)):
                 found = self.topics_by_id.get(record.topic_id)
                 if found is not None and record.partition_id < len(found.partitions):
-                    self.changed[found.partitions[record.partition_id]] = None  # type: ignore[index]
+                    self.changed[found.partitions[record.partition_id]] = None
 
     def _apply(self, record: Message) -> None:
         self.image.apply(record)
