@@ -16,8 +16,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.groups.classic.roster.Roster",
         "penstock.broker.groups.consumer.keys.ConsumerRecords",
         "penstock.broker.levers.LeveredCluster",
-        "penstock.broker.metadata.cluster.Cluster",
-        "penstock.broker.metadata.replica_manager.ReplicaManager",
         "penstock.broker.network.connection.Connection",
         "penstock.broker.node.Node",
         "penstock.broker.requests.dispatch.Unanswered",

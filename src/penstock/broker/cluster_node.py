@@ -20,8 +20,8 @@ from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.fetcher import FetchSettings
 from penstock.broker.replication.gate import RACK_AWARE, Gate
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.member_cluster import MemberCluster
 from penstock.broker.replication.member_view import MemberView
+from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.replication.transport.local import LocalTransport
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.common.failures import Failures
@@ -292,11 +292,12 @@ class ClusterNode:
         )
         authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
-        cluster = MemberCluster(config, store, clock.now_ms(), member, authority, records)
+        publisher = MetadataPublisher(config, store, clock.now_ms(), member, authority, records)
+        cluster = publisher.cluster
         cluster.login_secret = shared.login_secret
         node = MemberNode(config, store, clock, interceptors, cluster)
         node.member, node.peers = member, shared
-        member.begin(cluster, node, records, next_batch)
+        member.begin(publisher, node, records, next_batch)
         member.moves = node
         gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
         node.view = MemberView(member.brokers, shared.quorum, authority.commit, shared.random)

@@ -308,7 +308,7 @@ class Node:
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
         """Have the metadata log not grow for ever; return what went wrong."""
-        log, directory = self.cluster.metadata_on_disk, self.store.metadata_directory
+        log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []
         if self._metadata_upkeep is None:

@@ -24,7 +24,7 @@ from penstock.broker.replication.control.forwarding import Forwarding
 from penstock.broker.replication.coordinators import MemberNode
 from penstock.broker.replication.gate import Gate
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.security.session import Session
 from penstock.common.failures import Failures
@@ -78,12 +78,13 @@ class CoordinatedNode(SimNode):
         world = self.world
         records, next_batch = world.quorum.everything()
         self.authority = authority = Authority(world.quorum, world, member, len(NODES))
-        cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
-        self.node = node = MemberNode(world.config, self.store, world.clock, (), cluster)
+        now_ms = world.clock.now_ms()
+        publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
+        self.node = node = MemberNode(world.config, self.store, world.clock, (), publisher.cluster)
         self.purgatory = node.purgatory
         node.failures = Raising(world.clock.monotonic)
         node.member, node.peers = member, world
-        member.begin(cluster, node, records, next_batch)
+        member.begin(publisher, node, records, next_batch)
         member.moves = node
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, Gate(member, selects_by_rack=False).intercept)

@@ -1,6 +1,6 @@
 """A cluster over a simulated network, clock and disks, all of it decided by one seed.
 
-The nodes are the product's: `Member`, `MemberCluster`, `LocalReplica`, `Fetcher`, `Quorum` and the
+The nodes are the product's: `Member`, `MetadataPublisher`, `LocalReplica`, `Fetcher`, `Quorum` and the
 condition under which the gate acknowledges. A world has one queue of events, ordered by time; a message is
 an event, lost, late or repeated; crashes, torn writes, cut links and pauses are events, too. The laws are
 checked after every one of them. `python tests/broker/replication/simulation.py SEED` prints what happened in
@@ -24,7 +24,7 @@ from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.gate import Written
 from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.broker.requests.purgatory import Purgatory
 from penstock.clock import ManualClock
@@ -89,8 +89,9 @@ class SimNode:
         world = self.world
         records, next_batch = world.quorum.everything()
         authority = Authority(world.quorum, world, member, len(NODES))
-        cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
-        member.begin(cluster, self, records, next_batch)
+        now_ms = world.clock.now_ms()
+        publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
+        member.begin(publisher, self, records, next_batch)
 
     def crash(self) -> None:
         if self.member is not None:

@@ -149,9 +149,9 @@ def _no_divergence(patch: Any) -> None:
 
 def _starts_as_what_it_was(patch: Any) -> None:
     """A start has partitions follow every state that the metadata log has, not the last alone."""
-    from penstock.broker.replication.member_cluster import MemberReplicas
+    from penstock.broker.replication.metadata_publisher import MetadataPublisher
 
-    patch.setattr(MemberReplicas, "follows", True)
+    patch.setattr(MetadataPublisher, "follows", True)
 
 
 def _no_fencing(patch: Any) -> None:

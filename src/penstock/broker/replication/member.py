@@ -33,10 +33,11 @@ from penstock.protocol.messages.fetch_request import FetchRequest
 if TYPE_CHECKING:
     from random import Random
 
+    from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.local_replica import LocalReplica
-    from penstock.broker.replication.member_cluster import MemberCluster
+    from penstock.broker.replication.metadata_publisher import MetadataPublisher
     from penstock.broker.replication.transport.links import Answered, Transport
     from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
     from penstock.clock import Clock
@@ -110,7 +111,8 @@ class Member:
         self.lag_s = lag_s
         self.brokers = BrokerStates()
         self.broker_epoch = -1
-        self.cluster: MemberCluster
+        self.cluster: Cluster
+        self._publisher: MetadataPublisher
         self.throttle: Throttle
         self._own_throttle: Throttle
         self.moves: Moves | None = None
@@ -140,9 +142,12 @@ class Member:
         self._next_proposal: DelayedOperation | None = None
         self._next_try: DelayedOperation | None = None
 
-    def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
-        """Take over what there is: the cluster, which has applied `records`, and the node."""
-        self.cluster, self._node, self.next_batch = cluster, node, next_batch
+    def begin(
+        self, publisher: MetadataPublisher, node: Parts, records: Sequence[Any], next_batch: int
+    ) -> None:
+        """Take over what there is: the metadata, to which `records` have been applied, and the node."""
+        self._publisher, self._node, self.next_batch = publisher, node, next_batch
+        self.cluster = cluster = publisher.cluster
         self.throttle = Throttle("leader", self.node_id, cluster.config)
         self._own_throttle = Throttle("follower", self.node_id, cluster.config)
         self._has_begun = True
@@ -275,15 +280,16 @@ class Member:
                 for record in batch.records:
                     if self.brokers.apply(record):
                         brokers_changed = True
-                self.cluster.apply(batch.records)
+                self._publisher.publish(batch.records)
         if took:
             self._refresh(brokers_changed=brokers_changed)
 
     def _refresh(self, *, brokers_changed: bool) -> None:
         """The metadata have changed: see to what is followed, and to coordinators."""
-        changed, self.cluster.changed = self.cluster.changed, {}
-        removed, self.cluster.removed = self.cluster.removed, []
-        quotas_changed, self.cluster.have_quotas_changed = self.cluster.have_quotas_changed, False
+        publisher = self._publisher
+        changed, publisher.changed = publisher.changed, {}
+        removed, publisher.removed = publisher.removed, []
+        quotas_changed, publisher.have_quotas_changed = publisher.have_quotas_changed, False
         moved = []
         for partition in changed:
             replica = replica_of(partition)
@@ -310,12 +316,12 @@ class Member:
                 self.moves.quotas_changed()
         for leader in list(self._fetchers):
             self._fetch(leader)
-        if self.cluster.is_behind and (self._next_try is None or not self._next_try.is_waiting):
+        if publisher.behind and (self._next_try is None or not self._next_try.is_waiting):
             self._next_try = self._alarm(BEHIND_S, self._follow_again)
 
     def _follow_again(self) -> None:
         """Have partitions follow their metadata that could not."""
-        self.cluster.follow_again()
+        self._publisher.follow_again()
         self._refresh(brokers_changed=False)
 
     # --- following ---------------------------------------------------------------------------------------
