@@ -17,10 +17,7 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.groups.consumer.keys.ConsumerRecords",
         "penstock.broker.levers.LeveredCluster",
         "penstock.broker.network.connection.Connection",
-        "penstock.broker.node.Node",
         "penstock.broker.requests.dispatch.Unanswered",
-        "penstock.broker.transactions.service.Joining",
-        "penstock.broker.transactions.service.TransactionService",
         "penstock.model.Record",
     }
 )
