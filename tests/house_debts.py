@@ -12,12 +12,9 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
         "penstock.broker.broker.Broker",
         "penstock.broker.cluster.Cluster",
         "penstock.broker.groups.classic.group.Group",
-        "penstock.broker.groups.classic.records.ClassicRecords",
         "penstock.broker.groups.classic.roster.Roster",
-        "penstock.broker.groups.consumer.keys.ConsumerRecords",
         "penstock.broker.levers.LeveredCluster",
         "penstock.broker.network.connection.Connection",
-        "penstock.broker.requests.dispatch.Unanswered",
         "penstock.model.Record",
     }
 )
