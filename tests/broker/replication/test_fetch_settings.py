@@ -102,7 +102,7 @@ def test_a_leader_keeps_a_fetch_until_it_has_what_the_follower_waits_for() -> No
                 )
             ],
         )
-        member = cluster._shared.nodes[1].member
+        member = cluster._nodes[1].member
         waits = cluster._call(lambda: serve(request, IN_MEMORY_VERSION, member))
         assert isinstance(waits, Wait)
         assert waits.amount == 1000
