@@ -202,7 +202,7 @@ class OwnAuthority:
         if list(replicas) != [here]:
             raise error_for(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"replicas on brokers {list(replicas)}; there is only broker {here}",
+                f"brokers {list(replicas)}; there is only broker {here}",
             )
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:

@@ -282,7 +282,10 @@ class Planner:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
             )
         for index, replicas in assignments.items():
-            placing.check_assignment(replicas)
+            try:
+                placing.check_assignment(replicas)
+            except KafkaError as error:
+                raise error_for(ErrorCode(error.code), f"partition {index}: {error.detail}") from None
             if not placing.in_sync_of(replicas):
                 raise error_for(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
