@@ -187,7 +187,7 @@ class Decoder:
             foreign, reasons = _apicurio_ids(headers, self._header)
             reasons = {row: reason for row, reason in reasons.items() if row not in named}
             named = {**foreign, **dict.fromkeys(reasons, b""), **named}
-        # A null stays a null, whatever its record's headers say.
+        # A null stays a null, also where a header names a schema.
         there = set(present[np.isin(present, np.fromiter(named, dtype=np.int64))].tolist()) if named else ()
         named = {row: named[row] for row in there}
         found, begins, dead = _by_schema(data, starts, ends, present, named)
