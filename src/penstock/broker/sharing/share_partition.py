@@ -349,6 +349,17 @@ class SharePartition:
             change.settled, change.error_code = True, error_code
         return freed
 
+    def is_writing(self, write: Write) -> bool:
+        """Return whether a write is the one that is under way."""
+        return self._writing is write
+
+    def give_up(self, error_code: int) -> None:
+        """End all changes that are not stored with an error: another one has the partition from now on."""
+        changes = [*(self._writing.changes if self._writing is not None else ()), *self._queue]
+        self._writing, self._queue = None, []
+        for change in changes:
+            change.settled, change.error_code = True, error_code
+
     def _changed(self, change: Change) -> bool:
         """Join, and move on, after records have got new states; return whether some are free."""
         freed = False
