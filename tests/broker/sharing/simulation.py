@@ -1,13 +1,13 @@
-"""One share partition and its members under one seeded clock: members fetch, acknowledge, renew, stall and die.
+"""One share partition and its members under one seeded clock: they fetch, acknowledge, renew, stall and die.
 
 The log grows, is compacted, loses its start, and has aborted transactions. Writes of state are late, fail, or
-fail and have happened all the same. Leaders change: the next one knows only what was stored. `World(seed).run()`
-raises AssertionError where something that must not happen has happened.
+fail and have happened all the same. Leaders change: the next one knows only what was stored.
+`World(seed).run()` raises AssertionError where something that must not happen has happened.
 
 What must hold at any time: a record has one owner; what a member was told to be acknowledged is not delivered
-again; no record is passed by the start offset that was not acknowledged, rejected, delivered as often as it may
-be, aborted, or gone from the log; the start offset never goes back; no more is in flight than may be, by one
-batch. What must hold once all has been quiet: everything is done, and the start is at the end of the log.
+again; no record is passed by the start offset that was not acknowledged, rejected, delivered as often as it
+may be, aborted, or gone from the log; the start offset never goes back; no more is in flight than may be, by
+one batch. What must hold once all has been quiet: everything is done, and the start is at the end of the log.
 """
 
 from __future__ import annotations

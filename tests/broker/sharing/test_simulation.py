@@ -9,7 +9,7 @@ import pytest
 
 from broker.sharing.simulation import World
 from penstock.broker.sharing import share_partition
-from penstock.broker.sharing.runs import ACKNOWLEDGED, AVAILABLE, Window
+from penstock.broker.sharing.runs import ACKNOWLEDGED, AVAILABLE, DONE, Run, Window
 from penstock.broker.sharing.share_partition import SharePartition
 
 SEEDS = 150
@@ -40,11 +40,11 @@ def test_thousands_of_lives() -> None:
 
 
 def _acquires_what_is_acquired(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(share_partition.Run, "is_free", property(lambda run: run.state not in share_partition.DONE))
+    patch.setattr(Run, "is_free", property(lambda run: run.state not in DONE))
 
 
 def _forgets_changes_under_way(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(share_partition.Run, "is_free", property(lambda run: run.state is not ACKNOWLEDGED))
+    patch.setattr(Run, "is_free", property(lambda run: run.state is not ACKNOWLEDGED))
 
 
 def _does_not_free_what_expires(patch: pytest.MonkeyPatch) -> None:
