@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.bench_node import NOW_MS
+from broker.bench_node import NOW_MS, make_node, make_topic
 from broker.sharing.group_member import ACCEPT, REJECT, RELEASE, RENEW, Bench, Member, ack_code, codes, ranges
+from broker.transactions.broker_bench import BrokerBench
 from penstock.protocol.messages.share_fetch_request import ShareFetchRequest
 
 
@@ -405,6 +406,47 @@ def test_forgotten_partitions_are_not_read() -> None:
     gone = [ForgottenTopic(topic_id=bench.topic.id, partitions=[0])]
     answer = member.fetch(forgotten_topics_data=gone)
     assert (ranges(answer), ranges(answer, 1)) == ([], [(0, 0, 1)])
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_what_transactions_have_left(isolation: str) -> None:
+    bench = Bench(group={"share.isolation.level": isolation})
+    producer = BrokerBench(clock=bench.clock)
+    bench.node, bench.topic = producer.node, producer.node.cluster.topics["t"]
+    bench.node.share_persister = bench.persister
+    bench.configure(**{"share.auto.offset.reset": "earliest", "share.isolation.level": isolation})
+    _, producer_id, _ = producer.initialize()
+    producer.write(producer_id, 0, 0, b"aborted", b"too")
+    producer.end(producer_id, 0, commit=False)  # a marker at 2
+    producer.write(producer_id, 1, 0, b"committed")
+    producer.end(producer_id, 1)  # at 4
+    producer.write(producer_id, 2, 0, b"open")
+    member = Member(bench)
+    found = ranges(member.fetch())
+    if isolation == "read_uncommitted":
+        assert found == [(0, 5, 1)]
+        return
+    assert found == [(2, 4, 1)], "markers are acquired, and clients acknowledge them as gaps"
+    state = bench.persister.states["g", bench.topic.id, 0]
+    assert state.start_offset == 2, "what was aborted is archived, and that is stored"
+    assert ack_code(member.acknowledge((2, 4, [0, ACCEPT, 0]))) == 0
+    producer.end(producer_id, 2, commit=False)
+    assert ranges(member.fetch()) == [(6, 6, 1)]
+
+
+def test_topics_that_may_not_be_read() -> None:
+    node = make_node(
+        clock=(bench := Bench()).clock,
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:root",
+    )
+    bench.node, bench.topic = node, make_topic(node)
+    bench.node.share_persister = bench.persister
+    bench.configure(**{"share.auto.offset.reset": "earliest"})
+    bench.fill(1)
+    member = Member(bench)
+    assert codes(member.fetch()) == [(29, 0)]
+    assert codes(member.acknowledge((0, 0, [ACCEPT]))) == [(29, 0)]
 
 
 def test_a_cluster_may_be_without_share_groups() -> None:
