@@ -1,4 +1,4 @@
-"""Share groups over sockets: faults and the clock of tests, leaders that change, and what clients are told."""
+"""Share groups over sockets: faults and the clock of tests, leaders that change, what clients are sent."""
 
 from __future__ import annotations
 
