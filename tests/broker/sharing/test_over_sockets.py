@@ -69,7 +69,8 @@ def test_the_clock_of_tests_ends_locks_and_waits() -> None:
         assert broker.server is not None
         topic_id = prepared(broker.server.node, MemoryPersister())
         with WireClient(broker.port) as client, WireClient(broker.port) as other:
-            client.ask(produce_request(batch_of(b"x", b"y")), 9)
+            now_ms = broker.clock.now_ms()
+            client.ask(produce_request(batch_of(b"x", b"y", time_ms=now_ms)), 9)
             assert acquired(client.ask(fetch(topic_id, 0), 2)) == [(0, 1, 1)]
             request = fetch(topic_id, 0, max_wait_ms=300_000)
             request.member_id = "other"
