@@ -17,7 +17,8 @@ class StateBatch(NamedTuple):
     first_offset: int
     last_offset: int
     state: int
-    count: int
+    deliveries: int
+    """How often they have been delivered."""
 
 
 def combine(
@@ -46,7 +47,7 @@ def combine(
         if before is not None and before.last_offset + 1 == start and _rank(before) == _rank(batch):
             found[-1] = before._replace(last_offset=end)
         else:
-            found.append(StateBatch(start, end, batch.state, batch.count))
+            found.append(StateBatch(start, end, batch.state, batch.deliveries))
     return (*kept[:first], *found, *kept[last:])
 
 
@@ -55,7 +56,7 @@ def _last(batch: StateBatch) -> int:
 
 
 def _rank(batch: StateBatch) -> tuple[int, int]:
-    return batch.count, batch.state
+    return batch.deliveries, batch.state
 
 
 def _pieces(ranges: list[StateBatch], start_offset: int) -> Iterator[tuple[int, int, StateBatch]]:
@@ -69,7 +70,7 @@ def _pieces(ranges: list[StateBatch], start_offset: int) -> Iterator[tuple[int, 
     for number, edge in enumerate(edges[:-1]):
         while position < len(ranges) and ranges[position].first_offset <= edge:
             batch = ranges[position]
-            heappush(covering, (-batch.count, -batch.state, position, batch))
+            heappush(covering, (-batch.deliveries, -batch.state, position, batch))
             position += 1
         while covering and covering[0][3].last_offset < edge:
             heappop(covering)

@@ -6,6 +6,8 @@ end of a share partition is a key of a snapshot without a value.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from penstock.broker.groups.records import KeyAndValue, value_version
 from penstock.broker.groups.share_state.batches import StateBatch
 from penstock.broker.groups.share_state.keys import ShareKey
@@ -20,21 +22,22 @@ VALUE_VERSION = 0
 
 _VERSION = VALUE_VERSION.to_bytes(2, "big")
 
+_B = TypeVar("_B", share_snapshot_value.StateBatch, share_update_value.StateBatch)
+
 
 def record_of(change: Change) -> KeyAndValue:
     """Return the record of a change."""
     key, value = change
-    fields = {"group_id": key.group_id, "topic_id": key.topic_id, "partition": key.partition}
     if isinstance(value, Update):
         body = share_update_value.ShareUpdateValue(
             snapshot_epoch=value.snapshot_epoch,
             leader_epoch=value.leader_epoch,
             start_offset=value.start_offset,
             delivery_complete_count=value.complete_count,
-            state_batches=[share_update_value.StateBatch(**_fields(each)) for each in value.batches],
+            state_batches=[_batch(share_update_value.StateBatch, each) for each in value.batches],
         ).encode(VALUE_VERSION)
-        return UPDATE_KEY.to_bytes(2, "big") + ShareUpdateKey(**fields).encode(0), _VERSION + body
-    snapshot_key = SNAPSHOT_KEY.to_bytes(2, "big") + ShareSnapshotKey(**fields).encode(0)
+        return _key(UPDATE_KEY, ShareUpdateKey, key), _VERSION + body
+    snapshot_key = _key(SNAPSHOT_KEY, ShareSnapshotKey, key)
     if value is None:
         return snapshot_key, None
     body = share_snapshot_value.ShareSnapshotValue(
@@ -45,18 +48,23 @@ def record_of(change: Change) -> KeyAndValue:
         delivery_complete_count=value.complete_count,
         create_timestamp=value.created_ms,
         write_timestamp=value.written_ms,
-        state_batches=[share_snapshot_value.StateBatch(**_fields(each)) for each in value.batches],
+        state_batches=[_batch(share_snapshot_value.StateBatch, each) for each in value.batches],
     ).encode(VALUE_VERSION)
     return snapshot_key, _VERSION + body
 
 
-def _fields(batch: StateBatch) -> dict[str, int]:
-    return {
-        "first_offset": batch.first_offset,
-        "last_offset": batch.last_offset,
-        "delivery_state": batch.state,
-        "delivery_count": batch.count,
-    }
+def _key(key_type: int, made: type[ShareSnapshotKey | ShareUpdateKey], key: ShareKey) -> bytes:
+    message = made(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition)
+    return key_type.to_bytes(2, "big") + message.encode(0)
+
+
+def _batch(made: type[_B], batch: StateBatch) -> _B:
+    return made(
+        first_offset=batch.first_offset,
+        last_offset=batch.last_offset,
+        delivery_state=batch.state,
+        delivery_count=batch.deliveries,
+    )
 
 
 def read_change(key: bytes | None, value: bytes | None) -> Change | None:
