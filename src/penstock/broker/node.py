@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
     from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.sharing.persister import SharePersister
+    from penstock.broker.sharing.service import ShareService
     from penstock.broker.transactions.service import TransactionService
     from penstock.clock import Clock
 
@@ -130,6 +132,9 @@ class Node:
         self._begin_tokens()
         self._groups: GroupService | None = None
         self._transactions: TransactionService | None = None
+        self._sharing: ShareService | None = None
+        self.share_persister: SharePersister | None = None
+        """Who reads and writes the state of share partitions; None where share groups have no coordinator."""
         self._compactor: Compactor | None = None
         self._metadata_upkeep: MetadataUpkeep | None = None
         self._snapshot_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
@@ -195,6 +200,15 @@ class Node:
             self._transactions = TransactionService(self)
             self._transactions.open()
         return self._transactions
+
+    @property
+    def sharing(self) -> ShareService:
+        """Share groups at the leaders of partitions; imported on first use."""
+        if self._sharing is None:
+            from penstock.broker.sharing.service import ShareService
+
+            self._sharing = ShareService(self)
+        return self._sharing
 
     @property
     def groups_if_used(self) -> GroupService | None:
@@ -292,6 +306,9 @@ class Node:
         if self._transactions is not None or TRANSACTIONS_TOPIC in self.cluster.topics:
             with self.failures.barrier("housekeeping", "transactions"):
                 self.transactions.advance()
+        if self._sharing is not None:
+            with self.failures.barrier("housekeeping", "share groups"):
+                self._sharing.maintain()
         if self.client_metrics is not None:
             with self.failures.barrier("housekeeping", "metrics of clients"):
                 self.client_metrics.expire(uptime_s)

@@ -109,6 +109,7 @@ DENIED = {
     ApiKey.WRITE_TXN_MARKERS: {31}, ApiKey.TXN_OFFSET_COMMIT: {53},
     ApiKey.LIST_CONFIG_RESOURCES: {31}, ApiKey.DESCRIBE_TOPIC_PARTITIONS: {29},
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {30}, ApiKey.CONSUMER_GROUP_DESCRIBE: {30},
+    ApiKey.SHARE_FETCH: {30}, ApiKey.SHARE_ACKNOWLEDGE: {30},
 }  # fmt: skip
 """The codes of a refusal; none where what may not be seen is left out."""
 

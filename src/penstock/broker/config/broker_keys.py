@@ -138,6 +138,89 @@ _GROUP_KEYS = (
 )
 """Those of consumer groups (KIP-848)."""
 
+_LOCKED_KEYS = (
+    broker_key(
+        "group.share.delivery.count.limit",
+        INT,
+        "5",
+        "How often a record is delivered to a share group at most; then it is archived.",
+        at_least=2,
+        at_most=10,
+    ),
+    broker_key(
+        "group.share.max.delivery.count.limit",
+        INT,
+        "10",
+        "Largest limit of deliveries that a share group may have.",
+        at_least=5,
+        at_most=25,
+    ),
+    broker_key(
+        "group.share.max.partition.max.record.locks",
+        INT,
+        "4000",
+        "Most records in flight that a share group may have set for each partition.",
+        at_least=2000,
+        at_most=10_000,
+    ),
+    broker_key(
+        "group.share.max.record.lock.duration.ms",
+        INT,
+        "60000",
+        "Longest lock of records that a share group may have.",
+        at_least=30_000,
+        at_most=3_600_000,
+    ),
+    broker_key(
+        "group.share.max.share.sessions",
+        INT,
+        "2000",
+        "Most share sessions of a broker: members of share groups that fetch from it.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.share.min.delivery.count.limit",
+        INT,
+        "2",
+        "Smallest limit of deliveries that a share group may have.",
+        at_least=2,
+        at_most=5,
+    ),
+    broker_key(
+        "group.share.min.partition.max.record.locks",
+        INT,
+        "100",
+        "Least records in flight that a share group may have set for each partition.",
+        at_least=100,
+        at_most=2000,
+    ),
+    broker_key(
+        "group.share.min.record.lock.duration.ms",
+        INT,
+        "15000",
+        "Shortest lock of records that a share group may have.",
+        at_least=1000,
+        at_most=30_000,
+    ),
+    broker_key(
+        "group.share.partition.max.record.locks",
+        INT,
+        "2000",
+        "Most records of a partition that a share group has in flight.",
+        at_least=100,
+        at_most=10_000,
+    ),
+    broker_key(
+        "group.share.record.lock.duration.ms",
+        INT,
+        "30000",
+        "How long a member of a share group may keep a record that it does not acknowledge.",
+        at_least=1000,
+        at_most=3_600_000,
+    ),
+)
+"""Those of share groups (KIP-932) at the leaders of partitions."""
+
 BROKER_KEYS = table(
     *_topic_defaults(),
     broker_key("advertised.host.name", STRING, None, "Host for clients; replaced by advertised.listeners."),
@@ -188,6 +271,7 @@ BROKER_KEYS = table(
     broker_key("delete.topic.enable", BOOLEAN, "true", "Whether topics can be deleted."),
     broker_key("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
     *_GROUP_KEYS,
+    *_LOCKED_KEYS,
     broker_key(
         "group.initial.rebalance.delay.ms",
         INT,

@@ -89,6 +89,27 @@ class BrokerSettings(TypedDict, total=False):
     """Most members of a group. Default: 2147483647."""
     group_min_session_timeout_ms: int
     """Shortest session timeout of a member. Default: 6000."""
+    group_share_delivery_count_limit: int
+    """How often a record is delivered to a share group at most; then it is archived. Default: 5."""
+    group_share_max_delivery_count_limit: int
+    """Largest limit of deliveries that a share group may have. Default: 10."""
+    group_share_max_partition_max_record_locks: int
+    """Most records in flight that a share group may have set for each partition. Default: 4000."""
+    group_share_max_record_lock_duration_ms: int
+    """Longest lock of records that a share group may have. Default: 60000."""
+    group_share_max_share_sessions: int
+    """Most share sessions of a broker: members of share groups that fetch from it. Default: 2000."""
+    group_share_min_delivery_count_limit: int
+    """Smallest limit of deliveries that a share group may have. Default: 2."""
+    group_share_min_partition_max_record_locks: int
+    """Least records in flight that a share group may have set for each partition. Default: 100."""
+    group_share_min_record_lock_duration_ms: int
+    """Shortest lock of records that a share group may have. Default: 15000."""
+    group_share_partition_max_record_locks: int
+    """Most records of a partition that a share group has in flight. Default: 2000."""
+    group_share_record_lock_duration_ms: int
+    """How long a member of a share group may keep a record that it does not acknowledge. Default:
+    30000."""
     host_name: str
     """Address to listen on, before listeners came. Needs port."""
     leader_imbalance_check_interval_seconds: int

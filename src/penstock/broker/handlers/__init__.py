@@ -87,6 +87,8 @@ OFFERED = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Offer(0, 0),
     ApiKey.PUSH_TELEMETRY: Offer(0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: Offer(0, 1),
+    ApiKey.SHARE_FETCH: Offer(1, 2, in_pieces=True),
+    ApiKey.SHARE_ACKNOWLEDGE: Offer(1, 2),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Offer(0, 0),
 }
 

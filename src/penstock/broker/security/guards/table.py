@@ -68,6 +68,8 @@ GUARDS: dict[int, Guard] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: Rule(
         each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_consumer_groups
     ),
+    ApiKey.SHARE_FETCH: Rule(on_group(Operation.READ)),
+    ApiKey.SHARE_ACKNOWLEDGE: Rule(on_group(Operation.READ)),
     ApiKey.CREATE_TOPICS: topic_admin.guard_create_topics,
     ApiKey.DELETE_TOPICS: topic_admin.guard_delete_topics,
     ApiKey.DELETE_RECORDS: Rule(each=each_topic(Operation.DELETE)),
