@@ -32,7 +32,6 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
     from penstock.broker.groups.share.group import ShareAnswer, ShareGroup, ShareHeartbeat
-    from penstock.broker.groups.share_state.persister import Persister
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.clock import Clock
@@ -70,8 +69,7 @@ class Host(Protocol):
     def failures(self) -> Failures: ...
     @property
     def kept(self) -> KeptState: ...
-    @property
-    def share_persister(self) -> Persister: ...
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None: ...
 
 
 class Reply:
@@ -186,9 +184,7 @@ class GroupService:
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
-        return (
-            self.open(group_id) or self.consumer.groups.get(group_id) or self.share.groups.get(group_id)
-        )
+        return self.open(group_id) or self.consumer.groups.get(group_id) or self.share.groups.get(group_id)
 
     def open_all(self) -> None:
         """Read every group from the store. What cannot be read is logged, and its groups are missing."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.broker.groups.records import KeyAndValue
     from penstock.broker.groups.share.group import Initialize, ShareAnswer, ShareHeartbeat
     from penstock.broker.groups.share.state import Change
-    from penstock.broker.groups.share_state.persister import Persister
     from penstock.broker.groups.store import GroupStore
     from penstock.broker.groups.timers import Timers
     from penstock.broker.requests.kept_state import KeptState
@@ -65,8 +64,8 @@ class Host(Protocol):
     def failures(self) -> Failures: ...
     @property
     def kept(self) -> KeptState: ...
-    @property
-    def share_persister(self) -> Persister: ...
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinator, and have `done` called once with its answer."""
 
 
 NO_START = -1
@@ -103,9 +102,7 @@ class ShareKind(ShareRecords):
 class ShareGroupService:
     """The share groups of one broker. `is_other` says that a group is of another type."""
 
-    def __init__(
-        self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]) -> None:
         self._host = host
         self._view = view
         self._is_other = is_other
@@ -149,9 +146,7 @@ class ShareGroupService:
             KafkaError: the error to answer with.
         """
         is_other = self._is_other(group_id)
-        plan = self.coordinator.heartbeat(
-            group_id, beat, self._host.clock.now_ms(), makes_group=not is_other
-        )
+        plan = self.coordinator.heartbeat(group_id, beat, self._host.clock.now_ms(), makes_group=not is_other)
         growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
         if growth > 0 and not self._host.kept.has_room_for(growth, stays=True):
             raise error_for(
@@ -239,15 +234,13 @@ class ShareGroupService:
     ) -> None:
         from penstock.protocol.messages import initialize_share_group_state_request as messages
 
-        topics = {
-            topic_id: messages.InitializeStateData(topic_id=topic_id) for topic_id, _ in starts
-        }
+        topics = {topic_id: messages.InitializeStateData(topic_id=topic_id) for topic_id, _ in starts}
         for (topic_id, index), start_offset in starts.items():
             topics[topic_id].partitions.append(
                 messages.PartitionData(partition=index, state_epoch=state_epoch, start_offset=start_offset)
             )
         request = messages.InitializeShareGroupStateRequest(group_id=group_id, topics=[*topics.values()])
-        self._host.share_persister.send(request, lambda answer: done(_results(answer)))
+        self.ask(request, lambda answer: done(_results(answer)))
 
     def _send_delete(
         self, group_id: str, partitions: Iterable[tuple[bytes, int]], done: Callable[[Results], None]
@@ -259,7 +252,11 @@ class ShareGroupService:
             topic = topics.setdefault(topic_id, messages.DeleteStateData(topic_id=topic_id))
             topic.partitions.append(messages.PartitionData(partition=index))
         request = messages.DeleteShareGroupStateRequest(group_id=group_id, topics=[*topics.values()])
-        self._host.share_persister.send(request, lambda answer: done(_results(answer)))
+        self.ask(request, lambda answer: done(_results(answer)))
+
+    def ask(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Ask the share coordinator; `done` is called once with its answer, now or later."""
+        self._host.send_share_state(request, done)
 
     # --- offsets -----------------------------------------------------------------------------------------
 
@@ -331,9 +328,7 @@ class ShareGroupService:
             if self._is_here(group):
                 gone = [topic_id for topic_id, each in of_topics.items() if not each.code]
                 left = group.initialization
-                kept = {
-                    topic_id: name for topic_id, name in left.deleting.items() if topic_id not in gone
-                }
+                kept = {topic_id: name for topic_id, name in left.deleting.items() if topic_id not in gone}
                 try:
                     self._note(store, group, left._replace(deleting=kept))
                 except KafkaError as error:
@@ -364,28 +359,35 @@ class ShareGroupService:
         """DeleteGroups: delete a group without members, and the states of its share partitions before.
 
         `done` is called once, now or later, with what became of it.
-
-        Raises:
-            KafkaError: it could not be stored.
         """
-        if not group.can_be_deleted:
-            done(Result(ErrorCode.NON_EMPTY_GROUP, f"Group {group.id} is in {group.state} state."))
+        try:
+            partitions = self._begin_delete(store, group)
+        except KafkaError as error:
+            done(Result(error.code, error.detail))
             return
-        noted = group.stored.initialization
-        partitions: list[tuple[bytes, int]] = []
-        if noted is not None:
-            topics = self._host.cluster.topics_by_id
-            names = {
-                topic_id: topics[topic_id].name for topic_id in noted.topic_ids if topic_id in topics
-            }
-            partitions = self._states_of(noted, names)
-            self._note(store, group, Initialization(deleting=names))
         if partitions:
             self._send_delete(
                 group.id, partitions, lambda results: done(self._end(store, group, now_ms, results))
             )
         else:
             done(self._end(store, group, now_ms, {}))
+
+    def _begin_delete(self, store: GroupStore, group: ShareGroup) -> list[tuple[bytes, int]]:
+        """Note that the states of a group are deleted; return the share partitions that may have one.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP (68), or it could not be stored.
+        """
+        if not group.can_be_deleted:
+            raise error_for(ErrorCode.NON_EMPTY_GROUP, f"Group {group.id} is in {group.state} state.")
+        noted = group.stored.initialization
+        partitions: list[tuple[bytes, int]] = []
+        if noted is not None:
+            topics = self._host.cluster.topics_by_id
+            names = {topic_id: topics[topic_id].name for topic_id in noted.topic_ids if topic_id in topics}
+            partitions = self._states_of(noted, names)
+            self._note(store, group, Initialization(deleting=names))
+        return partitions
 
     def _end(self, store: GroupStore, group: ShareGroup, now_ms: int, results: Results) -> Result:
         """Write the tombstones of a group, whose states have been deleted."""

@@ -121,8 +121,7 @@ class ShareGroup:
             if len(members) >= settings.max_size:
                 raise error_for(
                     ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    "The share group has reached its maximum capacity of "
-                    f"{settings.max_size} members.",
+                    f"The share group has reached its maximum capacity of {settings.max_size} members.",
                 )
             if beat.epoch != JOIN_EPOCH:
                 raise self._unknown_member(beat.member_id)
@@ -166,9 +165,7 @@ class ShareGroup:
     def _assignable(state: ShareState, view: TopicsView) -> dict[bytes, frozenset[int]]:
         """Return the partitions that are initialized, of topics that exist and are subscribed to."""
         ids = ids_of(state.subscribed_topics(), view.topics)
-        return {
-            topic_id: each.partitions for topic_id, each in state.initialized.items() if topic_id in ids
-        }
+        return {topic_id: each.partitions for topic_id, each in state.initialized.items() if topic_id in ids}
 
     def _refresh_epoch(self, draft: Draft, view: TopicsView, *, bump: bool) -> None:
         """Raise the group epoch for a changed subscription, changed topics, or new share partitions."""

@@ -221,6 +221,4 @@ def _read_initialization(value: bytes) -> Change:
 
 
 def _read_infos(topics: Iterable[partitions_value.TopicPartitionsInfo]) -> dict[bytes, TopicPartitions]:
-    return {
-        each.topic_id: TopicPartitions(each.topic_name, frozenset(each.partitions)) for each in topics
-    }
+    return {each.topic_id: TopicPartitions(each.topic_name, frozenset(each.partitions)) for each in topics}

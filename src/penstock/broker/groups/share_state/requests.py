@@ -124,9 +124,7 @@ def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
 
 def part_of(kind: Kind, key: ShareKey, outcome: Outcome) -> Any:
     """Return the part of an answer that one share partition has."""
-    answer = kind.partition(
-        partition=key.partition, error_code=outcome.code, error_message=outcome.message
-    )
+    answer = kind.partition(partition=key.partition, error_code=outcome.code, error_message=outcome.message)
     if kind.fill is not None and outcome.state is not None:
         kind.fill(answer, outcome.state)
     return answer
@@ -145,7 +143,5 @@ def answer_of(kind: Kind, request: Any, parts: dict[ShareKey, Any]) -> Any:
 def answer_here(service: ShareStateService, request: Any) -> Any:
     """Answer a request about share partitions that this node coordinates; NOT_COORDINATOR (16) for others."""
     kind = KINDS[request.API_KEY]
-    parts = {
-        key: part_of(kind, key, kind.ask(service, key, asked)) for key, asked in keys_of(request)
-    }
+    parts = {key: part_of(kind, key, kind.ask(service, key, asked)) for key, asked in keys_of(request)}
     return answer_of(kind, request, parts)
