@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.broker.groups.share_state.persister import Persister, send_here
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
 from penstock.broker.metadata.cluster_view import ClusterView, LoneView
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.partitions.upkeep.inspection import Inspection
 from penstock.broker.partitions.upkeep.retention import Retention
 from penstock.broker.requests.kept_state import KeptState
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.client_metrics.service import ClientMetrics
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.groups.share_state.service import ShareStateService
     from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
@@ -133,7 +140,8 @@ class Node:
         self._groups: GroupService | None = None
         self._transactions: TransactionService | None = None
         self._sharing: ShareService | None = None
-        self.share_persister: SharePersister | None = None
+        self._share_states: ShareStateService | None = None
+        self.share_persister: SharePersister | None = Persister(self.send_share_state)
         """Who reads and writes the state of share partitions; None where share groups have no coordinator."""
         self._compactor: Compactor | None = None
         self._metadata_upkeep: MetadataUpkeep | None = None
@@ -211,6 +219,27 @@ class Node:
         return self._sharing
 
     @property
+    def share_states(self) -> ShareStateService:
+        """The share coordinator; imported on first use."""
+        if self._share_states is None:
+            from penstock.broker.groups.share_state.service import ShareStateService
+
+            self._share_states = ShareStateService(self)
+        return self._share_states
+
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinator; `done` is called once with its answer, now or later."""
+        send_here(self.share_states, self.clock.now_ms(), request, done)
+
+    def end_offset(self, topic: str, index: int) -> int:
+        """Return the end of a partition, as consumers see it.
+
+        Raises:
+            KafkaError: there is no such partition, or its leader cannot be asked.
+        """
+        return self.cluster.topic(topic).partition(index).high_watermark
+
+    @property
     def groups_if_used(self) -> GroupService | None:
         """Consumer groups, None where they have not been used."""
         return self._groups
@@ -224,6 +253,18 @@ class Node:
                 logger.error("offsets in deleted topics stay: %s", error)
         if TRANSACTIONS_TOPIC in names and self._transactions is not None:
             self._transactions.forget_everything()
+        self.forget_share_states(names)
+
+    def forget_share_states(self, names: Sequence[str]) -> None:
+        """Topics were deleted: what share groups have done with their records is dropped."""
+        if self._share_states is not None:
+            try:
+                if SHARE_STATE_TOPIC in names:
+                    self._share_states.forget_everything()
+                else:
+                    self._share_states.forget_topics()
+            except (KafkaError, StorageError) as error:
+                logger.error("states of share groups in deleted topics stay: %s", error)
 
     def _begin_authorization(self) -> None:
         from penstock.broker.config.security_settings import SecuritySettings
@@ -309,6 +350,9 @@ class Node:
         if self._sharing is not None:
             with self.failures.barrier("housekeeping", "share groups"):
                 self._sharing.maintain()
+        if self._share_states is not None:
+            with self.failures.barrier("housekeeping", "states of share groups"):
+                failures.extend(self._share_states.maintain(now_ms))
         if self.client_metrics is not None:
             with self.failures.barrier("housekeeping", "metrics of clients"):
                 self.client_metrics.expire(uptime_s)

@@ -138,6 +138,152 @@ _GROUP_KEYS = (
 )
 """Those of consumer groups (KIP-848)."""
 
+_SHARE_KEYS = (
+    broker_key(
+        "group.share.assignment.interval.ms",
+        INT,
+        "1000",
+        "Least time between two assignments of a share group.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.share.assignors",
+        LIST,
+        "simple",
+        "The assignor of share groups; there is one.",
+        choices=("simple", f"{_ASSIGNORS}SimpleAssignor"),
+    ),
+    broker_key(
+        "group.share.heartbeat.interval.ms",
+        INT,
+        "5000",
+        "How often members of share groups send heartbeats.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.share.initialize.retry.interval.ms",
+        INT,
+        "30000",
+        "When the states of new share partitions are asked for again without an answer.",
+        at_least=1,
+    )._replace(is_hidden=True),
+    broker_key(
+        "group.share.max.assignment.interval.ms",
+        INT,
+        "15000",
+        "Longest assignment interval that a share group may have.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.share.max.heartbeat.interval.ms",
+        INT,
+        "15000",
+        "Longest heartbeat interval that a share group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.share.max.session.timeout.ms",
+        INT,
+        "60000",
+        "Longest session timeout that a share group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.share.max.size",
+        INT,
+        "200",
+        "Most members of a share group.",
+        at_least=1,
+        at_most=1000,
+    ),
+    broker_key(
+        "group.share.min.assignment.interval.ms",
+        INT,
+        "0",
+        "Shortest assignment interval that a share group may have.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.share.min.heartbeat.interval.ms",
+        INT,
+        "5000",
+        "Shortest heartbeat interval that a share group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.share.min.session.timeout.ms",
+        INT,
+        "45000",
+        "Shortest session timeout that a share group may have.",
+        at_least=1,
+    ),
+    broker_key(
+        "group.share.session.timeout.ms",
+        INT,
+        "45000",
+        "After how long without a heartbeat a member leaves a share group.",
+        at_least=1,
+    ),
+    broker_key(
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        INT,
+        "300000",
+        "After how long a share partition without changes gets a snapshot.",
+        at_least=1,
+    )._replace(is_hidden=True),
+    broker_key(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        INT,
+        "500",
+        "How many changes of a share partition are stored before a snapshot of all of it.",
+        at_least=0,
+        at_most=500,
+    ),
+    broker_key(
+        "share.coordinator.state.topic.min.isr",
+        SHORT,
+        "2",
+        "In-sync replicas that __share_group_state is made to need, no more than it has.",
+        at_least=1,
+    ),
+    broker_key(
+        "share.coordinator.state.topic.num.partitions",
+        INT,
+        "50",
+        "Partitions of __share_group_state.",
+        at_least=1,
+    ),
+    broker_key(
+        "share.coordinator.state.topic.prune.interval.ms",
+        INT,
+        "300000",
+        "How often what is not needed of __share_group_state is deleted.",
+        at_least=1,
+    )._replace(is_hidden=True),
+    broker_key(
+        "share.coordinator.state.topic.replication.factor",
+        SHORT,
+        "3",
+        "Replicas of __share_group_state, no more than there are brokers.",
+        at_least=1,
+    ),
+    broker_key(
+        "share.coordinator.state.topic.segment.bytes",
+        INT,
+        "104857600",
+        "Segment size of __share_group_state.",
+        at_least=1,
+    ),
+    broker_key(
+        "share.coordinator.write.timeout.ms",
+        INT,
+        "5000",
+        "How long an answer of the share coordinator waits for its replicas.",
+        at_least=1,
+    ),
+)
+"""Those of share groups (KIP-932) at their coordinators."""
+
 _LOCKED_KEYS = (
     broker_key(
         "group.share.delivery.count.limit",
@@ -272,6 +418,7 @@ BROKER_KEYS = table(
     broker_key("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
     *_GROUP_KEYS,
     *_LOCKED_KEYS,
+    *_SHARE_KEYS,
     broker_key(
         "group.initial.rebalance.delay.ms",
         INT,
@@ -500,8 +647,6 @@ BROKER_KEYS = table(
         None,
         "In a cluster: RackAwareReplicaSelector sends consumers to replicas in their rack.",
     ),
-    _idle("share.coordinator.state.topic.min.isr", SHORT, "2", _NO_REPLICAS, at_least=1),
-    _idle("share.coordinator.state.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
     broker_key(
         "socket.listen.backlog.size", INT, "50", "Connections that may wait to be accepted.", at_least=1
     ),
@@ -592,6 +737,7 @@ DYNAMIC_KEYS = frozenset(
     if key.synonyms and name != "message.format.version"
 ) | {
     "group.consumer.assignment.interval.ms",
+    "group.share.assignment.interval.ms",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.threads",

@@ -33,7 +33,13 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
             for limit in ("min", "max")
             for name in ("delivery.count.limit", "partition.max.record.locks")
         ),
+        *(f"group.share.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
+        "group.share.assignors",
         "group.share.max.share.sessions",
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.segment.bytes",
+        "share.coordinator.write.timeout.ms",
     )
 )
 """Settings of brokers, with an effect here, that releases before 4.0 do not have."""

@@ -16,20 +16,17 @@ from penstock.broker.groups.consumer.keys import ConsumerRecords
 from penstock.broker.groups.consumer.settings import ASSIGNOR_NAMES, ConsumerGroupSettings
 from penstock.broker.groups.records import KeyAndValue
 from penstock.broker.groups.store import GroupStore
-from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
+from penstock.broker.groups.storing import store_records, work_off_due
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
     from penstock.broker.groups.consumer.state import Change
-    from penstock.broker.groups.consumer.topics import TopicView
+    from penstock.broker.groups.metadata_view import TopicView
     from penstock.broker.groups.timers import Timers
     from penstock.broker.requests.kept_state import KeptState
     from penstock.clock import Clock
     from penstock.common.failures import Failures
-
-logger = logger_named("penstock.broker")
 
 
 class Settings(Protocol):
@@ -184,18 +181,14 @@ class ConsumerGroupService:
 
     def work_off(self, store: GroupStore, now: float) -> None:
         """Do what the timers lead to that have fired."""
-        due = self.coordinator.take_due()
-        for timer, make_plan in due:
-            try:
-                plan = make_plan(now, self._host.clock.now_ms())
-                if plan is not None:
-                    self._store(store, plan)
-                    self.coordinator.accept(plan, now)
-            except Exception as error:
-                # A barrier: one group must not stop the timers of the others.
-                if not isinstance(error, KafkaError):
-                    self._host.failures.caught("group timer", "a timer of a consumer group")
-                self.coordinator.fire_again(timer, now)
+
+        def carry_out(plan: Plan) -> None:
+            self._store(store, plan)
+            self.coordinator.accept(plan, now)
+
+        host, coordinator = self._host, self.coordinator
+        due = coordinator.take_due()
+        work_off_due(due, carry_out, coordinator.fire_again, host.clock, host.failures, now)
 
     def _store(self, store: GroupStore, plan: Plan, first: list[KeyAndValue] | None = None) -> None:
         """Store the changes of a plan.
@@ -210,16 +203,7 @@ class ConsumerGroupService:
 
         group_id = plan.group.id
         records = [*(first or ()), *records_of(group_id, plan.changes)]
-        try:
-            store.append(group_id, records, self._host.clock.now_ms())
-        except StorageError as error:
-            logger.error("consumer group %s could not be stored: %s", group_id, error)
-            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
-        except KafkaError as error:
-            if error.code != ErrorCode.MESSAGE_TOO_LARGE:
-                raise
-            logger.error("consumer group %s could not be stored: %s", group_id, error)
-            raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        store_records(store, group_id, records, self._host.clock.now_ms())
 
     # --- groups ------------------------------------------------------------------------------------------
 

@@ -8,12 +8,17 @@ reach partitions and coordinators on other nodes through `Peers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.node import Node
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.replication.commitment import Commitment
 from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.share_requests import SharedRequest
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.service import Joining, TransactionService
 from penstock.common.java_hash import partition_of
@@ -72,6 +77,18 @@ class MemberNode(Node):
 
         return self.purgatory.park(Wait(((partition, "committed"),), float("inf")), call_soon)
 
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinators, which may be other nodes."""
+        SharedRequest(self, request, done).begin()
+
+    def end_offset(self, topic: str, index: int) -> int:
+        """Return the end of a partition, as its leader knows it."""
+        leader = self.cluster.topic(topic).partition(index).leader
+        there = self if leader == self.node_id else self.peers.reach(self.node_id, leader)
+        if there is None:
+            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} is out of reach")
+        return Node.end_offset(there, topic, index)
+
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
     def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
@@ -80,6 +97,8 @@ class MemberNode(Node):
             for partition in partitions:
                 if partition.topic == OFFSETS_TOPIC and self._groups is not None and not partition.leads:
                     self._groups.unload(partition.index)
+                if partition.topic == SHARE_STATE_TOPIC and self._share_states is not None:
+                    self._share_states.unload(partition.index)
             touched = [each for each in partitions if each.topic == TRANSACTIONS_TOPIC]
             if touched and (self._transactions is not None or any(each.leads for each in touched)):
                 self.transactions.moved(touched)
@@ -90,8 +109,10 @@ class MemberNode(Node):
             names = [topic.name for topic in topics]
             if self._groups is not None:
                 self.forget_topics(names, self.clock.now_ms())
-            elif TRANSACTIONS_TOPIC in names and self._transactions is not None:
+                return
+            if TRANSACTIONS_TOPIC in names and self._transactions is not None:
                 self._transactions.forget_everything()
+            self.forget_share_states(names)
 
 
 class MemberTransactions(TransactionService):

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.metadata.cluster import PRODUCER_ID_BLOCK, Cluster
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.partitions.partition import NO_LEADER
 from penstock.broker.replication.partition import Host, ReplicatedPartition
 from penstock.common.logs import logger_named
@@ -38,6 +42,7 @@ logger = logger_named("penstock.broker")
 _FACTORS = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.replication.factor",
 }
 
 
