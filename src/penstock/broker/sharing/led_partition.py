@@ -1,4 +1,4 @@
-"""A share partition at the leader of its partition: joined to the log, to what is stored, and to requests that wait.
+"""A share partition at the leader of its partition: joined to its log, to what is stored, to what waits.
 
 It is read from the share coordinator once, and lives as long as this node leads the partition in that epoch
 and nothing fences it; then the requests that wait for it get an error, and the next one reads it anew.
