@@ -1,7 +1,7 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
 
-They are checked and kept as Apache Kafka does it. Those of consumer groups and share groups have an effect; streams
-groups are not offered, so nothing reads theirs. What a group has not set it has from the broker.
+They are checked and kept as Apache Kafka does it. Those of consumer groups and share groups have an effect;
+streams groups are not offered, so nothing reads theirs. What a group has not set it has from the broker.
 Subscriptions have an effect where metrics of clients are taken (`penstock.client.metrics`).
 
 A resource is there as soon as something is set for it, and gone with the last of its settings.

@@ -1,7 +1,7 @@
 """Timers whose effects have to be stored: a timer that fires is only noted, and its plan made outside.
 
-The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. What has fired is taken with
-`take`; each plan has to be stored and accepted, or its timer fires again.
+The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. What has fired is
+taken with `take`; each plan has to be stored and accepted, or its timer fires again.
 """
 
 from __future__ import annotations

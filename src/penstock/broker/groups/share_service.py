@@ -1,7 +1,9 @@
-"""Share groups (KIP-932) at a broker: joins their coordinator to the store, the settings, and the share coordinator.
+"""Share groups (KIP-932) at a broker: joins their coordinator to the store, the settings, and the share
+coordinator.
 
-Does the I/O that the coordinator asks for: it stores the changes of a plan, and only then has them made. The states
-of share partitions are another coordinator's, which may be another node's: it is asked, and answers later.
+Does the I/O that the coordinator asks for: it stores the changes of a plan, and only then has them made.
+The states of share partitions are another coordinator's, which may be another node's: it is asked, and
+answers later.
 """
 
 from __future__ import annotations

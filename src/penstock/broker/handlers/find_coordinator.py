@@ -1,8 +1,8 @@
 """FindCoordinator (10).
 
 v1 key types (0 group, 1 transaction, 2 share partition from v6 on) and messages; v4 several keys. The
-coordinator of a group, a transactional id or a share partition is the leader of the partition that its state is
-kept in. The key of a share partition is ``group:topicId:partition``.
+coordinator of a group, a transactional id or a share partition is the leader of the partition that its
+state is kept in. The key of a share partition is ``group:topicId:partition``.
 """
 
 from __future__ import annotations

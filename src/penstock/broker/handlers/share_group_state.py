@@ -1,7 +1,7 @@
 """What share groups have done with records, at the share coordinator (KIP-932): brokers ask one another.
 
-InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState (86) and
-ReadShareGroupStateSummary (87). v1 of 85 and 87 has the number of completed deliveries (KIP-1226).
+InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState
+(86) and ReadShareGroupStateSummary (87). v1 of 85 and 87 has the number of completed deliveries (KIP-1226).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records that the broker itself keeps in topics of its own: appended as one batch, and read at a start.
 
-The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. What coordinators store in
-them is known to them alone; this module has what all three do.
+The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. What coordinators
+store in them is known to them alone; this module has what all three do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests to the share coordinators of a cluster: each share partition has the one that has its state.
 
-A request is taken apart by coordinator. What one has stored counts when its in-sync replicas have it; what has no
-coordinator now is asked for again, until time is up.
+A request is taken apart by coordinator. What one has stored counts when its in-sync replicas have it; what
+has no coordinator now is asked for again, until time is up.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from penstock.broker.groups.consumer.state import (
     MemberState,
     removal,
 )
-from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.due_timers import RETRY_S, Due
+from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.timers import NEVER, Timer, Timers
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for

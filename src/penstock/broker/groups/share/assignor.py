@@ -96,8 +96,9 @@ def _fill(
             give(partition, member_id)
             return
         short.append(member_id)
-    # Every member that has too few has this partition. One of them takes another partition, whose holder takes
-    # this one: of the holders of any full partition at least one does not have a partition that is not full.
+    # Every member that has too few has this partition. One of them takes another partition, whose holder
+    # takes this one: of the holders of any full partition at least one does not have a partition that is
+    # not full.
     member_id = short.popleft()
     other = next(each for each, those in holders.items() if member_id not in those)
     giver = next((each for each in holders[other] if each not in holders[partition]), None)

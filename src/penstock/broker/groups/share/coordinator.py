@@ -1,7 +1,8 @@
 """All share groups of a broker: finds the group of a request, and keeps the timers of members.
 
 No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. What a request or a timer leads to is a `SharePlan`; its changes are stored, then `accept` makes them.
+milliseconds. What a request or a timer leads to is a `SharePlan`; its changes are stored, then `accept`
+makes them.
 """
 
 from __future__ import annotations

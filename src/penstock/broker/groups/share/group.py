@@ -1,8 +1,8 @@
 """One share group: what a heartbeat, a leave or a timer changes (KIP-932).
 
-`ShareGroup` decides on a draft and returns it; the group changes when `accept` takes the draft, which is after it
-has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the records follow
-Apache Kafka 4.3.
+`ShareGroup` decides on a draft and returns it; the group changes when `accept` takes the draft, which is
+after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
+records follow Apache Kafka 4.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The records of share groups in `__consumer_offsets`, in Kafka's format: changes to bytes and back.
 
-A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. No value is
-a tombstone.
+A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. No
+value is a tombstone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a share group consists of, and the changes to it.
 
-`ShareState.apply` is the only thing that changes a group: with the changes that a request or a timer has led to,
-once they are stored, and with those that are read from `__consumer_offsets`.
+`ShareState.apply` is the only thing that changes a group: with the changes that a request or a timer has
+led to, once they are stored, and with those that are read from `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Initialization(NamedTuple):
     `deleting` are the names of topics whose states are being deleted.
     """
 
-    initializing: Topics = {}
-    initialized: Topics = {}
+    initializing: Mapping[bytes, TopicPartitions] = {}
+    initialized: Mapping[bytes, TopicPartitions] = {}
     deleting: Mapping[bytes, str] = {}
 
     def begin(self, topics: Topics) -> Initialization:

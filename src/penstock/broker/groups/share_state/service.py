@@ -1,8 +1,8 @@
 """The share coordinator at a broker: joins what decides to the topic of states, the settings and the clock.
 
-A node coordinates the share partitions whose state is in partitions of `__share_group_state` that it leads. It
-reads one of these partitions when it is first asked for something in it. Everything here is done at once; in a
-cluster an answer counts when the in-sync replicas have what was stored.
+A node coordinates the share partitions whose state is in partitions of `__share_group_state` that it leads.
+It reads one of these partitions when it is first asked for something in it. Everything here is done at
+once; in a cluster an answer counts when the in-sync replicas have what was stored.
 """
 
 from __future__ import annotations

@@ -167,7 +167,9 @@ def mask_groups(response: Any, asking: Asking) -> None:
 
 
 def mask_consumer_groups(response: Any, asking: Asking) -> None:
-    """ConsumerGroupDescribe and ShareGroupDescribe: refuse groups whose members have a topic that may not be described."""
+    """ConsumerGroupDescribe and ShareGroupDescribe: refuse groups whose members have a topic that may not be
+    described.
+    """
     for group in response.groups:
         if not all(asking.rights.on_topic(Operation.DESCRIBE, name) for name in _topics_of(group)):
             group.error_code, group.error_message = _NO_TOPIC, "Topic authorization failed."
