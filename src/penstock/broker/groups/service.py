@@ -21,7 +21,7 @@ from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings, View
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.share_service import ShareGroupService
-from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.store import GroupKind, GroupStore
 from penstock.broker.groups.timers import Timers
 from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
 from penstock.broker.requests.purgatory import Purgatory, Wait
@@ -141,9 +141,9 @@ class GroupService:
             lambda group_id: group_id in self.coordinator.groups or group_id in self.consumer.groups,
         )
         """The groups of KIP-932."""
-        others: Container[str] = ChainMap[str, Any](self.consumer.groups, self.share.groups)  # type: ignore[arg-type]
+        others: Container[str] = ChainMap[str, Any](self.consumer.groups, self.share.groups)
         classic = ClassicKind(self.coordinator, others, host, self._set_alarm)
-        kinds = [self.consumer.kind, self.share.kind, classic]
+        kinds: list[GroupKind] = [self.consumer.kind, self.share.kind, classic]
         self.store = GroupStore(host.cluster, host.store, kinds, self._wrote)
         outbox = self.coordinator.outbox
         given_away = outbox.given_away

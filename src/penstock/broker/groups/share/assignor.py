@@ -55,22 +55,18 @@ def _share_out(
     sharing = -(-len(order) // len(partitions))
     slots = sharing * len(partitions)
     holders: dict[Partition, dict[str, None]] = {partition: {} for partition in partitions}
-    held: dict[str, dict[Partition, None]] = {}
+    held: dict[str, dict[Partition, None]] = {member_id: {} for member_id in order}
+    short: deque[str] = deque()
+    given = 0
     for number, member_id in enumerate(order):
-        wish = -(-slots * (number + 1) // len(order)) - -(-slots * number // len(order))
-        held[member_id] = kept = {}
+        before, given = given, -(-slots * (number + 1) // len(order))
+        wish, kept = given - before, held[member_id]
         for partition in sorted(members[member_id].had & holders.keys()):
             if len(kept) < wish and len(holders[partition]) < sharing:
                 kept[partition] = None
                 holders[partition][member_id] = None
         found[member_id].update(kept)
-    short = deque(
-        member_id
-        for number, member_id in enumerate(order)
-        for _ in range(
-            -(-slots * (number + 1) // len(order)) - -(-slots * number // len(order)) - len(held[member_id])
-        )
-    )
+        short.extend([member_id] * (wish - len(kept)))
     for partition in partitions:
         while len(holders[partition]) < sharing:
             _fill(partition, short, holders, held, found)

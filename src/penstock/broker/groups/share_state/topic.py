@@ -53,13 +53,15 @@ class ShareStateTopic:
         if self.exists:
             return  # another node has made it
         config = self._cluster.config
+        count = config.integer(f"{_PREFIX}num.partitions")
+        replicas = self._cluster.plan_topic(SHARE_STATE_TOPIC, count).replication_factor
         plan = self._cluster.plan_topic(
             SHARE_STATE_TOPIC,
-            config.integer(f"{_PREFIX}num.partitions"),
+            count,
             configs={
                 "cleanup.policy": "delete",
                 "compression.type": "producer",
-                "min.insync.replicas": str(config.integer(f"{_PREFIX}min.isr")),
+                "min.insync.replicas": str(min(config.integer(f"{_PREFIX}min.isr"), replicas)),
                 "segment.bytes": str(config.integer(f"{_PREFIX}segment.bytes")),
                 "retention.ms": "-1",
             },
