@@ -45,7 +45,9 @@ def plain(form: Any) -> Any:
 def stored(
     t: Talk, topic: str, index: int, names: dict[int, str], group: str
 ) -> Iterator[list[tuple[str, Any, Any]]]:
-    """Yield what a group has stored in one partition, batch by batch: the name, key and value of each record."""
+    """Yield what a group has stored in one partition, batch by batch: the name, key and value of each
+    record.
+    """
     asked = {"partition": index, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
     tree = {
         "replica_id": -1,
@@ -227,7 +229,9 @@ def share_offsets(t: Talk) -> None:
 
     alter(group, (topic, 1, 2))
     describe(group, t.name("nobody"), "")
-    describe(group, topics=[{"topic_name": topic, "partitions": [1]}, {"topic_name": missing, "partitions": [0]}])
+    describe(
+        group, topics=[{"topic_name": topic, "partitions": [1]}, {"topic_name": missing, "partitions": [0]}]
+    )
     note_group(t, group)
     beat(t, group, "a", 0, [topic])
     wait_for_states(t, group, topic, 3)

@@ -1,11 +1,12 @@
-"""Both coordinators of share groups and their members under one seed: members die, leave, come back and subscribe
-to other topics, answers of the share coordinator are lost, topics grow and go, the broker restarts, disks refuse,
-and leaders of partitions write what becomes of records.
+"""Both coordinators of share groups and their members under one seed: members die, leave, come back and
+subscribe to other topics, answers of the share coordinator are lost, topics grow and go, the broker
+restarts, disks refuse, and leaders of partitions write what becomes of records.
 
-`ShareWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells the
-seed. What must hold at any time: a member has only partitions whose state is there; epochs only grow; the state of
-a record never goes back, and what was answered without an error is never lost. What must hold once it has been
-quiet: every partition that is subscribed to has a member, and every member has a partition.
+`ShareWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
+the seed. What must hold at any time: a member has only partitions whose state is there; epochs only grow;
+the state of a record never goes back, and what was answered without an error is never lost. What must hold
+once it has been quiet: every partition that is subscribed to has a member, and every member has a
+partition.
 """
 
 from __future__ import annotations
@@ -152,7 +153,9 @@ class ShareWorld:
             self.beat(member)
 
     def beat(self, member: Member) -> None:
-        answer = self.bench.beat(member.name, member.epoch, *(member.topics if member.tells else ()), group=GROUP)
+        answer = self.bench.beat(
+            member.name, member.epoch, *(member.topics if member.tells else ()), group=GROUP
+        )
         if answer.error_code in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND):
             member.epoch, member.tells, member.assigned = 0, True, set()
             return
@@ -236,7 +239,9 @@ class ShareWorld:
             self.take_over(key)
             return
         first = leader.start + self.dice.randrange(10)
-        ranks = [(self.dice.randrange(1, 4), self.dice.choice([0, 2, 4])) for _ in range(self.dice.randrange(1, 4))]
+        ranks = [
+            (self.dice.randrange(1, 4), self.dice.choice([0, 2, 4])) for _ in range(self.dice.randrange(1, 4))
+        ]
         batches = tuple(
             StateBatch(first + 2 * number, first + 2 * number + 1, state, deliveries)
             for number, (deliveries, state) in enumerate(ranks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.messages import read_share_group_state_request as read
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 
-# --- keys ----------------------------------------------------------------------------------------------------
+# --- keys
+# ----------------------------------------------------------------------------------------------------
 
 
 @given(st.text(min_size=1, max_size=20), st.binary(min_size=16, max_size=16), st.integers(0, 2**31 - 1))
@@ -47,7 +49,8 @@ def test_the_coordinator_of_a_share_partition_is_found() -> None:
     assert {each.error_code for each in older} == {E.INVALID_REQUEST}
 
 
-# --- ranges --------------------------------------------------------------------------------------------------
+# --- ranges
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_example_of_apache_kafka() -> None:
@@ -83,13 +86,14 @@ def test_ranges_say_what_became_of_each_record(writes: list[tuple[list[StateBatc
             for batch in found
             for offset in range(batch.first_offset, batch.last_offset + 1)
         } == model
-        for before, after in zip(found, found[1:], strict=False):
+        for before, after in pairwise(found):
             assert before.last_offset < after.first_offset
             is_neighbour = before.last_offset + 1 == after.first_offset
             assert not is_neighbour or before[2:] != after[2:]
 
 
-# --- records -------------------------------------------------------------------------------------------------
+# --- records
+# -------------------------------------------------------------------------------------------------
 
 NUMBERS = st.integers(-1, 2**31 - 1)
 KEYS = st.builds(ShareKey, st.text(max_size=8), st.binary(min_size=16, max_size=16), st.integers(0, 99))
@@ -123,7 +127,8 @@ def test_records_of_other_types_are_none() -> None:
     assert read_change(b"\0\7abc", b"") is None
 
 
-# --- requests ------------------------------------------------------------------------------------------------
+# --- requests
+# ------------------------------------------------------------------------------------------------
 
 
 class States:
@@ -211,7 +216,7 @@ def test_what_is_wrong_with_requests() -> None:
 
 def test_updates_end_in_a_snapshot() -> None:
     """So many updates follow a snapshot; the next change is a snapshot of everything."""
-    states = States(**{"share_coordinator_snapshot_update_records_per_snapshot": 3})
+    states = States(share_coordinator_snapshot_update_records_per_snapshot=3)
     states.begin()
     for number in range(5):
         assert states.write(StateBatch(number, number, 2, 1), start=-1, count=number + 1) == 0
@@ -275,7 +280,8 @@ def test_another_node_coordinates() -> None:
     assert response.results[0].partitions[0].error_code == E.NOT_COORDINATOR
 
 
-# --- maintenance ---------------------------------------------------------------------------------------------
+# --- maintenance
+# ---------------------------------------------------------------------------------------------
 
 
 def maintain(states: States, minutes: float) -> None:
@@ -285,7 +291,7 @@ def maintain(states: States, minutes: float) -> None:
 
 def test_what_is_not_needed_is_deleted() -> None:
     """Snapshots of idle share partitions let the log begin later; what is read afterwards is the same."""
-    states = States(**{"share_coordinator_state_topic_num_partitions": 1})
+    states = States(share_coordinator_state_topic_num_partitions=1)
     busy, idle = states.key, states.key._replace(partition=1)
     states.begin()
     states.service.initialize(idle, 2, 5)
