@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from compat.group_scripts import coordinated
@@ -41,8 +42,12 @@ def plain(form: Any) -> Any:
     return [plain(each) for each in form] if isinstance(form, list) else form
 
 
-def note_records(t: Talk, topic: str, index: int, names: dict[int, str], group: str) -> None:
-    """Note what a group has stored in one partition: records by batch, since the script began."""
+def stored(
+    t: Talk, topic: str, index: int, names: dict[int, str], group: str
+) -> Iterator[list[tuple[str, Any, Any]]]:
+    """Yield what a group has stored in one partition, batch by batch: the name, key and value of each
+    record.
+    """
     asked = {"partition": index, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
     tree = {
         "replica_id": -1,
@@ -64,12 +69,14 @@ def note_records(t: Talk, topic: str, index: int, names: dict[int, str], group: 
                 value = None if row.value is None else to_json(value_class.decode(row.value[2:], 0), 0)
                 rows.append((name, plain(to_json(key, 0)), plain(value)))
         if rows:
-            t.note("batch", {"records": rows})
+            yield rows
 
 
 def note_group(t: Talk, group: str) -> None:
+    """Note the records of a group, by batch: what is stored together is a part of what is compared."""
     index = partition_of(group, OFFSETS_PARTITIONS)
-    note_records(t, "__consumer_offsets", index, OFFSETS_RECORDS, group)
+    for rows in stored(t, "__consumer_offsets", index, OFFSETS_RECORDS, group):
+        t.note("batch", {"records": rows})
 
 
 def share_key(group: str, topic_id: bytes, index: int) -> str:
@@ -77,9 +84,16 @@ def share_key(group: str, topic_id: bytes, index: int) -> str:
 
 
 def note_states(t: Talk, group: str, topic_id: bytes, partitions: int) -> None:
+    """Note the records of each share partition; batches may have those of several."""
     for number in range(partitions):
         index = partition_of(share_key(group, topic_id, number), STATE_PARTITIONS)
-        note_records(t, "__share_group_state", index, STATE_RECORDS, group)
+        rows = [
+            row
+            for batch in stored(t, "__share_group_state", index, STATE_RECORDS, group)
+            for row in batch
+            if row[1]["partition"] == number
+        ]
+        t.note("states", {"records": rows})
 
 
 def beat(t: Talk, group: str, member: str, epoch: int, topics: list[str] | None = None, **more: Any) -> Any:
@@ -215,7 +229,9 @@ def share_offsets(t: Talk) -> None:
 
     alter(group, (topic, 1, 2))
     describe(group, t.name("nobody"), "")
-    describe(group, topics=[{"topic_name": topic, "partitions": [1]}, {"topic_name": missing, "partitions": [0]}])
+    describe(
+        group, topics=[{"topic_name": topic, "partitions": [1]}, {"topic_name": missing, "partitions": [0]}]
+    )
     note_group(t, group)
     beat(t, group, "a", 0, [topic])
     wait_for_states(t, group, topic, 3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.groups.share_state.persister import Persister, send_here
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
@@ -50,8 +50,22 @@ if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Authorizer
     from penstock.broker.sharing.persister import SharePersister
     from penstock.broker.sharing.service import ShareService
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.transactions.service import Elsewhere, TransactionService
     from penstock.clock import Clock
+
+    class Membership(Elsewhere, Protocol):
+        """The part of a node in a cluster of several."""
+
+        @property
+        def not_ready(self) -> str | None:
+            """Why clients should not come to this broker yet; None where they should."""
+
+        def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+            """Send a request to the share coordinators, which may be other nodes."""
+
+        def leader_of(self, topic: str, index: int) -> Node:
+            """Return the node that leads a partition."""
+
 
 logger = logger_named("penstock.broker")
 
@@ -126,6 +140,8 @@ class Node:
         self.request_entries_max = config.integer("penstock.request.entries.max")
         """The most that a request may name: elements of all its arrays together."""
         self._producers_max = config.integer("penstock.producers.max")
+        self.membership: Membership | None = None
+        """The part of this node in a cluster of several; None where it is the cluster."""
         self.view: ClusterView = LoneView(self.cluster, config.text("broker.rack"), store.directory_id)
         """The cluster as a whole, as clients ask about it."""
         interval_s = config.integer("log.retention.check.interval.ms") / 1000
@@ -159,7 +175,7 @@ class Node:
     @property
     def not_ready(self) -> str | None:
         """Why clients should not come to this broker yet; None where they should."""
-        return None
+        return None if self.membership is None else self.membership.not_ready
 
     def quotas_changed(self) -> None:
         """Quotas of clients have been read or changed: from now on handlers heed them."""
@@ -205,8 +221,13 @@ class Node:
         if self._transactions is None:
             from penstock.broker.transactions.service import TransactionService
 
-            self._transactions = TransactionService(self)
+            self._transactions = TransactionService(self, self.membership)
             self._transactions.open()
+        return self._transactions
+
+    @property
+    def transactions_if_used(self) -> TransactionService | None:
+        """The transaction coordinator, None where it has not been needed."""
         return self._transactions
 
     @property
@@ -229,7 +250,15 @@ class Node:
 
     def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
         """Send a request to the share coordinator; `done` is called once with its answer, now or later."""
-        send_here(self.share_states, self.clock.now_ms(), request, done)
+        if self.membership is None:
+            send_here(self.share_states, self.clock.now_ms(), request, done)
+        else:
+            self.membership.send_share_state(request, done)
+
+    def unload_share_states(self, index: int) -> None:
+        """Another node leads a partition of `__share_group_state` from now on, or this one does again."""
+        if self._share_states is not None:
+            self._share_states.unload(index)
 
     def end_offset(self, topic: str, index: int) -> int:
         """Return the end of a partition, as consumers see it.
@@ -237,7 +266,8 @@ class Node:
         Raises:
             KafkaError: there is no such partition, or its leader cannot be asked.
         """
-        return self.cluster.topic(topic).partition(index).high_watermark
+        leader = self if self.membership is None else self.membership.leader_of(topic, index)
+        return leader.cluster.topic(topic).partition(index).high_watermark
 
     @property
     def groups_if_used(self) -> GroupService | None:
@@ -369,7 +399,7 @@ class Node:
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
         """Have the metadata log not grow for ever; return what went wrong."""
-        log, directory = self.cluster.metadata_on_disk, self.store.metadata_directory
+        log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []
         if self._metadata_upkeep is None:

@@ -10,7 +10,10 @@ from broker.groups.share_bench import ShareBench
 from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from penstock.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from penstock.protocol.messages.create_partitions_request import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,

@@ -228,7 +228,9 @@ def test_a_group_is_the_same_in_any_order_of_its_last_records(numbers: list[int]
         state.SetMember("m", Member(topics=("t",))),
         state.SetTarget("m", frozenset([partition])),
         state.SetCurrent("m", Current(5, 4, frozenset([partition]))),
-        state.SetInitialization(Initialization(initialized={b"T" * 16: TopicPartitions("t", frozenset([0]))})),
+        state.SetInitialization(
+            Initialization(initialized={b"T" * 16: TopicPartitions("t", frozenset([0]))})
+        ),
     ]
     group = ShareState()
     for number in numbers:

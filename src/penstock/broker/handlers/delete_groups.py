@@ -16,6 +16,7 @@ from penstock.protocol.messages.delete_groups_response import DeletableGroupResu
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.groups.share_service import Result
     from penstock.broker.requests.purgatory import Purgatory
 
 logger = logger_named("penstock.broker")
@@ -50,8 +51,11 @@ def _delete(group_id: str, result: DeletableGroupResult, later: Later, context: 
         elif isinstance(group, ShareGroup):
             late = ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator has not answered"
             _fill(result, *late)
-            done = later.expect(lambda outcome: _fill(result, *outcome))
-            service.share.delete(service.store, group, context.now_ms, done)
+
+            def take(outcome: Result) -> None:
+                _fill(result, *outcome)
+
+            service.share.delete(service.store, group, context.now_ms, later.expect(take))
         else:
             code = service.delete(group, context.now_ms)
             _fill(result, code, f"Group {group_id} is in {group.state} state." if code else None)

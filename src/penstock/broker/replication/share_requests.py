@@ -7,24 +7,20 @@ has no coordinator now is asked for again, until time is up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.broker.groups.share_state.requests import KINDS, answer_of, keys_of, part_of
 from penstock.broker.groups.share_state.service import Outcome
 from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
-from penstock.broker.replication.commitment import Commitment
-from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.commitment import Commitment, call_when_committed
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.share_state.keys import ShareKey
-    from penstock.broker.groups.share_state.service import ShareStateService
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
-    from penstock.clock import Clock
+    from penstock.broker.node import Node
+    from penstock.broker.partitions.partition import Partition
 
 RETRY_S = 0.05
 """How soon a coordinator is asked again that is about to move, or whose replicas have not followed."""
@@ -36,43 +32,23 @@ _COMES_LATER = (
 )
 
 
-class Node(Protocol):
-    """A node of the cluster, as far as share coordinators are asked."""
-
-    config: BrokerConfig
-    cluster: Cluster
-    clock: Clock
-    purgatory: Purgatory
-
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def share_states(self) -> ShareStateService: ...
-    @property
-    def peers(self) -> Peers: ...
-    def call_when_committed(self, partition: Any, other: Any, action: Callable[[], None]) -> DelayedOperation:
-        """Have `other` call `action` when a partition has committed more here, or is led elsewhere."""
-
-
-class Peers(Protocol):
-    """The other nodes."""
-
-    def reach(self, source: int, target: int) -> Any:
-        """Return another node; None where it cannot be reached now."""
+Reach: TypeAlias = "Callable[[int], Node | None]"
+"""Returns a node by its id; None where it cannot be reached now."""
 
 
 class SharedRequest:
     """One request, until all of it is answered. `done` is called once, with the answer."""
 
-    def __init__(self, node: Node, request: Any, done: Callable[[Any], None]) -> None:
+    def __init__(self, node: Node, reach: Reach, request: Any, done: Callable[[Any], None]) -> None:
         self._node = node
+        self._reach = reach
         self._request = request
         self._done = done
         self._kind = KINDS[request.API_KEY]
         self._left: dict[ShareKey, Any] = dict(keys_of(request))
         """What has not been asked for with success."""
-        self._stored: dict[ShareKey, tuple[Outcome, Commitment, Any]] = {}
-        """What has been stored, and is not replicated yet; with the node that has stored it."""
+        self._stored: dict[ShareKey, tuple[Outcome, Commitment]] = {}
+        """What has been stored, and is not replicated yet."""
         self._outcomes: dict[ShareKey, Outcome] = {}
         self._deadline = 0.0
 
@@ -104,12 +80,8 @@ class SharedRequest:
 
     def _wait(self, now: float) -> None:
         """Go on when more is committed, or after a while: a clock may stand still, and a node may end."""
-        purgatory = self._node.purgatory
-        purgatory.park(Wait(((self, "committed"),), min(now + RETRY_S, self._deadline)), self._go_on)
-        for _, commitment, there in self._stored.values():
-            there.call_when_committed(
-                commitment.partition, self._node, lambda: purgatory.notify((self, "committed"))
-            )
+        when = min(now + RETRY_S, self._deadline)
+        self._node.purgatory.park(Wait((self,), when), self._go_on)
 
     def _ask(self, key: ShareKey) -> None:
         asked = self._left[key]
@@ -120,12 +92,16 @@ class SharedRequest:
         if outcome.code in _COMES_LATER:
             return
         del self._left[key]
-        self._stored[key] = outcome, Commitment(self._partition(there, key)), there
+        partition = self._partition(there, key)
+        self._stored[key] = outcome, Commitment(partition)
         self._look(key)
+        if key in self._stored:
+            node = self._node
+            call_when_committed(there, partition, node, lambda: node.purgatory.notify(self))
 
     def _look(self, key: ShareKey) -> None:
         """Take the outcome of what is replicated; have asked again what is lost."""
-        outcome, commitment, _ = self._stored[key]
+        outcome, commitment = self._stored[key]
         if commitment.is_lost:
             del self._stored[key]
             self._left[key] = next(asked for each, asked in keys_of(self._request) if each == key)
@@ -133,22 +109,18 @@ class SharedRequest:
             del self._stored[key]
             self._outcomes[key] = outcome
 
-    def _coordinator(self, key: ShareKey) -> Any:
+    def _coordinator(self, key: ShareKey) -> Node | None:
         """Return the node that has the state of a share partition; None where there is none to be asked."""
         node = self._node
         try:
             node.share_states.create_topic(node.clock.now_ms())
         except (KafkaError, StorageError):
             return None
-        leader = self._partition(node, key).leader
-        return node if leader == node.node_id else node.peers.reach(node.node_id, leader)
+        return self._reach(self._partition(node, key).leader)
 
     @staticmethod
-    def _partition(node: Any, key: ShareKey) -> ReplicatedPartition:
-        topic = node.cluster.topics[SHARE_STATE_TOPIC]
-        found = topic.partitions[node.share_states.topic.index_of(key)]
-        assert isinstance(found, ReplicatedPartition)
-        return found
+    def _partition(node: Node, key: ShareKey) -> Partition:
+        return node.cluster.topics[SHARE_STATE_TOPIC].partitions[node.share_states.topic.index_of(key)]
 
     def _finish(self) -> None:
         parts = {key: part_of(self._kind, key, outcome) for key, outcome in self._outcomes.items()}
