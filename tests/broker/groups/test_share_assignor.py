@@ -66,7 +66,7 @@ def test_equal_subscriptions(count: int, partitions: int, data: st.DataObject) -
     st.lists(st.sets(st.sampled_from([T, U])), min_size=1, max_size=8), st.integers(1, 6), st.integers(1, 6)
 )
 def test_differing_subscriptions(topics: list[set[bytes]], of_t: int, of_u: int) -> None:
-    """Every partition of a topic with subscribers has a member, and none gets what it does not subscribe to."""
+    """A topic with subscribers is read by them, and nobody gets what it does not subscribe to."""
     subscribers = {
         f"m{number}": Subscriber(frozenset(each), frozenset()) for number, each in enumerate(topics)
     }

@@ -1,4 +1,4 @@
-"""Share groups at their coordinator: joining, epochs, sessions, limits, settings, and other types of groups."""
+"""Share groups at their coordinator: joining, epochs, sessions, limits, settings, other types of groups."""
 
 from __future__ import annotations
 

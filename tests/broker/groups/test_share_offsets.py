@@ -21,7 +21,7 @@ def fill(bench: ShareBench, count: int) -> None:
 def test_what_nothing_has_been_read_of() -> None:
     bench = ShareBench()
     bench.settled("a")
-    assert bench.offsets() == {"t": {index: (-1, -1) for index in range(4)}}
+    assert bench.offsets() == {"t": dict.fromkeys(range(4), (-1, -1))}
     assert bench.offsets("nobody") == {}
     assert bench.offsets("") == {}
     assert bench.offsets(topics={"t": [1, 9], "none": [0]}) == {

@@ -38,11 +38,11 @@ class Persister:
         self.send = send
 
     def read_state(self, request: ReadShareGroupStateRequest, done: Done) -> None:
-        """ReadShareGroupState (84): the state of share partitions; earlier leaders are fenced from then on."""
+        """ReadShareGroupState (84): the state of share partitions; earlier leaders are fenced from now on."""
         self.send(request, done)
 
     def write_state(self, request: WriteShareGroupStateRequest, done: Done) -> None:
-        """WriteShareGroupState (85): add what has become of records. An answer without an error is durable."""
+        """WriteShareGroupState (85): add what became of records. An answer without an error is durable."""
         self.send(request, done)
 
 
