@@ -383,6 +383,27 @@ def test_the_next_leader_knows_what_was_stored() -> None:
     assert ranges(member.fetch()) == [(1, 1, 2), (2, 3, 1)]
 
 
+def test_offsets_that_were_set_while_no_member_was_there_count() -> None:
+    bench = Bench()
+    bench.fill(3)
+    member = Member(bench)
+    member.fetch()
+    member.acknowledge((0, 2, [ACCEPT]))
+    member.fetch(epoch=-1)
+    state = bench.persister.states["g", bench.topic.id, 0]
+    state.start_offset, state.state_epoch = 1, 2
+    assert ranges(Member(bench, "next").fetch()) == [(1, 2, 1)]
+
+
+def test_a_member_that_begins_a_session_anew_keeps_what_it_has() -> None:
+    bench = Bench()
+    bench.fill(3)
+    member = Member(bench)
+    member.fetch()
+    assert ranges(member.fetch(epoch=0)) == []
+    assert ack_code(member.acknowledge((0, 2, [ACCEPT]))) == 0
+
+
 def test_sessions_are_limited() -> None:
     bench = Bench(group_share_max_share_sessions=2)
     first, second, third = (Member(bench, name) for name in "abc")

@@ -62,7 +62,7 @@ def share_fetch(request: ShareFetchRequest, context: Context[Needs]) -> ShareFet
         _check(request)
         member = member_of(request.group_id, request.member_id)
         if request.share_session_epoch == FIRST_EPOCH:
-            session = service.sessions.begin(member, service.owned_by(context.session))
+            session = service.begin(member, context.session)
         else:
             session = service.sessions.find(member, request.share_session_epoch)
         if request.share_session_epoch != FINAL_EPOCH:
@@ -146,7 +146,7 @@ class _Fetching:
             forgotten = [
                 (each.topic_id, i) for each in request.forgotten_topics_data for i in each.partitions
             ]
-            service.sessions.forget(self._session, forgotten)
+            service.forget(self._session, forgotten)
         return self.go_on()
 
     def go_on(self) -> ShareFetchResponse | Wait:
@@ -176,7 +176,7 @@ class _Fetching:
             except KafkaError as error:
                 found[partition] = _refuse(partition, error)
             else:
-                if led.share is not None:
+                if led.is_ready:
                     ready.append((partition, led))
         missing_bytes = 1
         if may_wait and not found and request.min_bytes > 1:
@@ -206,7 +206,8 @@ class _Fetching:
             raise error_for(ErrorCode(led.error_code))
         if not self._may_read(self._service.topic_of(topic_id).name):
             raise error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        led = self._leds[partition] = self._service.open(ShareKey(self._member.group_id, topic_id, index))
+        key = ShareKey(self._member.group_id, topic_id, index)
+        led = self._leds[partition] = self._service.open(key, self._member.member_id)
         if led.error_code:
             raise error_for(ErrorCode(led.error_code))
         return led

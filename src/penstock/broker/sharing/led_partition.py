@@ -106,6 +106,8 @@ class LedPartition:
         """What is in flight; None until it has been read."""
         self.error_code = 0
         """Why it does not count any more; 0 while it does."""
+        self.members: set[str] = set()
+        """The ids of members whose sessions fetch from it."""
         self.used_s = host.clock.monotonic()
         self._host = host
         self._settings = settings
@@ -115,6 +117,7 @@ class LedPartition:
         self._timer = Timer(self._fire, self._fire_later)
         self._retry: DelayedOperation | None = None
         self._is_storing = False
+        self._is_reading = False
 
     def __repr__(self) -> str:
         return f"<LedPartition {self.key.group_id} {self.partition!r}>"
@@ -129,6 +132,11 @@ class LedPartition:
         """Whether this node leads the partition still, in the epoch in which the state was read."""
         partition = self.partition
         return not self.error_code and partition.leads and partition.leader_epoch == self.leader_epoch
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether what is stored has been read."""
+        return self.share is not None and not self._is_reading
 
     @property
     def may_be_dropped(self) -> bool:
@@ -156,8 +164,13 @@ class LedPartition:
     # --- reading the state -------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what is stored. `share` is there once it has been read; else `error_code`, in the end."""
+        """Read what is stored. It `is_ready` once that has been read; else there is `error_code`, in the end.
+
+        Read once more, what is in flight stays, unless the state has been set anew meanwhile: while a group
+        has no members, its offsets can be set.
+        """
         self._retry = None
+        self._is_reading = True
         persister = self._host.share_persister
         if persister is None:
             self.end(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -181,7 +194,7 @@ class LedPartition:
             self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _was_read(self, response: ReadShareGroupStateResponse) -> None:
-        if self.error_code or self.share is not None:
+        if self.error_code or not self._is_reading:
             return
         if not self.is_current:
             self.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -195,6 +208,12 @@ class LedPartition:
             if found.error_code:
                 self.end(_FENCED.get(ErrorCode(found.error_code), ErrorCode.UNKNOWN_SERVER_ERROR))
                 return
+            self._is_reading = False
+            if self.share is not None and found.state_epoch == self._state_epoch:
+                self.wake()
+                return
+            if self.share is not None:
+                self.share.give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._state_epoch = found.state_epoch
             is_stored = found.start_offset >= 0
             start = found.start_offset if is_stored else self._first_offset()

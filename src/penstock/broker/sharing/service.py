@@ -6,14 +6,20 @@ ShareAcknowledge call it, and so do the clock, and connections that end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.groups.timers import NEVER, Timer, Timers
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, ShareKey
-from penstock.broker.sharing.sessions import OwnedShareSessions, ShareSession, ShareSessions
+from penstock.broker.sharing.sessions import (
+    MemberKey,
+    OwnedShareSessions,
+    ShareSession,
+    ShareSessions,
+    TopicIdPartition,
+)
 from penstock.broker.sharing.settings import Settings, ShareGroupSettings, settings_of
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -106,8 +112,10 @@ class ShareService:
         partition.check_leads()
         return led
 
-    def open(self, key: ShareKey) -> LedPartition:
-        """Return a share partition, which begins to be read if it was not.
+    def open(self, key: ShareKey, member_id: str) -> LedPartition:
+        """Return a share partition for a session of a member. It begins to be read if it was not.
+
+        It is read once more for the first member, since the offsets of a group can be set while it has none.
 
         Raises:
             KafkaError: as `find`; or there is no memory for it (COORDINATOR_NOT_AVAILABLE, 15).
@@ -127,6 +135,9 @@ class ShareService:
                 self._forget,
             )
             led.load()
+        elif not led.members and led.share is not None:
+            led.load()
+        led.members.add(member_id)
         led.used_s = self._host.clock.monotonic()
         return led
 
@@ -157,13 +168,37 @@ class ShareService:
             connection.keep(owned)
         return owned
 
+    def begin(self, key: MemberKey, connection: Session) -> ShareSession:
+        """Begin a session; an earlier one of the member ends, and the member keeps what it has acquired.
+
+        Raises:
+            KafkaError: SHARE_SESSION_LIMIT_REACHED (133).
+        """
+        before = self.sessions.get(key)
+        if before is not None:
+            self._leave(before, before.partitions)
+        return self.sessions.begin(key, self.owned_by(connection))
+
     def close(self, session: ShareSession) -> None:
         """End a session, and free what its member has acquired."""
         self.sessions.remove(session)
-        for topic_id, index in session.partitions:
+        for led in self._leave(session, session.partitions):
+            led.release(session.key.member_id)
+
+    def forget(self, session: ShareSession, partitions: Sequence[TopicIdPartition]) -> None:
+        """Have a session fetch no more from some partitions."""
+        self.sessions.forget(session, partitions)
+        self._leave(session, partitions)
+
+    def _leave(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> list[LedPartition]:
+        """Take a member from share partitions; return those that have been read."""
+        found = []
+        for topic_id, index in partitions:
             led = self.partitions.get(ShareKey(session.key.group_id, topic_id, index))
             if led is not None:
-                led.release(session.key.member_id)
+                led.members.discard(session.key.member_id)
+                found.append(led)
+        return found
 
     # --- time --------------------------------------------------------------------------------------------
 

@@ -98,6 +98,10 @@ class ShareSessions:
         """About the memory that all sessions take."""
         return SESSION_BYTES * len(self._sessions) + PARTITION_BYTES * self._partition_count
 
+    def get(self, key: MemberKey) -> ShareSession | None:
+        """Return the session of a member; None where there is none."""
+        return self._sessions.get(key)
+
     def begin(self, key: MemberKey, owner: OwnedShareSessions) -> ShareSession:
         """Begin a session in the place of an earlier one of the same member.
 
