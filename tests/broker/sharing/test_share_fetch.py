@@ -383,7 +383,8 @@ def test_the_next_leader_knows_what_was_stored() -> None:
     assert ranges(member.fetch()) == [(1, 1, 2), (2, 3, 1)]
 
 
-def test_offsets_that_were_set_while_no_member_was_there_count() -> None:
+@pytest.mark.parametrize(("start", "epoch"), [(1, 2), (-1, 1)], ids=["set", "deleted and made anew"])
+def test_offsets_that_were_set_while_no_member_was_there_count(start: int, epoch: int) -> None:
     bench = Bench()
     bench.fill(3)
     member = Member(bench)
@@ -391,8 +392,8 @@ def test_offsets_that_were_set_while_no_member_was_there_count() -> None:
     member.acknowledge((0, 2, [ACCEPT]))
     member.fetch(epoch=-1)
     state = bench.persister.states["g", bench.topic.id, 0]
-    state.start_offset, state.state_epoch = 1, 2
-    assert ranges(Member(bench, "next").fetch()) == [(1, 2, 1)]
+    state.start_offset, state.state_epoch = start, epoch
+    assert ranges(Member(bench, "next").fetch()) == [(max(start, 0), 2, 1)]
 
 
 def test_a_member_that_begins_a_session_anew_keeps_what_it_has() -> None:

@@ -209,10 +209,12 @@ class LedPartition:
                 self.end(_FENCED.get(ErrorCode(found.error_code), ErrorCode.UNKNOWN_SERVER_ERROR))
                 return
             self._is_reading = False
-            if self.share is not None and found.state_epoch == self._state_epoch:
-                self.wake()
-                return
             if self.share is not None:
+                # A group that was deleted and made anew may have the same state epoch, and begins earlier.
+                is_same = found.start_offset >= self.share.written_start
+                if is_same and found.state_epoch == self._state_epoch:
+                    self.wake()
+                    return
                 self.share.give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._state_epoch = found.state_epoch
             is_stored = found.start_offset >= 0
