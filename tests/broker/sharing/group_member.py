@@ -30,6 +30,8 @@ class Bench:
         self.node: Node = make_node(clock=self.clock, **settings)
         self.topic = make_topic(self.node, partitions=partitions)
         self.persister = MemoryPersister()
+        self.own_persister = self.node.share_persister
+        """The share coordinator that the node has itself."""
         self.node.share_persister = self.persister
         self.configure(**{**EARLIEST, **(group or {})})
 

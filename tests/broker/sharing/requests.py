@@ -39,4 +39,4 @@ def share_acknowledge(node: Node, version: int) -> Message:
 
 SHARE_REQUESTS = {ApiKey.SHARE_FETCH: share_fetch, ApiKey.SHARE_ACKNOWLEDGE: share_acknowledge}
 
-SHARE_CODES = {ApiKey.SHARE_FETCH: {3, 15}, ApiKey.SHARE_ACKNOWLEDGE: {3, 121}}
+SHARE_CODES = {ApiKey.SHARE_FETCH: {-1, 3}, ApiKey.SHARE_ACKNOWLEDGE: {3, 121}}

@@ -1,4 +1,4 @@
-"""A share partition at the leader of its partition: joined to the log, to what is stored, and to who waits.
+"""A share partition at the leader of its partition: joined to its log, to what is stored, to what waits.
 
 It is read from the share coordinator once, and lives as long as this node leads the partition in that epoch
 and nothing fences it; then the requests that wait for it get an error, and the next one reads it anew.
@@ -84,7 +84,7 @@ class Host(Protocol):
 
 
 class LedPartition:
-    """One share partition. As a key of the purgatory it stands for whatever may help those who wait.
+    """One share partition. As a key of the purgatory it stands for all that may help requests that wait.
 
     `settings` returns those of the group, `set_timer` has its timer called in time, `ended` is called when it
     does not count any more.
@@ -141,7 +141,7 @@ class LedPartition:
         self._host.purgatory.notify(self, WAKES_ALL)
 
     def end(self, code: int) -> None:
-        """Do not count any more; whoever waits gets `code`."""
+        """Do not count any more; requests that wait get `code`."""
         if self.error_code:
             return
         self.error_code = code

@@ -24,7 +24,7 @@ WriteDone: TypeAlias = "Callable[[WriteShareGroupStateResponse], None]"
 
 
 class SharePersister(Protocol):
-    """Reads and writes the state of share partitions, at whichever node coordinates it (KIP-932).
+    """Reads and writes the state of share partitions at the node that coordinates it (KIP-932).
 
     Each method returns at once and calls `done` exactly once: before it returns, or later in the thread of
     the broker that called, from a turn of its purgatory. It raises nothing: what fails is an error code of

@@ -2,7 +2,7 @@
 
 A `Window` is what a share group has in flight of one partition, from the start offset to the last offset that
 was handed out, without a hole. It is a sorted list of runs, which are split where part of one changes, and
-joined again where nothing distinguishes them any more. Knows nothing of rules.
+joined again where nothing distinguishes them any more. Independent of the rules of share groups.
 """
 
 from __future__ import annotations

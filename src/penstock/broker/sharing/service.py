@@ -1,7 +1,7 @@
 """Share groups at a broker, as the leader of partitions: sessions, share partitions, and their locks in time.
 
-Kafka's SharePartitionManager. It has what no single partition has; who asks it are the handlers of ShareFetch
-and ShareAcknowledge, the clock, and connections that end.
+Kafka's SharePartitionManager. It has what no single partition has; the handlers of ShareFetch and
+ShareAcknowledge call it, and so do the clock, and connections that end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures, LimitedLog
 
 IDLE_S = 300.0
-"""How long a share partition that nobody fetches from stays in memory."""
+"""How long a share partition without fetches stays in memory."""
 
 
 class Metadata(Protocol):

@@ -2,7 +2,7 @@
 
 A session is that of one member of one group, and belongs to the connection on which it was begun: it ends
 with it, and what the member had acquired is free again. Its epoch counts requests, fetches and
-acknowledgements in one sequence, so that none is taken twice. Knows nothing of partitions.
+acknowledgements in one sequence, so that none is taken twice. It is independent of partitions.
 """
 
 from __future__ import annotations

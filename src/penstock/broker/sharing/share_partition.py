@@ -1,8 +1,8 @@
 """One partition as one share group has it: what is in flight, who has locks, and what is to be stored.
 
 Decides without I/O and without a clock: offsets of batches, and times in seconds of the monotonic clock, are
-arguments. Whoever holds it reads the log, and stores what `next_write` says; one write at a time, so that
-what is stored later is what happened later.
+arguments. Its owner reads the log, and stores what `next_write` says; one write at a time, so that what is
+stored later is what happened later.
 
 What always holds: a record has one owner at most, until its lock ends. What is acknowledged, and stored, is
 not handed out again. A record leaves the window acknowledged or archived only. The start offset only grows.

@@ -40,6 +40,10 @@ Draft: TypeAlias = drafts.Draft[ShareState]
 """What one request or timer would make of a share group, before it is stored."""
 
 
+SOON_MS = 20
+"""How long after the assignment interval has passed a heartbeat comes that is waited for."""
+
+
 class ShareHeartbeat(NamedTuple):
     """One ShareGroupHeartbeat, as a group needs it. None leaves a field as it is."""
 
@@ -106,14 +110,15 @@ class ShareGroup:
         self._refresh_target(draft, settings, view, now_ms)
         self._reconcile(beat.member_id, draft, view)
         after = draft.state.current(beat.member_id)
+        initialize = self._initialize(draft, settings, view, now_ms)
         tells = beat.epoch == JOIN_EPOCH or beat.topics is not None or after.assigned != before.assigned
         answer = ShareAnswer(
             beat.member_id,
             after.epoch,
-            settings.heartbeat_interval_ms,
+            _next_beat_ms(draft.state, settings),
             after.assigned if tells else None,
         )
-        return draft, answer, self._initialize(draft, settings, view, now_ms)
+        return draft, answer, initialize
 
     def _check(self, beat: ShareHeartbeat, settings: ShareGroupSettings) -> None:
         members = self.stored.members
@@ -296,6 +301,18 @@ class ShareGroup:
     def offset_expiration(self) -> OffsetExpiration | None:
         """Return None: a share group has no committed offsets that might expire."""
         return None
+
+
+def _next_beat_ms(state: ShareState, settings: ShareGroupSettings) -> int:
+    """Return after how long a member is to send its next heartbeat: soon, while an assignment is to come.
+
+    A new member would else wait a whole interval for its first partitions, as it does at Apache Kafka.
+    """
+    noted = state.initialization
+    is_coming = state.epoch > state.target_epoch or (noted is not None and bool(noted.initializing))
+    if not is_coming:
+        return settings.heartbeat_interval_ms
+    return min(settings.heartbeat_interval_ms, settings.assignment_interval_ms + SOON_MS)
 
 
 def _partitions(topics: dict[bytes, frozenset[int]]) -> list[Partition]:
