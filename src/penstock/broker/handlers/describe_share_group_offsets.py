@@ -5,12 +5,14 @@ v1 the lag (KIP-1226). What has no state is no error: its start offset is -1, as
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from penstock.broker.context import Context
 from penstock.broker.groups.share_service import NO_START
 from penstock.broker.handlers.share_groups import PATIENCE_S, Needs, late, open_group
 from penstock.broker.requests.later import Later
+from penstock.broker.requests.repetition import merged, once
 from penstock.errors import KafkaError
 from penstock.protocol.messages import read_share_group_state_summary_request as summary
 from penstock.protocol.messages.describe_share_group_offsets_request import (
@@ -37,7 +39,7 @@ def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, cont
     context.begin_claims()
     later = Later(context.node.purgatory)
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
-    for asked in request.groups:
+    for asked in once(request.groups, attrgetter("group_id")):
         group = DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id)
         groups.append(group)
         try:
@@ -96,6 +98,7 @@ def _named(
     """Return the topics that are asked for: names, ids (None where there is no such topic) and partitions."""
     cluster = context.node.cluster
     if asked.topics is not None:
+        asked.topics = merged(asked.topics, attrgetter("topic_name"), "partitions")
         return [
             (
                 each.topic_name,
