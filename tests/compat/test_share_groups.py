@@ -45,7 +45,7 @@ def test_javas_share_consumer_says_what_becomes_of_records(servers: str, mode: s
     topic, group = f"t-{mode}", f"g-{mode}"
     with Admin(servers) as admin:
         admin.create_topic(topic)
-    _begin_at_the_start(servers, group)
+    begin_at_the_start(servers, group)
     names = [f"{kind}-{number}" for number in range(EACH) for kind in KINDS]
     with Producer(servers, {"linger.ms": "20"}) as producer:
         for name in names:
@@ -68,7 +68,7 @@ def test_javas_share_consumer_says_what_becomes_of_records(servers: str, mode: s
     assert _lag(servers, group, topic) == (len(names), 0)
 
 
-def _begin_at_the_start(servers: str, group: str) -> None:
+def begin_at_the_start(servers: str, group: str) -> None:
     resource = AlterConfigsResource(
         resource_type=32,
         resource_name=group,
