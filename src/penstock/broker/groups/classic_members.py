@@ -151,7 +151,9 @@ class ClassicMembers:
             ),
         )
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now: float) -> ErrorCode:
+    def heartbeat(
+        self, group: ConsumerGroup, request: HeartbeatRequest, now: float, now_ms: int
+    ) -> ErrorCode:
         """Heartbeat: return NONE, or the error for the member; REBALANCE_IN_PROGRESS has it join again."""
         state, member_id = group.stored, request.member_id
         error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
@@ -159,7 +161,7 @@ class ClassicMembers:
             return error
         coordinator = self._service.coordinator
         coordinator.touch(group, member_id, now)
-        if rules.has_to_rejoin(state, member_id):
+        if rules.has_to_rejoin(state, member_id) or coordinator.waits_for_join(group, now_ms):
             coordinator.awaits_join(group, member_id, now)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return _NONE

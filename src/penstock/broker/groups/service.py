@@ -289,7 +289,8 @@ class GroupService:
         """Heartbeat of the classic protocol: return NONE, or the error for the member."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
-            return self._settled(now, self.classic_members.heartbeat, group, request, now)
+            now_ms = self._host.clock.now_ms()
+            return self._settled(now, self.classic_members.heartbeat, group, request, now, now_ms)
         with self.settling(now):
             return self.coordinator.heartbeat(request, now)
 

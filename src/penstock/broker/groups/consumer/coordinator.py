@@ -272,6 +272,10 @@ class ConsumerCoordinator:
         timeout_ms = group.stored.subscriptions[member_id].rebalance_timeout_ms
         self._timers.set(timers.sync, now + timeout_ms / 1000)
 
+    def waits_for_join(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Return whether a classic member has to join again for the target to be computed anew."""
+        return group.waits_for_join(self.settings_of(group.id), self._view, now_ms)
+
     def has_synced(self, group: ConsumerGroup, member_id: str) -> None:
         """A classic member has been answered its assignment."""
         self._members[group.id, member_id].sync.stop()

@@ -292,10 +292,7 @@ class ConsumerGroup:
     ) -> None:
         """Compute the target assignment, if it is behind the group epoch and the interval has passed."""
         state = draft.state
-        if state.epoch <= state.target_epoch:
-            return
-        since_ms = now_ms - state.target_time_ms
-        if state.target_time_ms != NO_TIME and 0 <= since_ms < settings.assignment_interval_ms:
+        if not _is_due(state, settings, now_ms):
             return
         topics = {
             member_id: ids_of(state.topics_of(each), view.topics)
@@ -383,6 +380,21 @@ class ConsumerGroup:
         topics = draft.state.subscribed_topics()
         draft.make(SetEpoch((draft.state.epoch + 1, hash_of(topics, view.topics))))
         return draft
+
+    def waits_for_join(self, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int) -> bool:
+        """Return whether a classic member has to join again for the target to be computed anew.
+
+        Heartbeats of consumers do that as well; only in a group without any there is nobody else.
+        """
+        state = self.stored
+        if not all(each.is_classic for each in state.subscriptions.values()):
+            return False
+        topics = state.subscribed_topics()
+        if self._hashed != (view.version, topics):
+            if hash_of(topics, view.topics) != state.metadata_hash:
+                return True
+            self._hashed = view.version, topics
+        return _is_due(state, settings, now_ms)
 
     def turns_classic(self, settings: ConsumerGroupSettings, left: Iterable[str], size: int) -> bool:
         """Return whether it becomes a classic group of `size` members, where these of its members are left.
@@ -515,6 +527,14 @@ class ConsumerGroup:
     def offset_expiration(self) -> OffsetExpiration:
         """Return which offsets may expire: each from its commit, but none of a subscribed topic."""
         return OffsetExpiration(subscribed_topics=self.stored.subscribed_topics())
+
+
+def _is_due(state: GroupState, settings: ConsumerGroupSettings, now_ms: int) -> bool:
+    """Return whether the target assignment is behind the group epoch, and the interval has passed."""
+    if state.epoch <= state.target_epoch:
+        return False
+    since_ms = now_ms - state.target_time_ms
+    return state.target_time_ms == NO_TIME or not 0 <= since_ms < settings.assignment_interval_ms
 
 
 def check_instance(group_id: str, state: GroupState, member_id: str, instance_id: str) -> None:
