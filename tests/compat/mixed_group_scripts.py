@@ -79,7 +79,8 @@ class Mixed:
         tree = {"group_id": self.group, "member_id": member, "member_epoch": epoch, **more}
         if epoch == 0:
             new = {"rebalance_timeout_ms": 20_000, "subscribed_topic_names": [self.topic]}
-            tree = {**tree, **new, "topic_partitions": [], **more}
+            # The order in which the other assignor, "uniform", deals is nobody's business.
+            tree = {**tree, **new, "server_assignor": "range", "topic_partitions": [], **more}
         elif owned is not None:
             places = [{"topic_id": self.topic_id, "partitions": list(owned)}] if owned else []
             tree["topic_partitions"] = places
@@ -245,8 +246,7 @@ def members_that_wait_are_told(t: Talk) -> None:
     mixed.beat(member, 1)
     mixed.consumer("new", 0)
     told = t.receive(on=1)
-    mixed.look()
     mixed.join(member, 0, 1, 2, 3)
+    mixed.beat(member, 1)
     if isinstance(told, dict):
         mixed.join(told["member_id"])
-    mixed.look()
