@@ -329,6 +329,17 @@ def test_who_may_join_a_consumer_group() -> None:
     assert (old.error_code, old.group_state, old.members) == (0, "Dead", [])
 
 
+def test_a_member_that_is_out_gives_up_what_it_had_before_it_is_let_in_again() -> None:
+    """Others may have it by then; Apache Kafka lets it in at once, and both read."""
+    bench, classic, epoch = shared()
+    for _ in range(13):
+        bench.wait(1000)  # the session of the classic member ends
+        bench.new.beat("b", epoch)
+    assert classic.join() == E.UNKNOWN_MEMBER_ID
+    classic.owned = []
+    assert classic.rejoin() == 0
+
+
 def test_what_a_classic_member_is_refused() -> None:
     bench, classic, _epoch = shared()
     member_id = classic.id

@@ -19,7 +19,7 @@ from penstock.broker.groups.consumer.settings import (
     ConsumerGroupSettings,
     MigrationPolicy,
 )
-from penstock.broker.groups.consumer.state import removal
+from penstock.broker.groups.consumer.state import State, removal
 from penstock.broker.groups.migration import downgrade, upgrade
 from penstock.broker.groups.records import KeyAndValue
 from penstock.broker.groups.store import GroupStore
@@ -258,7 +258,7 @@ class ConsumerGroupService:
     def _downgrade(self, store: GroupStore, plan: Plan, now: float) -> bool:
         """Turn a group into a classic one; return False where its members do not make one.
 
-        Where members have left, or the targets are not up to date, those that are there begin a rebalance.
+        Where members have left, or some do not have their targets, those that are there begin a rebalance.
 
         Raises:
             KafkaError: it cannot be stored; nothing has changed.
@@ -284,7 +284,7 @@ class ConsumerGroupService:
         self._classic.adopt(classic)
         for member in classic.members.values():
             classic.renew(member, now)
-        if not is_joining or state.epoch > state.target_epoch:
+        if not is_joining or state.state is not State.STABLE:
             classic.members_have_gone(now)
         return True
 

@@ -83,16 +83,17 @@ def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, 
 def _held(
     group: Group, wanted: Mapping[str, Wanted], topics: Mapping[str, TopicView]
 ) -> dict[str, frozenset[Partition]]:
-    """Return what each member may hold: what it was assigned, or else what it has said that it owns.
+    """Return what each member may hold: what it was assigned, and what it had when it joined.
 
-    A generation that was cut short has no assignments; cooperative members go on with what they had.
+    A cooperative member goes on with what it had until it has got its assignment, and in a generation that
+    was cut short there is none. Of several that say they own a partition the one counts that was assigned
+    it, then the one of the latest generation.
     """
     held = {each.id: read_assignment(each.assignment, topics) for each in group.members.values()}
     taken = {partition for partitions in held.values() for partition in partitions}
-    for member in group.members.values():
-        if not member.assignment:
-            held[member.id] = wanted[member.id].owned - taken
-            taken |= held[member.id]
+    for member_id in sorted(held, key=lambda each: -wanted[each].generation):
+        held[member_id] |= wanted[member_id].owned - taken
+        taken |= held[member_id]
     return held
 
 

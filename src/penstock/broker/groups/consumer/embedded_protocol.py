@@ -24,10 +24,13 @@ M = TypeVar("M", bound=Message)
 
 
 class Wanted(NamedTuple):
-    """What a classic consumer says when it joins: its topics, what it has, and its rack."""
+    """What a classic consumer says when it joins: its topics, what it has and since which generation, and
+    its rack.
+    """
 
     topics: tuple[str, ...]
     owned: frozenset[Partition]
+    generation: int
     rack_id: str | None
 
 
@@ -56,7 +59,7 @@ def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> Wanted:
         if each.topic in topics
         for index in each.partitions
     )
-    return Wanted(tuple(read.topics), owned, read.rack_id)
+    return Wanted(tuple(read.topics), owned, read.generation_id, read.rack_id)
 
 
 def read_assignment(data: bytes, topics: Mapping[str, TopicView]) -> frozenset[Partition]:

@@ -172,6 +172,10 @@ class ConsumerGroup:
 
     def _check_dynamic(self, beat: Heartbeat, state: GroupState) -> None:
         if beat.classic is not None:
+            if beat.owned and beat.member_id not in state.subscriptions:
+                # Its session has ended, and others may have what it says that it owns: it has to give it up
+                # first. Apache Kafka lets it in, and both read for a while.
+                raise unknown_member(self.id, beat.member_id)
             return
         if beat.member_id in state.subscriptions:
             self._check_epoch(beat, state.current(beat.member_id))
