@@ -128,7 +128,8 @@ def _refusal(group: Group, why: str) -> KafkaError:
 def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[str, TopicView]) -> None:
     """Fill a new classic group from a consumer group, all of whose members speak the classic protocol.
 
-    Their targets become their assignments, whoever holds the partitions: the members should join again.
+    Their targets become their assignments. In a group that was not stable these are what each holds, and what
+    of its target nobody else does: members that come back before the next generation get no more.
 
     Raises:
         DecodeError, ValueError: the members do not make a classic group.
@@ -148,4 +149,11 @@ def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[
     group.begin_stable(generation)
     names = {topic.id: name for name, topic in topics.items()}
     for member in group.members.values():
-        member.assignment = write_assignment(state.target(member.id), names, member.metadata(group.protocol))
+        partitions = _held_or_free(state, member.id)
+        member.assignment = write_assignment(partitions, names, member.metadata(group.protocol))
+
+
+def _held_or_free(state: GroupState, member_id: str) -> set[Partition]:
+    current = state.current(member_id)
+    free = {each for each in state.target(member_id) if state.owners.get(each, member_id) == member_id}
+    return free | current.assigned.keys() | current.revoking.keys()
