@@ -250,3 +250,75 @@ def members_that_wait_are_told(t: Talk) -> None:
     mixed.beat(member, 1)
     if isinstance(told, dict):
         mixed.join(told["member_id"])
+
+
+@script
+def a_group_in_which_the_broker_assigns(t: Talk) -> None:
+    """Joins, hand-overs, epochs and refusals of KIP-848, without an interval between assignments."""
+    if not t.offers("ConsumerGroupHeartbeat"):
+        return
+    mixed = Mixed(t, "assigning")
+    entry = {"name": "consumer.assignment.interval.ms", "config_operation": 0, "value": "0"}
+    resource = {"resource_type": 32, "resource_name": mixed.group, "configs": [entry]}
+    t.ask("IncrementalAlterConfigs", 1, {"resources": [resource], "validate_only": False})
+    mixed.consumer("nobody", 1)
+    mixed.consumer("nobody", -1)
+    mixed.consumer("a", 0)
+    mixed.consumer("a", 2)
+    mixed.consumer("b", 0)
+    mixed.look()
+    mixed.consumer("a", 2)
+    mixed.consumer("a", 2)
+    mixed.consumer("a", 2, (0, 1, 2, 3))
+    mixed.consumer("a", 2, (0, 1))
+    mixed.consumer("a", 2)
+    mixed.consumer("a", 2, (0, 3))
+    mixed.consumer("a", 2, (0, 1))
+    mixed.consumer("b", 3)
+    mixed.consumer("b", 3, (2, 3))
+    mixed.consumer("b", 2)
+    mixed.consumer("a", 9)
+    mixed.consumer("c", 3)
+    mixed.consumer("a", 0)
+    mixed.look()
+    for changed in (
+        {"topic_partitions": None},
+        {"topic_partitions": [{"topic_id": mixed.topic_id, "partitions": [0]}]},
+        {"subscribed_topic_names": None},
+        {"rebalance_timeout_ms": -1},
+        {"instance_id": " "},
+        {"rack_id": ""},
+        {"member_id": ""},
+        {"server_assignor": "foo"},
+        {"subscribed_topic_regex": "["},
+    ):
+        mixed.consumer("x", 0, **changed)
+    mixed.consumer("x", -3)
+    mixed.consumer("x", -2)
+    mixed.consumer("s", 0, instance_id="i")
+    mixed.consumer("s2", 0, instance_id="i")
+    mixed.consumer("s2", 1, instance_id="i")
+    mixed.consumer("s2", 1, instance_id="j")
+    mixed.consumer("s", -2, instance_id="i")
+    mixed.look()
+    mixed.consumer("s2", 0, instance_id="i")
+    mixed.consumer("s2", -1, instance_id="i")
+    for epoch in (1, 2, 3, 99, -1):
+        mixed.commit("a", epoch)
+    mixed.commit("a", 3, 8)
+    mixed.commit("nobody", 3)
+    mixed.commit("", -1)
+    for member, epoch in ((None, -1), ("a", 99), ("nobody", 1), ("", -1)):
+        places = [{"name": mixed.topic, "partition_indexes": [0, 1]}]
+        asked = {"group_id": mixed.group, "member_id": member, "member_epoch": epoch, "topics": places}
+        t.ask("OffsetFetch", 9, {"groups": [asked], "require_stable": False})
+    places = [{"name": mixed.topic, "partitions": [{"partition_index": 0}]}]
+    t.ask("OffsetDelete", 0, {"group_id": mixed.group, "topics": places})
+    t.ask("DeleteGroups", 2, {"groups_names": [mixed.group, t.name("missing")]})
+    mixed.consumer("b", -1)
+    mixed.consumer("b", -1)
+    mixed.consumer("a", -1)
+    mixed.look()
+    mixed.commit("", -1)
+    t.ask("DeleteGroups", 2, {"groups_names": [mixed.group]})
+    mixed.look()

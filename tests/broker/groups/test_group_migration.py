@@ -146,6 +146,19 @@ def test_a_group_in_its_first_rebalance_is_turned_too() -> None:
     assert bench.new.describe().group_epoch == 2
 
 
+def test_a_static_member_that_turns_a_group_in_a_rebalance_has_it_assigned_anew() -> None:
+    """It takes the place of another with the same subscription, which alone would change nothing."""
+    bench = MixedBench()
+    (static,) = bench.classic_group("a", instance="i")
+    other = ClassicMember(bench, "b")
+    other.asked = other.send_join()
+    assert bench.state() == "PreparingRebalance"
+    assert bench.new.join("new", instance_id="i").member_epoch == static.epoch + 1
+    bench.new.beat("new", static.epoch + 1, owned=[0, 1, 2, 3])
+    targets = [each.target_assignment.topic_partitions for each in bench.new.describe().members]
+    assert sorted(len(topics[0].partitions) for topics in targets) == [2, 2]
+
+
 @pytest.mark.parametrize("policy", ["disabled", "Downgrade"])
 def test_the_policy_may_forbid_the_way_up(policy: str) -> None:
     bench = MixedBench(group_consumer_migration_policy=policy)

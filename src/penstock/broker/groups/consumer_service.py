@@ -12,7 +12,7 @@ from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.groups.classic.coordinator import Coordinator
 from penstock.broker.groups.classic.records import group_record
 from penstock.broker.groups.classic.snapshot import snapshot
-from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan
+from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan, Upgrade
 from penstock.broker.groups.consumer.keys import ConsumerRecords
 from penstock.broker.groups.consumer.settings import (
     ASSIGNOR_NAMES,
@@ -180,9 +180,11 @@ class ConsumerGroupService:
         classic = self._classic.groups.get(group_id)
         has_members = classic is not None and not classic.can_be_deleted
 
-        def turn() -> list[Change]:
+        def turn() -> Upgrade:
             assert classic is not None
-            return upgrade(classic, self.settings_of(group_id), self._host.cluster.topics)
+            changes = upgrade(classic, self.settings_of(group_id), self._host.cluster.topics)
+            # Who takes the place of a static member changes nothing, and the others wait for a rebalance.
+            return Upgrade(changes, assigns_anew=not classic.is_stable)
 
         plan = self.coordinator.heartbeat(
             group_id, beat, self._host.clock.now_ms(), turn if has_members else None

@@ -444,6 +444,11 @@ class Group(Roster):
     # --- properties ----------------------------------------------------------------------------------
 
     @property
+    def is_stable(self) -> bool:
+        """Whether every member has what the leader has assigned, and none is asked to join again."""
+        return self.state is State.STABLE
+
+    @property
     def can_be_deleted(self) -> bool:
         """Whether the group has no members."""
         return not self.refusal(Ask.DELETE)

@@ -61,6 +61,13 @@ class Plan(NamedTuple):
         return self.draft.changes
 
 
+class Upgrade(NamedTuple):
+    """What makes a consumer group of a classic one: the changes, and whether it has to be assigned anew."""
+
+    changes: list[Change]
+    assigns_anew: bool
+
+
 class Due(NamedTuple):
     """A timer that has fired. `plan` is called with the monotonic and the wall clock's time."""
 
@@ -118,11 +125,11 @@ class ConsumerCoordinator:
         group_id: str,
         beat: Heartbeat,
         now_ms: int,
-        upgrade: Callable[[], list[Change]] | None = None,
+        upgrade: Callable[[], Upgrade] | None = None,
     ) -> Plan:
         """ConsumerGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
 
-        `upgrade` returns the changes that make the group of a classic one, which has members; it may raise
+        `upgrade` returns what makes the group of a classic one, which has members; it may raise
         GROUP_ID_NOT_FOUND.
 
         Raises:
@@ -133,19 +140,20 @@ class ConsumerCoordinator:
         settings = self.settings_of(group_id)
         check_heartbeat(group_id, beat, settings)
         group = self.groups.get(group_id)
-        draft = None
+        draft, assigns_anew = None, False
         if group is None:
             if beat.epoch != JOIN_EPOCH:
                 raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id}")
             group = ConsumerGroup(group_id, self._compile)
             draft = Draft(group.stored)
             if upgrade is not None:
-                draft.make(*upgrade())
+                changes, assigns_anew = upgrade()
+                draft.make(*changes)
         if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, self._view)
             turns = beat.epoch == LEAVE_EPOCH and self._turns_classic(group, draft)
             return Plan(group, draft, Answer(beat.member_id, beat.epoch), None, turns)
-        draft, answer = group.heartbeat(beat, settings, self._view, now_ms, draft)
+        draft, answer = group.heartbeat(beat, settings, self._view, now_ms, draft, bump=assigns_anew)
         return Plan(group, draft, answer, beat.member_id)
 
     def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> Plan:

@@ -125,12 +125,14 @@ class ConsumerGroup:
         now_ms: int,
         draft: Draft | None = None,
         *,
+        bump: bool = False,
         assigns: bool = True,
     ) -> tuple[Draft, Answer]:
         """Join, or go on as a member: return what changes, and the answer.
 
         `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with. `draft` has
-        changes that come before. Without `assigns` the target assignment stays as it is.
+        changes that come before. `bump` raises the group epoch whatever has changed; without `assigns` the
+        target assignment stays as it is.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -145,7 +147,7 @@ class ConsumerGroup:
         before = draft.state.current(beat.member_id)
         is_new = beat.member_id not in draft.state.subscriptions
         has_changed = self._subscribe(beat, draft)
-        self._refresh_epoch(draft, view, bump=has_changed)
+        self._refresh_epoch(draft, view, bump=bump or has_changed)
         if assigns:
             self._refresh_target(draft, settings, view, now_ms)
         self._reconcile(beat, draft, view, has_changed=has_changed, is_new=is_new)
