@@ -86,13 +86,14 @@ class Mixed:
             tree["topic_partitions"] = places
         return self.t.ask("ConsumerGroupHeartbeat", 1, tree)
 
-    def commit(self, member: str, generation: int, version: int = 9, partition: int = 0) -> None:
+    def commit(self, member: str, generation: int, version: int = 9, partition: int = 0, **more: Any) -> None:
         place = {"partition_index": partition, "committed_offset": 3, "committed_metadata": ""}
         tree = {
             "group_id": self.group,
             "generation_id_or_member_epoch": generation,
             "member_id": member,
             "topics": [{"name": self.topic, "partitions": [place]}],
+            **more,
         }
         self.t.ask("OffsetCommit", version, tree)
 
@@ -306,6 +307,7 @@ def a_group_in_which_the_broker_assigns(t: Talk) -> None:
     for epoch in (1, 2, 3, 99, -1):
         mixed.commit("a", epoch)
     mixed.commit("a", 3, 8)
+    mixed.commit("a", 3, group_instance_id="of nobody")
     mixed.commit("nobody", 3)
     mixed.commit("", -1)
     for member, epoch in ((None, -1), ("a", 99), ("nobody", 1), ("", -1)):

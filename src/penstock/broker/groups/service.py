@@ -463,7 +463,7 @@ class GroupService:
             return ErrorCode.NONE
         if consumer is not None:
             try:
-                consumer.check_commit(member_id, instance_id, generation, partitions)
+                consumer.check_commit(member_id, generation, partitions)
             except KafkaError as refusal:
                 # The API is older than member epochs, and has no error for them.
                 is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH

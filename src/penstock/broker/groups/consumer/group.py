@@ -461,25 +461,23 @@ class ConsumerGroup:
     def check_commit(
         self,
         member_id: str,
-        instance_id: str | None,
         epoch: int,
         partitions: Iterable[Partition],
         *,
         has_epochs: bool = True,
     ) -> None:
-        """OffsetCommit: check who commits.
+        """OffsetCommit: check who commits. As at Apache Kafka, the member's id alone counts.
 
         An older epoch is right for partitions that the member has been assigned in it or before, and still
         has. Members of the classic protocol send their generation, which is their epoch.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25), FENCED_INSTANCE_ID (82), STALE_MEMBER_EPOCH (113), which is
-                ILLEGAL_GENERATION (22) for a classic member, or UNSUPPORTED_VERSION (35) without member
-                epochs.
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22) for
+                a classic member, or UNSUPPORTED_VERSION (35) without member epochs.
         """
         if epoch < 0 and not self.stored.subscriptions:
             return
-        current = self._member_of_offsets(member_id, instance_id)
+        current = self._member_of_offsets(member_id)
         if not has_epochs and not self.stored.subscriptions[member_id].is_classic:
             raise error_for(
                 ErrorCode.UNSUPPORTED_VERSION,
@@ -500,13 +498,11 @@ class ConsumerGroup:
             KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22)
                 for a classic member.
         """
-        current = self._member_of_offsets(member_id, None)
+        current = self._member_of_offsets(member_id)
         if epoch != current.epoch:
             raise self._stale(member_id, epoch, current)
 
-    def _member_of_offsets(self, member_id: str, instance_id: str | None) -> Current:
-        if instance_id is not None:
-            check_instance(self.id, self.stored, member_id, instance_id)
+    def _member_of_offsets(self, member_id: str) -> Current:
         if member_id not in self.stored.subscriptions:
             raise unknown_member(self.id, member_id)
         return self.stored.current(member_id)
