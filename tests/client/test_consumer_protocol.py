@@ -593,14 +593,20 @@ def test_a_group_is_restarted_member_by_member_into_the_other_protocol_and_back(
 # -- a cluster
 
 
-def test_a_group_outlives_its_coordinator() -> None:
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_group_outlives_its_coordinator(protocol: str) -> None:
+    """Two consumers, or a classic member and a consumer that has turned its group."""
+    options: dict[str, Any] = {"group_protocol": protocol}
+    if protocol == "classic":
+        options["heartbeat_interval_ms"] = 50
     with KafkaCluster(3, config=SETTINGS, broker_session_timeout_ms=1_000) as cluster:
         cluster.create_topic("t", partitions=6, replicas=[[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2)
         servers = cluster.bootstrap_servers
         seen: Counter[bytes | None] = Counter()
-        with member(servers, "t") as first, member(servers, "t") as second:
-            for consumer in (first, second):
-                consumer.subscribe("t")
+        with member(servers, "t", **options) as first, member(servers, "t") as second:
+            first.subscribe("t")
+            seen.update(poll_until([first], lambda: assigned(first) == [6]))
+            second.subscribe("t")
             seen.update(poll_until([first, second], lambda: assigned(first, second) == [3, 3]))
             had = [set(consumer.assignment()) for consumer in (first, second)]
             lost: list[object] = []
