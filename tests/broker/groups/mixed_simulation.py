@@ -349,7 +349,7 @@ class MixedWorld:
             self._check_consumer(consumer.stored)
             self._grows(consumer.stored.epoch, set(consumer.stored.subscriptions))
             self.kinds_seen.append("consumer")
-        elif classic is not None and classic.generation:
+        elif classic is not None:
             self._grows(classic.generation, set(classic.members))
             self._check_classic(classic)
             self.kinds_seen.append("classic")
