@@ -1,8 +1,8 @@
 """How a group that has members changes its protocol: from classic to consumer (KIP-848), and back.
 
 No I/O: `upgrade` returns the changes that make a consumer group of a classic one, `downgrade` fills a classic
-group from a consumer group. Whoever calls stores both ends in one batch, and then has the one take the place
-of the other.
+group from a consumer group. The caller stores both ends in one batch, and then has the one take the place of
+the other.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[
     """Fill a new classic group from a consumer group, all of whose members speak the classic protocol.
 
     Their targets become their assignments. In a group that was not stable these are what each holds, and what
-    of its target nobody else does: members that come back before the next generation get no more.
+    of its target no other does: members that come back before the next generation get no more.
 
     Raises:
         DecodeError, ValueError: the members do not make a classic group.

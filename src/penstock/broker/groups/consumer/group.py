@@ -131,8 +131,8 @@ class ConsumerGroup:
         """Join, or go on as a member: return what changes, and the answer.
 
         `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with. `draft` has
-        changes that come before. `bump` raises the group epoch whatever has changed; without `assigns` the
-        target assignment stays as it is.
+        changes that come before. `bump` raises the group epoch in any case; without `assigns` the target
+        assignment stays as it is.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -390,7 +390,7 @@ class ConsumerGroup:
     def waits_for_join(self, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int) -> bool:
         """Return whether a classic member has to join again for the target to be computed anew.
 
-        Heartbeats of consumers do that as well; only in a group without any there is nobody else.
+        Heartbeats of consumers do that as well; a group without any has only its classic members.
         """
         state = self.stored
         if not all(each.is_classic for each in state.subscriptions.values()):
