@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.groups.share_state.persister import Persister, send_here
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
@@ -157,8 +157,6 @@ class Node:
         self._transactions: TransactionService | None = None
         self._sharing: ShareService | None = None
         self._share_states: ShareStateService | None = None
-        self.share_persister: SharePersister | None = Persister(self.send_share_state)
-        """Who reads and writes the state of share partitions; None where share groups have no coordinator."""
         self._compactor: Compactor | None = None
         self._metadata_upkeep: MetadataUpkeep | None = None
         self._snapshot_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
@@ -239,6 +237,13 @@ class Node:
             self._sharing = ShareService(self)
         return self._sharing
 
+    @cached_property
+    def share_persister(self) -> SharePersister | None:
+        """Who reads and writes the state of share partitions; None where share groups have no coordinator."""
+        from penstock.broker.groups.share_state.persister import Persister
+
+        return Persister(self.send_share_state)
+
     @property
     def share_states(self) -> ShareStateService:
         """The share coordinator; imported on first use."""
@@ -251,6 +256,8 @@ class Node:
     def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
         """Send a request to the share coordinator; `done` is called once with its answer, now or later."""
         if self.membership is None:
+            from penstock.broker.groups.share_state.persister import send_here
+
             send_here(self.share_states, self.clock.now_ms(), request, done)
         else:
             self.membership.send_share_state(request, done)

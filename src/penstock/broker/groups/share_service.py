@@ -85,8 +85,11 @@ Results: TypeAlias = dict[tuple[bytes, int], Result]
 """What became of share partitions, by topic id and number."""
 
 
-class ShareKind(ShareRecords):
+class ShareKind:
     """Share groups, as a `GroupKind` of the store."""
+
+    key_types = ShareRecords.key_types
+    read = staticmethod(ShareRecords().read)
 
     def __init__(self, coordinator: ShareGroupCoordinator, host: Host) -> None:
         self._coordinator = coordinator

@@ -37,7 +37,7 @@ class Needs(Offering, Protocol):
     @property
     def groups(self) -> GroupService: ...
     def end_offset(self, topic: str, index: int) -> int:
-        """Return the end of a partition, whoever leads it."""
+        """Return the end of a partition, as its leader has it."""
 
 
 def has_share_groups(context: Context[Offering]) -> bool:

@@ -27,7 +27,7 @@ Send: TypeAlias = Callable[[Any, Done], None]
 
 
 class Persister:
-    """Calls the share coordinator, at whichever node it is; `send` sends one of the five requests to it.
+    """Calls the share coordinator, here or at another node; `send` sends one of the five requests to it.
 
     Every method takes a request, and has `done` called exactly once with its answer: before the method
     returns, or later in the thread of this broker, from a turn of its purgatory. None raises anything: what
