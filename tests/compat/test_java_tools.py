@@ -215,6 +215,11 @@ def test_share_groups(servers: str) -> None:
         while (answer := client.ask(beat, 1)).error_code:
             assert time.monotonic() < deadline, answer
             time.sleep(0.1)
+        while not (answer.assignment and answer.assignment.topic_partitions):
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.5)
+            beat.member_epoch = answer.member_epoch
+            answer = client.ask(beat, 1)
         assert "workers" in lines(share_groups(servers, "--list"))
         state = row_of(share_groups(servers, "--describe", "--group", "workers", "--state"), "workers")
         assert "Stable" in state
