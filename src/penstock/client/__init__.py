@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupDescription as GroupDescription
     from penstock.client.admin.groups import GroupListing as GroupListing
     from penstock.client.admin.groups import MemberDescription as MemberDescription
+    from penstock.client.admin.share_groups import ShareGroupDescription as ShareGroupDescription
+    from penstock.client.admin.share_groups import ShareGroupOffset as ShareGroupOffset
+    from penstock.client.admin.share_groups import ShareMemberDescription as ShareMemberDescription
     from penstock.client.admin.topics import NewTopic as NewTopic
     from penstock.client.admin.topics import TopicDescription as TopicDescription
     from penstock.client.admin.transactions import HangingTransaction as HangingTransaction
@@ -87,6 +90,9 @@ _HOMES = {
     "ProducerOptions": "options",
     "ShareConsumer": "blocking.share_consumer",
     "ShareConsumerOptions": "options",
+    "ShareGroupDescription": "admin.share_groups",
+    "ShareGroupOffset": "admin.share_groups",
+    "ShareMemberDescription": "admin.share_groups",
     "ShareRecord": "share.record",
     "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",

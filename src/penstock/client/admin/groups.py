@@ -46,15 +46,20 @@ T = TypeVar("T")
 STATES_VERSION = 4
 """From this version on ListGroups has states, and a filter for them."""
 
+TYPES_VERSION = 5
+"""From this version on it has types of groups, and a filter for them (KIP-848)."""
+
 DEAD = "Dead"
 
 
 class GroupListing(NamedTuple):
-    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6)."""
+    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6), and `type`
+    as well (before 3.8): ``classic``, ``consumer``, ``share`` or ``streams``."""
 
     group_id: str
     protocol_type: str
     state: str = ""
+    type: str = ""
 
 
 class MemberDescription(NamedTuple):
@@ -88,8 +93,9 @@ class GroupAdministration:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name."""
+    async def listings(self, states: Collection[str], group_type: str | None = None) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of one
+        type only where it is given, of which brokers without types have none."""
         client = self._client
         await client.bootstrap()
         found: dict[str, GroupListing] = {}
@@ -97,14 +103,21 @@ class GroupAdministration:
         async def ask(node_id: int) -> None:
             peer = await peer_for_groups(client, node_id, MAIN)
             version = peer.versions.choose(ListGroupsRequest)
-            request = ListGroupsRequest(states_filter=list(states) if version >= STATES_VERSION else [])
+            if group_type is not None and version < TYPES_VERSION:
+                return
+            request = ListGroupsRequest(
+                states_filter=list(states) if version >= STATES_VERSION else [],
+                types_filter=[] if group_type is None else [group_type],
+            )
             answer: ListGroupsResponse = await peer.connection.request(
                 request, version, client.request_timeout_s
             )
             if answer.error_code:
                 raise error_for(answer.error_code, "listing groups")
             for group in answer.groups:
-                found[group.group_id] = GroupListing(group.group_id, group.protocol_type, group.group_state)
+                found[group.group_id] = GroupListing(
+                    group.group_id, group.protocol_type, group.group_state, group.group_type
+                )
 
         async def ask_all() -> None:
             await asyncio.gather(*map(ask, client.cluster.nodes))
@@ -133,7 +146,7 @@ class GroupAdministration:
             )
 
         request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-        return await self._ask_coordinator(group_id, "describing a group", request, read)
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_classic(self, group_id: str) -> GroupDescription:
         def read(answer: Any, node: int) -> GroupDescription:
@@ -145,7 +158,7 @@ class GroupAdministration:
             return GroupDescription(group_id, group.group_state, kind, assignor, coordinator, tuple(members))
 
         request = DescribeGroupsRequest(groups=[group_id])
-        return await self._ask_coordinator(group_id, "describing a group", request, read)
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
         """The one group of a response, and the node that coordinates it."""
@@ -168,10 +181,10 @@ class GroupAdministration:
             if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
                 raise no_such_group(result.group_id)
             if result.error_code:
-                raise _refused(result.error_code, result.group_id)
+                raise refused(result.error_code, result.group_id)
 
         request = DeleteGroupsRequest(groups_names=[group_id])
-        await self._ask_coordinator(group_id, "deleting a group", request, read)
+        await self.ask_coordinator(group_id, "deleting a group", request, read)
 
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
@@ -198,7 +211,7 @@ class GroupAdministration:
             await self._offsets(group_id).commit(offsets, lambda before: Identity())
         except KafkaError as error:
             if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
-                raise _refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
+                raise refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
             raise
 
     async def delete_offsets(self, group_id: str, wanted: Sequence[TopicPartition]) -> None:
@@ -222,12 +235,12 @@ class GroupAdministration:
             told = {(t.name, p.partition_index) for t in answer.topics for p in t.partitions}
             check_complete(wanted, told, self._client.address_of(node), "OffsetDelete")
 
-        await self._ask_coordinator(group_id, "removing offsets", request, read)
+        await self.ask_coordinator(group_id, "removing offsets", request, read)
 
     def _offsets(self, group_id: str) -> GroupOffsets:
         return GroupOffsets(self._client, Coordinator(self._client, group_id))
 
-    async def _ask_coordinator(
+    async def ask_coordinator(
         self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
     ) -> T:
         """Ask the coordinator of a group until it answers; `read` gets the answer and the node."""
@@ -258,7 +271,8 @@ def no_such_group(group_id: str) -> KafkaError:
     return KafkaError(code, code.name, f"group {group_id!r} does not exist")
 
 
-def _refused(code: int, group_id: str) -> PenstockError:
+def refused(code: int, group_id: str) -> PenstockError:
+    """The error for what cannot be done with a group."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)

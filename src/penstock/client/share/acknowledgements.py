@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.share.offset_map import Run
+from penstock.client.share.offset_map import OffsetMap, Run
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -95,7 +95,7 @@ def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
 class Group:
     """Acknowledgements of one partition that go to a broker together, and succeed or fail together."""
 
-    __slots__ = ("deadline", "number", "runs", "tp", "tries")
+    __slots__ = ("deadline", "is_fresh", "number", "runs", "tp")
 
     def __init__(self, tp: TopicPartition, runs: Sequence[Run], deadline: float, number: int = 0) -> None:
         self.tp = tp
@@ -104,7 +104,8 @@ class Group:
         """Monotonic seconds after which a failure that may pass is final."""
         self.number = number
         """Which commit it belongs to at the latest."""
-        self.tries = 0
+        self.is_fresh = True
+        """Whether it has never been sent, alone or as a part of another group."""
 
     @property
     def size(self) -> int:
@@ -115,6 +116,21 @@ class Group:
     def is_renewal(self) -> bool:
         """Whether it prolongs locks."""
         return bool(self.runs) and self.runs[0].value == AcknowledgeType.RENEW
+
+    def absorb(self, other: Group) -> bool:
+        """Take the acknowledgements of another group in, where both can go together; return whether."""
+        if not (self.is_fresh and other.is_fresh) or self.number != other.number:
+            return False
+        if self.is_renewal != other.is_renewal:
+            return False
+        merged = OffsetMap(self.runs)
+        for run in other.runs:
+            if merged.within(run.first, run.last):
+                return False  # given out twice: each is answered for itself
+        for run in other.runs:
+            merged.put(*run)
+        self.runs = list(merged)
+        return True
 
     def halves(self) -> tuple[Group, Group] | None:
         """Divide it in two, each of which can succeed without the other; None for a single offset."""
@@ -130,10 +146,13 @@ class Group:
                 former.append(Run(run.first, run.first + cut - 1, run.value))
             if cut < run.size:
                 latter.append(Run(run.first + cut, run.last, run.value))
-        return (
+        both = (
             Group(self.tp, former, self.deadline, self.number),
             Group(self.tp, latter, self.deadline, self.number),
         )
+        for each in both:
+            each.is_fresh = False
+        return both
 
 
 class Outcome(NamedTuple):

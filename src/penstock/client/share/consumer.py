@@ -524,7 +524,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             return {}
         number = holdings.begin_commit()
         try:
-            fetcher.pump()
+            fetcher.pump(takes_all=True)
             holdings.seal_commit()
             deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
             while not holdings.is_settled(number):

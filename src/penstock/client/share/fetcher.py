@@ -126,11 +126,14 @@ class ShareFetcher:
         error, self._error = self._error, None
         return error
 
-    def pump(self) -> None:
-        """Send what can be sent now: acknowledgements that are decided, and fetches that are wanted."""
+    def pump(self, *, takes_all: bool = False) -> None:
+        """Send what can be sent now: acknowledgements that are decided, and fetches that are wanted.
+
+        Decisions for brokers that are busy wait for others beside them, unless it `takes_all`.
+        """
         if self._is_closing:
             return
-        for decision in self._holdings.decisions():
+        for decision in self._holdings.decisions(() if takes_all else self._exchanges):
             self._route(decision)
         nodes = self._wanted_by_node()
         order = sorted({*nodes, *self._sessions})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.share.acknowledgements import GAP, AcknowledgeType, Group, Outcome
@@ -225,11 +225,13 @@ class Holdings:
         with self.lock:
             return any(each.decided or each.renewing for each in self._partitions.values())
 
-    def decisions(self) -> list[Decision]:
-        """Return what is to be sent, and take it to be on its way."""
+    def decisions(self, busy: Container[int] = ()) -> list[Decision]:
+        """Return what is to be sent, but to nodes that are `busy`, and take it to be on its way."""
         with self.lock:
             found: list[Decision] = []
             for tp, partition in list(self._partitions.items()):
+                if partition.node_id in busy:
+                    continue
                 for runs in (partition.decided.take(), partition.renewing.take()):
                     if not runs:
                         continue

@@ -86,7 +86,9 @@ class ShareSession:
         if not group.runs:
             self._settle(group, None)
             return
-        self._waiting.setdefault(place, deque()).append(group)
+        queue = self._waiting.setdefault(place, deque())
+        if not (queue and queue[-1].absorb(group)):
+            queue.append(group)
 
     @property
     def has_acknowledgements(self) -> bool:
@@ -267,7 +269,7 @@ class ShareSession:
             self._waiting.setdefault(place, deque()).extendleft(reversed(halves))
             return None
         if error.retriable and code not in MOVED_CODES and now < group.deadline:
-            group.tries += 1
+            group.is_fresh = False
             self._waiting.setdefault(place, deque()).appendleft(group)
             return None
         return error
