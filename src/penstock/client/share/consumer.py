@@ -603,7 +603,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             ConfigError: no subscription, records of a poll are still in hand, or an argument is wrong.
             PenstockError: as `poll`.
         """
-        from penstock.client.share.workers import WorkerPool
+        from penstock.client.share.workers import WorkerPool  # rarely needed, and has threads
 
         return await WorkerPool(self, handler, workers, on_error, idle_ms).run()
 

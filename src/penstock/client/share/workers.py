@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.client import arguments
 from penstock.client.share.acknowledgements import AcknowledgeType
@@ -21,7 +21,7 @@ from penstock.errors import ConfigError, DecodeError, DeserializationError
 from penstock.model import TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.client.share.consumer import AsyncShareConsumer
+    from penstock.client.share.holdings import Holdings
     from penstock.client.share.record import ShareRecord
 
 Handler = Callable[..., Any]
@@ -56,12 +56,51 @@ class PoolSummary(NamedTuple):
     refused: int
 
 
+class Source(Protocol):
+    """Where a pool has its records from: a share consumer."""
+
+    holdings: Holdings
+
+    @property
+    def stops(self) -> int:
+        """How often it was asked to stop."""
+
+    @property
+    def is_limit_possible(self) -> bool:
+        """Whether brokers have limits of records, and prolong locks."""
+
+    @property
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        """For how long records are locked; None before that is known."""
+
+    def begin_poll(self) -> None:
+        """Check that nothing of an earlier poll is in hand."""
+
+    def poll_now(self, limit: int) -> Sequence[ShareRecord[Any, Any]]:
+        """Hand out what has been fetched already."""
+
+    async def wait(self, deadline: float, limit: int, is_strict: bool | None = None) -> bool:
+        """Fetch, and wait until something has come."""
+
+    async def notify(self) -> None:
+        """Call the callback of acknowledgements."""
+
+    def flush(self) -> None:
+        """Send what is decided."""
+
+    async def commit_pool(self) -> None:
+        """Send what is decided, and wait for the answers."""
+
+    def keep_alive(self) -> None:
+        """Note that the application works on records."""
+
+
 class WorkerPool:
     """One `run` of a share consumer. Raises ConfigError for arguments that will not do."""
 
     def __init__(
         self,
-        consumer: AsyncShareConsumer[Any, Any],
+        consumer: Source,
         handler: Handler,
         workers: int,
         on_error: OnError | None,
