@@ -1,4 +1,4 @@
-"""Share sessions as a state machine: epochs, partitions that come and go, and what becomes of acknowledgements."""
+"""Share sessions as a state machine: epochs, partitions that come and go, acknowledgements."""
 
 from __future__ import annotations
 
