@@ -36,6 +36,8 @@ from penstock.protocol.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from penstock.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from penstock.protocol.messages.share_group_describe_response import Member as DescribedSharer
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -50,6 +52,8 @@ TYPES_VERSION = 5
 """From this version on it has types of groups, and a filter for them (KIP-848)."""
 
 DEAD = "Dead"
+SHARE_PROTOCOL = "share"
+"""The type of the protocol of share groups (KIP-932)."""
 
 
 class GroupListing(NamedTuple):
@@ -126,16 +130,34 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Describe a group of either protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
+        """Describe a group of any protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
         try:
             return await self._describe_classic(group_id)
         except KafkaError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-            try:
-                return await self._describe_of_consumers(group_id)
-            except UnsupportedVersionError:
-                raise error from None
+            for describe in (self._describe_of_consumers, self._describe_share):
+                try:
+                    return await describe(group_id)
+                except UnsupportedVersionError:
+                    continue
+                except KafkaError as other:
+                    if other.code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                        raise
+            raise error from None
+
+    async def _describe_share(self, group_id: str) -> GroupDescription:
+        """Describe a share group (KIP-932), whose members may have the same partitions."""
+
+        def read(answer: Any, node: int) -> GroupDescription:
+            group, coordinator = self._described(answer.groups, group_id, node, "ShareGroupDescribe")
+            members = tuple(sorted(map(_sharer, group.members)))
+            return GroupDescription(
+                group_id, group.group_state, SHARE_PROTOCOL, group.assignor_name, coordinator, members
+            )
+
+        request = ShareGroupDescribeRequest(group_ids=[group_id])
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_of_consumers(self, group_id: str) -> GroupDescription:
         def read(answer: Any, node: int) -> GroupDescription:
@@ -288,6 +310,15 @@ def _consumer(member: DescribedConsumer) -> MemberDescription:
     return MemberDescription(
         member.member_id, member.instance_id, member.client_id, member.client_host, tuple(partitions)
     )
+
+
+def _sharer(member: DescribedSharer) -> MemberDescription:
+    partitions = sorted(
+        TopicPartition(topic.topic_name, number)
+        for topic in member.assignment.topic_partitions
+        for number in topic.partitions
+    )
+    return MemberDescription(member.member_id, None, member.client_id, member.client_host, tuple(partitions))
 
 
 def _member(member: DescribedGroupMember) -> MemberDescription:
