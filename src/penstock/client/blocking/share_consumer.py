@@ -277,7 +277,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
         on_error: OnError | None = None,
         idle_ms: float | None = None,
     ) -> PoolSummary:
-        """Have threads process records until `stop` is called, or for `idle_ms` nothing has come.
+        """Have threads process records until `stop` is called, or nothing has come for `idle_ms`.
 
         `handler` gets one record at a time in each of the threads. A record is accepted when it returns,
         released when it raises; it may return another type, such as ``"reject"``. `on_error` gets the record

@@ -588,7 +588,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         on_error: OnError | None = None,
         idle_ms: float | None = None,
     ) -> PoolSummary:
-        """Have workers process records until `stop` is called, or for `idle_ms` nothing has come.
+        """Have workers process records until `stop` is called, or nothing has come for `idle_ms`.
 
         `handler` gets one record at a time in each of the workers: a coroutine function on this loop, any
         other function in a thread. A record is accepted when it returns, released when it raises; it may

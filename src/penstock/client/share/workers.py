@@ -42,6 +42,8 @@ RENEW_AFTER = 0.5
 """The part of a lock's duration after which it is prolonged."""
 
 KEEP_EVERY_S = 1.0
+JOIN_S = 30.0
+"""How long a consumer that is to stop when it is idle waits for its first partitions."""
 
 log = logger_named("penstock.client")
 
@@ -72,6 +74,9 @@ class Source(Protocol):
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
         """For how long records are locked; None before that is known."""
+
+    def assignment(self) -> Sequence[TopicPartition]:
+        """The partitions to fetch from."""
 
     def begin_poll(self) -> None:
         """Check that nothing of an earlier poll is in hand."""
@@ -126,6 +131,8 @@ class WorkerPool:
         self._work_s = 0.0
         """How long a record takes a worker, as seen lately; 0 before the first."""
         self._worked_at = time.monotonic()
+        self._has_begun = False
+        """Whether the group has given the consumer partitions. Two heartbeats pass before that."""
         self._stops = consumer.stops
         self._is_over = False
         self._flushing: asyncio.TimerHandle | None = None
@@ -171,7 +178,11 @@ class WorkerPool:
             return True
         if self._idle_s is None or self._in_work:
             return False
-        return time.monotonic() - self._worked_at >= self._idle_s
+        now = time.monotonic()
+        if not self._has_begun and self._consumer.assignment():
+            self._has_begun = True
+            self._worked_at = now
+        return now - self._worked_at >= (self._idle_s if self._has_begun else max(self._idle_s, JOIN_S))
 
     async def _work(self) -> None:
         """Be one worker."""
