@@ -180,7 +180,7 @@ def reset_offsets(
 ) -> None:
     """Move where GROUP begins, which must have no members for that.
 
-    Records that it had in hand and delivery counts are forgotten. Never leaves what the log holds.
+    Drops its locks and delivery counts. Never leaves what the log holds.
     """
     target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, None)
     from penstock.client import Admin

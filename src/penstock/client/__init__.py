@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
     from penstock.client.produce.producer import AsyncProducer as AsyncProducer
+    from penstock.client.record import ShareRecord as ShareRecord
     from penstock.client.share.acknowledgements import AcknowledgeType as AcknowledgeType
     from penstock.client.share.consumer import AsyncShareConsumer as AsyncShareConsumer
-    from penstock.client.share.record import ShareRecord as ShareRecord
     from penstock.client.share.workers import PoolSummary as PoolSummary
     from penstock.client.statistics import BrokerStatistics as BrokerStatistics
     from penstock.client.statistics import GroupStatistics as GroupStatistics
@@ -93,7 +93,7 @@ _HOMES = {
     "ShareGroupDescription": "admin.share_groups",
     "ShareGroupOffset": "admin.share_groups",
     "ShareMemberDescription": "admin.share_groups",
-    "ShareRecord": "share.record",
+    "ShareRecord": "record",
     "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",

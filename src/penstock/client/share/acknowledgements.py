@@ -27,11 +27,11 @@ class AcknowledgeType(IntEnum):
     """What becomes of a record that a share consumer was given. The numbers are the protocol's."""
 
     ACCEPT = 1
-    """Processed: nobody gets it again."""
+    """Processed: it is not given out again."""
     RELEASE = 2
-    """Not processed: somebody gets it again, unless it was delivered as often as the group allows."""
+    """Not processed: it is given out again, unless it was delivered as often as the group allows."""
     REJECT = 3
-    """Cannot be processed: nobody gets it again."""
+    """Cannot be processed: it is not given out again."""
     RENEW = 4
     """Still in work: its lock begins anew (Kafka 4.2)."""
 

@@ -21,6 +21,7 @@ from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.member import Member
 from penstock.client.group.requests import MemberSettings
 from penstock.client.group.state_machine import Driven, Phase
+from penstock.client.record import ShareRecord
 from penstock.client.serializers import Deserializers
 from penstock.client.share.acknowledgements import AcknowledgementCallback, AcknowledgeType, joined
 from penstock.client.share.fetcher import ShareFetcher
@@ -28,7 +29,6 @@ from penstock.client.share.handing_out import HandingOut
 from penstock.client.share.holdings import Holdings
 from penstock.client.share.membership import ShareMembership
 from penstock.client.share.readings import SHARE_COLUMN_NAMES
-from penstock.client.share.record import ShareRecord
 from penstock.client.share.session import FetchTerms
 from penstock.common.extras import need_arrow
 from penstock.common.hints import with_hints

@@ -1,6 +1,6 @@
 """The I/O of share sessions: fetches and acknowledgements, one request after the other at each broker.
 
-Records are fetched while somebody waits for them, never ahead: a record that is fetched is locked, and kept
+Records are fetched while the application waits, never ahead: a record that is fetched is locked, and kept
 from other members for as long. Acknowledgements go with fetches where they can.
 """
 
@@ -75,7 +75,7 @@ class ShareFetcher:
         self._tries: dict[int, int] = {}
         self._not_before: dict[int, float] = {}
         self._terms: FetchTerms | None = None
-        """What somebody waits for."""
+        """What the application waits for."""
         self._turn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -115,7 +115,7 @@ class ShareFetcher:
         return True
 
     def announce(self) -> None:
-        """Have everybody who waits look again."""
+        """Have every call that waits look again."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

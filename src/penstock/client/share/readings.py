@@ -1,7 +1,7 @@
 """Acquired parts on their way to the application: as records with delivery counts, or as Arrow batches.
 
 A batch of the log is handed out as far as its offsets were acquired. Acquired offsets without a record are
-acknowledged as gaps; those of a damaged batch are rejected, since nobody can read them; those of one that
+acknowledged as gaps; those of a damaged batch are rejected, since no member can read them; those of one that
 unpacks to more than this consumer allows are released, since another one may.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.client.record import ShareRecord
 from penstock.client.share.acknowledgements import GAP, AcknowledgeType
 from penstock.client.share.holdings import AcquiredPart, gaps
 from penstock.client.share.offset_map import OffsetMap, Run
-from penstock.client.share.record import ShareRecord
 from penstock.errors import CorruptRecordError, DecodeError, UnpackLimitError
 from penstock.model import COLUMN_NAMES
 from penstock.records.compression.budget import UnpackLimits, naming_place
