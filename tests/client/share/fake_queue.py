@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from client.fake_broker import FakeBroker
-
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import share_acknowledge_response as acknowledged

@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
-from client.share.fake_queue import ACCEPTED, REJECTED, FakeQueue, fake_queue
 
+from client.share.fake_queue import ACCEPTED, REJECTED, FakeQueue, fake_queue
 from penstock import AcknowledgeType, AsyncShareConsumer, ShareConsumer, TopicPartition
 from penstock.client.record import ShareRecord
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, UnsupportedVersionError
