@@ -462,7 +462,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(group_id=text)
     async def alter_share_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition | tuple[str, int], int]
+        self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> None:
         """Have a share group without members begin at these offsets; it is made where it does not exist.
 
