@@ -284,7 +284,7 @@ class AsyncAdmin(HasInstanceId):
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         if (topic is not None) + (broker is not None) + (group is not None) != 1:
-            raise ConfigError("describe_config() takes the name of a topic, or broker=, or group=")
+            raise ConfigError("describe_config() takes the name of a topic, or broker=, or group=, not both")
         if topic is not None:
             topic_name(topic)
         await self.start()
@@ -333,8 +333,8 @@ class AsyncAdmin(HasInstanceId):
         named = sum(each is not None for each in (topic, broker, client_metrics, group))
         if named + all_brokers != 1:
             raise ConfigError(
-                "alter_config() takes the name of a topic, or broker=, all_brokers=True, group= or "
-                "client_metrics="
+                "alter_config() takes the name of a topic, or broker=, all_brokers=True or client_metrics=, "
+                "or group="
             )
         if topic is not None:
             topic_name(topic)
