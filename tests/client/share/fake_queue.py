@@ -40,6 +40,8 @@ class FakeQueue:
         self.renewals = asyncio.Event()
         self.changed = asyncio.Event()
         self.left = False
+        self.moved_to: FakeQueue | None = None
+        """The leader that has taken the partition over."""
         broker.always(ApiKey.SHARE_GROUP_HEARTBEAT, self.heartbeat)
         broker.always(ApiKey.SHARE_FETCH, self.fetch)
         broker.always(ApiKey.SHARE_ACKNOWLEDGE, self.acknowledge)
@@ -80,7 +82,18 @@ class FakeQueue:
         self.free |= self.locked
         self.locked.clear()
 
+    def move_to(self, other: FakeQueue) -> None:
+        """Have another broker lead the partition: what is locked here is free there."""
+        self.moved_to = other
+        other.broker.logs = self.broker.logs
+        other.free, other.counts = self.free | self.locked, self.counts
+        for queue in (self, other):
+            queue.broker.leaders[TOPIC, 0] = other.broker.node_id
+        self.changed.set()
+
     def _apply(self, partition: Any) -> int:
+        if self.moved_to is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         decided: dict[int, int] = {}
         for batch in partition.acknowledgement_batches:
             offsets = range(batch.first_offset, batch.last_offset + 1)
@@ -116,6 +129,12 @@ class FakeQueue:
                     await self.changed.wait()
             except TimeoutError:
                 pass
+        if self.moved_to is not None:
+            lost = fetched.PartitionData(
+                partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, records=b""
+            )
+            topic = fetched.ShareFetchableTopicResponse(topic_id=broker.topic_id(TOPIC), partitions=[lost])
+            return fetched.ShareFetchResponse(responses=[topic])
         taken = sorted(self.free)[: request.max_records]
         for offset in taken:
             self.free.discard(offset)
@@ -165,4 +184,4 @@ async def fake_queue(*values: bytes) -> AsyncIterator[FakeQueue]:
         yield queue
     finally:
         await broker.stop()
-    assert not broker.failures
+    assert not broker.failures, broker.failures

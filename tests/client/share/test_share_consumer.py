@@ -215,6 +215,32 @@ def test_a_fenced_member_joins_again_and_keeps_what_it_has() -> None:
     run(test)
 
 
+def test_a_partition_that_moves_gives_its_records_out_at_its_new_leader() -> None:
+    async def test() -> None:
+        async with fake_queue(b"a", b"b") as old, fake_queue() as new:
+            new.broker.node_id = 1
+            nodes = [(0, "127.0.0.1", old.broker.port), (1, "127.0.0.1", new.broker.port)]
+            for queue in (old, new):
+                queue.broker.brokers = nodes
+                queue.broker.leaders["t", 0] = 0
+                queue.broker.versions.setdefault(ApiKey.FIND_COORDINATOR, (0, 4))
+            async with consumer_of(old, share_acknowledgement_mode="explicit") as consumer:
+                records = await at_once(consumer)
+                old.move_to(new)
+                consumer.acknowledge(records)
+                results = await consumer.commit()
+                error = results[TP]
+                assert isinstance(error, KafkaError)
+                assert error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                again = await at_once(consumer)
+                assert [row.delivery_count for row in again] == [2, 2]
+                consumer.acknowledge(again)
+                assert await consumer.commit() == {TP: None}
+            assert new.final == {0: ACCEPTED, 1: ACCEPTED}
+
+    run(test)
+
+
 def test_a_broker_without_share_groups_is_named_as_that() -> None:
     async def test() -> None:
         async with fake_queue() as queue:
