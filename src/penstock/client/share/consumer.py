@@ -113,8 +113,8 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flush_at = 0.0
         self._is_closed = False
-        self._is_iterating = False
         self._stops = 0
+        self._seen_alive = 0
         self._commits: set[asyncio.Task[object]] = set()
         self._client.begin_reports(self.stats)
 
@@ -376,8 +376,9 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         try:
             loop = asyncio.get_running_loop()
             until = loop.time() + deadline - time.monotonic()
+            stops = self._stops
             has_more = await fetcher.wait(
-                until, terms, lambda: membership.error is not None or self._is_closed
+                until, terms, lambda: membership.error is not None or self._stops != stops
             )
         finally:
             membership.poll_ends(member.now)
@@ -403,7 +404,12 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
                 settings, self.member_id, lambda tries: client.backoff.seconds(tries, client.dice) * 1000
             )
             fetcher = self.fetcher = ShareFetcher(
-                client, config.group_id, self.member_id, self.holdings, lambda: membership.assignment
+                client,
+                config.group_id,
+                self.member_id,
+                self.holdings,
+                lambda: membership.assignment,
+                needs_limit=config.is_strict,
             )
 
             def notice() -> None:
@@ -416,12 +422,17 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
                 Coordinator(client, config.group_id),
                 membership,
                 on_change=notice,
-                is_alive=lambda: False,
+                is_alive=self._is_alive,
                 topics_wanted=lambda: None,
             )
         if self._membership.phase is Phase.OUT:
             self._membership.subscribe(self._topics, self._member.now)
         return self.fetcher, self._member, self._membership
+
+    def _is_alive(self) -> bool:
+        """Return whether the application has taken records since this was last asked."""
+        before, self._seen_alive = self._seen_alive, self.holdings.counted
+        return before != self._seen_alive
 
     def keep_alive(self) -> None:
         """Note that the application works on records, however long it has not polled. On the event loop."""
@@ -462,7 +473,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             ConfigError: implicit mode; a record that is not in hand; no such type.
         """
         kind = self._explicit(type)
-        if kind is AcknowledgeType.RENEW and self.fetcher is not None and not self.fetcher.can_renew:
+        if kind is AcknowledgeType.RENEW and not self.is_limit_possible:
             raise ConfigError("renew needs Kafka 4.2 or newer: accept, release or reject instead")
         self._handing_out.acknowledge(what, kind)
 
@@ -615,7 +626,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     @property
     def is_limit_possible(self) -> bool:
         """Whether brokers have limits of records, and prolong locks (Kafka 4.2)."""
-        return self.fetcher is None or self.fetcher.can_renew
+        return self.fetcher is None or self.fetcher.can_renew is not False
 
     def stop(self) -> None:
         """Have `run` return once its workers have finished what they work on. From any thread."""

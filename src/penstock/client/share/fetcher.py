@@ -57,11 +57,14 @@ class ShareFetcher:
         member_id: str,
         holdings: Holdings,
         assignment: Callable[[], Mapping[TopicPartition, bytes]],
+        *,
+        needs_limit: bool = False,
     ) -> None:
         self.lock_timeout_ms: int | None = None
         """For how long records are locked, as brokers have said."""
-        self.can_renew = False
-        """Whether a broker has been met that prolongs locks, and none that does not."""
+        self.can_renew: bool | None = None
+        """Whether the broker asked last has limits of records, and prolongs locks; None before that."""
+        self._needs_limit = needs_limit
         self._client = client
         self._group_id = group_id
         self._member_id = member_id
@@ -267,10 +270,12 @@ class ShareFetcher:
         if isinstance(request, ShareFetchRequest):
             self.can_renew = version >= RENEWING_VERSION
             timeout_s += request.max_wait_ms / 1000 + TIMEOUT_SLACK_S
-            if version < RENEWING_VERSION and request.share_acquire_mode:
-                raise UnsupportedVersionError(
-                    "share.acquire.mode=record_limit needs Kafka 4.2 or newer: take batch_optimized"
-                )
+            if version < RENEWING_VERSION:
+                if self._needs_limit:
+                    raise UnsupportedVersionError(
+                        "share.acquire.mode=record_limit needs Kafka 4.2 or newer: take batch_optimized"
+                    )
+                request.share_acquire_mode = 0
         elif version < RENEWING_VERSION and request.is_renew_ack:
             raise UnsupportedVersionError(
                 "prolonging locks needs Kafka 4.2 or newer: accept or release instead"

@@ -36,6 +36,8 @@ class HandingOut(Generic[K, V]):
         self._deserialize = deserialize
         self._reading: RowReading | ColumnReading | None = None
         self._again: list[tuple[TopicPartition, Any, OffsetMap]] = []
+        self._error: PenstockError | None = None
+        """What the next call raises, since the last one had records to return."""
 
     def forget(self) -> None:
         """Drop what has not been handed out: the brokers release it with the session."""
@@ -46,6 +48,7 @@ class HandingOut(Generic[K, V]):
 
     def rows(self, limit: int) -> list[ShareRecord[K, V]]:
         """Return at most so many records. Raises as `AsyncShareConsumer.poll`."""
+        self._raise_late_error()
         records: list[Any] = []
         while len(records) < limit:
             reading = self._row_reading()
@@ -53,10 +56,11 @@ class HandingOut(Generic[K, V]):
                 break
             try:
                 found = reading.take(limit - len(records))
-            except PenstockError:
+            except PenstockError as error:
                 self._acknowledge_unread(reading)
                 if records:
-                    break  # the batch is dealt with, and what comes behind it is for the next poll
+                    self._error = error
+                    break
                 raise
             self._acknowledge_unread(reading)
             if not found:
@@ -75,8 +79,19 @@ class HandingOut(Generic[K, V]):
                 break
         return records
 
+    def _raise_late_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _present_reading(self) -> RowReading | ColumnReading | None:
+        """Return what is being handed out, unless its locks have run out: then it comes again by itself."""
+        if self._reading is not None and self._holdings.is_late(self._reading.part):
+            self._reading = None
+        return self._reading
+
     def _row_reading(self) -> RowReading | None:
-        reading = self._reading
+        reading = self._present_reading()
         if isinstance(reading, RowReading):
             return reading
         if reading is not None:
@@ -131,8 +146,9 @@ class HandingOut(Generic[K, V]):
 
     def batch(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
         """Return the next Arrow batch; None where there is none. Raises as `AsyncShareConsumer.poll`."""
+        self._raise_late_error()
         while True:
-            reading = self._reading
+            reading = self._present_reading()
             if not isinstance(reading, ColumnReading) or reading.columns != columns:
                 if reading is not None:
                     self._give_back(reading)

@@ -111,9 +111,13 @@ class Holdings:
             while self._parts:
                 part = self._parts.popleft()
                 self.size_bytes -= part.records.nbytes
-                if part.deadline > self._now():
+                if not self.is_late(part):
                     return part
             return None
+
+    def is_late(self, part: AcquiredPart) -> bool:
+        """Return whether the locks of a part have run out."""
+        return part.deadline <= self._now()
 
     def put_back(self, part: AcquiredPart) -> None:
         """Have a part, or what is left of one, taken first the next time."""
