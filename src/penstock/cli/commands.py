@@ -23,6 +23,7 @@ NOUNS = {
     "offsets": "penstock.cli.offsets",
     "config": "penstock.cli.config",
     "group": "penstock.cli.group",
+    "share": "penstock.cli.share",
     "transaction": "penstock.cli.transaction",
     "cluster": "penstock.cli.cluster",
     "logdir": "penstock.cli.logdir",
