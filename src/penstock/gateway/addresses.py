@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.gateway.endpoints import is_plain
+from penstock.gateway.heads import RESPONSE_HEAD
 from penstock.gateway.nodes import Broker, Nodes
+from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import decode_response, encode_response
 
 ADDRESSED_SINCE = {
     int(ApiKey.PRODUCE): 10,
@@ -30,6 +34,33 @@ CONTROLLERS = 2
 def has_addresses(api_key: int, version: int) -> bool:
     """Whether the response of an API at a version has addresses of brokers."""
     return version >= ADDRESSED_SINCE.get(api_key, 1 << 15)
+
+
+def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytearray:
+    """Return a response, with its size, in which brokers are found at `host` and the gateway's ports.
+
+    `code` is ``(api_key << 16) | version``. A response that is equal to one before, but for its correlation
+    id, is not decoded again. The brokers in it are noted.
+
+    Raises:
+        DecodeError: it cannot be read.
+    """
+    key, version = code >> 16, code & 0xFFFF
+    if key <= ApiKey.FETCH and is_plain(frame, key, version):
+        return frame
+    _, correlation_id = RESPONSE_HEAD.unpack_from(frame)
+    rest = bytes(memoryview(frame)[RESPONSE_HEAD.size :])
+    known = nodes.answers.of(code, host, rest)
+    if known is not None:
+        return RESPONSE_HEAD.pack(len(known) + 4, correlation_id) + known
+    clearings = nodes.answers.clearings
+    _, message = decode_response(memoryview(frame)[4:], API_TABLE[key].response, version)
+    if not rewrite(message, nodes, host):
+        return frame
+    whole = b"".join(encode_response(message, version, correlation_id))
+    if clearings == nodes.answers.clearings:
+        nodes.answers.keep(code, host, rest, whole[RESPONSE_HEAD.size :])
+    return whole
 
 
 def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
