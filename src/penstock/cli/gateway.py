@@ -121,6 +121,18 @@ LEAST_MS = 100
     metavar="ADDRESS",
     help="Print the conversations of the client at this address, decoded, as lines of JSON.",
 )
+@click.option(
+    "--capture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the conversations of clients to this file as a capture (pcap), without logins.",
+)
+@click.option(
+    "--capture-of",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Capture those of the client at this address alone.  [default: all]",
+)
 @json_option()
 @property_option()
 def command(
@@ -143,6 +155,8 @@ def command(
     access_log: Path | None,
     access_log_of: Literal["requests", "connections"],
     explain: tuple[str, ...],
+    capture: Path | None,
+    capture_of: tuple[str, ...],
     as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
@@ -159,6 +173,7 @@ def command(
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
       penstock gateway --to kafka:9093 --metrics-port 9100 --access-log log.jsonl
+      penstock gateway --to kafka:9093 --capture talk.pcap --capture-of 10.0.0.7
       penstock gateway --profile prod --accounts accounts.toml
       penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
@@ -190,6 +205,8 @@ def command(
             access_log_of=access_log_of,
             explain=explain,
             explain_to=_put_line,
+            capture=capture,
+            capture_of=capture_of,
         ),
         accounts=accounts,
         tls_cert=tls_cert,

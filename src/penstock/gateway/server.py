@@ -249,8 +249,8 @@ class GatewayServer:
 
     # --- clients ----------------------------------------------------------------------------------------
 
-    def tap_of(self, peer: str) -> Tap | None:
-        return self._taps.of(peer)
+    def tap_of(self, peer: str, local: str) -> Tap | None:
+        return self._taps.of(peer, local)
 
     def enter(self, client: ClientSocket) -> None:
         self.clients.add(client)

@@ -142,8 +142,11 @@ class Socket:
 class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
 
-    def tap_of(self, peer: str) -> Tap | None:
-        """What gets the bytes of a client's connection; None where nothing is written about it."""
+    def tap_of(self, peer: str, local: str) -> Tap | None:
+        """What gets the bytes of a client's connection; None where nothing is written about it.
+
+        Addresses are ``host:port``; `local` is the gateway's own that the client has connected to.
+        """
 
     def enter(self, client: ClientSocket) -> None:
         """There is one more client."""
@@ -185,7 +188,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         host = self._advertised_host or canonical_address(local[0])
         self.active_at = self.connected_at = self._loop.time()
         peer_text = f"{canonical_address(peer[0])}:{peer[1]}"
-        self._tap = self._clients.tap_of(peer_text)
+        self._tap = self._clients.tap_of(peer_text, f"{canonical_address(local[0])}:{local[1]}")
         self.relay = Relay(self._relays, self, self._home, peer_text, host)
         self._clients.enter(self)
 
