@@ -43,11 +43,11 @@ FETCH_BYTES = 50 << 20
 
 
 @contextmanager
-def gateway_to(broker: Side) -> Iterator[Side]:
-    """Run a gateway in front of a broker."""
+def gateway_to(broker: Side, *options: str) -> Iterator[Side]:
+    """Run a gateway in front of a broker; `options` are further ones of its command line."""
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "gateway", "--to", broker.bootstrap, "--port", "0"],
+        [sys.executable, "-m", "penstock", "gateway", "--to", broker.bootstrap, "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
