@@ -50,7 +50,12 @@ LEAST_MS = 100
 @click.option(
     "--advertised-host",
     metavar="HOST",
-    help="The host that clients are to connect to.  [default: the address that they have connected to]",
+    help="The host that clients are to connect to; {id} in it is a broker's.  [default: as they have]",
+)
+@click.option(
+    "--one-port",
+    is_flag=True,
+    help="Serve all brokers at --port, by names of TLS (SNI): with {id} in --advertised-host.",
 )
 @click.option(
     "--accounts",
@@ -141,6 +146,7 @@ def command(
     port: int,
     ports: str | None,
     advertised_host: str | None,
+    one_port: bool,
     accounts: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -175,6 +181,8 @@ def command(
       penstock gateway --to kafka:9093 --metrics-port 9100 --access-log log.jsonl
       penstock gateway --to kafka:9093 --capture talk.pcap --capture-of 10.0.0.7
       penstock gateway --profile prod --accounts accounts.toml
+      penstock gateway --to kafka:9093 --tls-cert gw.pem --one-port \\
+          --advertised-host 'b{id}.kafka.example'
       penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
     every_ms = parse_duration(every, "--every", 1000)
@@ -198,6 +206,7 @@ def command(
         port=port,
         ports=None if ports is None else port_range(ports),
         advertised_host=advertised_host,
+        one_port=one_port,
         config=config,
         seen=Seen(
             metrics_port=metrics_port,

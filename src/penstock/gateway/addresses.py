@@ -6,6 +6,7 @@ endpoints of new leaders (KIP-951) in Produce from version 10, Fetch from 16, an
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from penstock.gateway.endpoints import is_plain
@@ -29,6 +30,30 @@ ADDRESSED_SINCE = {
 
 CONTROLLERS = 2
 """The endpoint type of controllers in DescribeCluster (KIP-919)."""
+
+
+ID = "{id}"
+"""What stands for the id of a broker in an advertised host."""
+
+
+def host_of(host: str, node_id: int) -> str:
+    """Return the host that a broker is advertised at; `host` may have ``{id}`` in it."""
+    return host.replace(ID, str(node_id))
+
+
+class ServerNames:
+    """The names by which clients with TLS ask for brokers at one port (SNI): a host with ``{id}`` in it."""
+
+    def __init__(self, host: str) -> None:
+        before, _, behind = host.partition(ID)
+        self._pattern = re.compile(
+            rf"{re.escape(before)}([0-9]{{1,10}}){re.escape(behind)}\.?", re.IGNORECASE
+        )
+
+    def node_of(self, name: str | None) -> int | None:
+        """Return the id of the broker that a name is for; None for any other name, or for none."""
+        found = self._pattern.fullmatch(name or "")
+        return None if found is None or int(found[1]) >= 1 << 31 else int(found[1])
 
 
 def has_addresses(api_key: int, version: int) -> bool:
@@ -90,7 +115,7 @@ def _moved(brokers: list[Any], id_name: str, nodes: Nodes, host: str) -> list[An
     for each in brokers:
         node = nodes.learn(Broker(getattr(each, id_name), each.host, each.port))
         if node is not None:
-            each.host, each.port = host, node.port
+            each.host, each.port = host_of(host, node.node_id), node.port
             found.append(each)
     return found
 
@@ -103,4 +128,4 @@ def _move_coordinator(each: Any, nodes: Nodes, host: str) -> None:
         each.error_code, each.node_id = ErrorCode.COORDINATOR_NOT_AVAILABLE, -1
         each.host, each.port = "", -1
     else:
-        each.host, each.port = host, node.port
+        each.host, each.port = host_of(host, node.node_id), node.port

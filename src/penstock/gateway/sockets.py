@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from penstock.gateway.addresses import ServerNames
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Host
     from penstock.gateway.routes import Routes
@@ -158,7 +159,8 @@ class Clients(SocketHost, Protocol):
 class ClientSocket(asyncio.BufferedProtocol):
     """The connection of one client, through TLS where `tls` is given.
 
-    `home` is the broker of its port; None for the port for all.
+    `home` is the broker of its port; None for the port for all. With `names` it is the one whose name the
+    client has asked for.
     """
 
     def __init__(
@@ -168,7 +170,9 @@ class ClientSocket(asyncio.BufferedProtocol):
         home: int | None,
         advertised_host: str | None,
         tls: TlsConnection | None = None,
+        names: ServerNames | None = None,
     ) -> None:
+        self._names = names
         self._clients = clients
         self._relays = relays
         self._home = home
@@ -214,6 +218,8 @@ class ClientSocket(asyncio.BufferedProtocol):
             return
         try:
             tls.receive(self._clients.ciphertext[:nbytes])
+            if self._names is not None and tls.is_ready:
+                relay.home, self._names = self._names.node_of(tls.asked_name), None
             while not relay.is_closed and (count := tls.read_into(scratch)):
                 self._take(relay, scratch[:count])
         except TlsError as error:
