@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from compat.kafka_cluster import KafkaCluster
+from compat.peers import shared_kafka, until
 from gateway import test_gateway_faults, test_hooks
 from gateway.test_gateway import consume
 from gateway.test_gateway_faults import gateway  # noqa: F401  a fixture
@@ -53,11 +54,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespac
 
 @pytest.fixture(autouse=True)
 def laws_find_the_cluster(cluster: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Laws that make a broker of their own get the cluster; what they call ``t`` is new each time."""
+    """Laws that make a broker of their own get Apache Kafka: one node, whose topics are theirs alone."""
 
     @contextmanager
     def given(**_: object) -> Iterator[SimpleNamespace]:
-        yield cluster
+        servers = shared_kafka("4.3")
+        try:
+            yield SimpleNamespace(bootstrap_servers=servers)
+        finally:
+            with Admin(bootstrap_servers=servers) as admin:
+                names = [name for name in admin.list_topics() if not name.startswith("__")]
+                admin.delete_topics(names)
+                until(lambda: not {*names} & {*admin.list_topics()}, "topics are deleted", PATIENCE_S)
 
     for module in (test_hooks, test_gateway_faults):
         monkeypatch.setattr(module, "KafkaBroker", given)
@@ -76,7 +84,12 @@ class Application:
     """librdkafka as an idempotent producer, and what became of its records."""
 
     def __init__(self, gateway: Gateway, **settings: Any) -> None:  # noqa: F811
-        options = {"enable.idempotence": True, "linger.ms": 0, "socket.timeout.ms": 10_000}
+        options = {
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "batch.num.messages": 1,
+            "socket.timeout.ms": 10_000,
+        }
         self.producer = confluent.Producer(
             {"bootstrap.servers": gateway.bootstrap_servers, **options, **settings}
         )

@@ -125,7 +125,7 @@ def kafka_python(release: str) -> list[str]:
 
 
 def kafka_node() -> list[str]:
-    return [need("node"), str(node_program("kafka-node-1.6") / "main.js")]
+    return [need("node"), str(node_program("kafka-node-2.0") / "main.js")]
 
 
 def librdkafka() -> list[str]:
@@ -135,7 +135,7 @@ def librdkafka() -> list[str]:
 CLIENTS: dict[str, tuple[Callable[[], list[str]], tuple[str, ...], tuple[str, ...]]] = {
     "kafka-python-0.9": (lambda: kafka_python("0.9"), (), ("group",)),
     "kafka-python-1.4": (lambda: kafka_python("1.4"), (), ("group",)),
-    "kafka-node-1.6": (kafka_node, (), ("group",)),
+    "kafka-node-2.0": (kafka_node, (), ("group",)),
     "sarama-0.8.2": (lambda: [str(go_program("older-sarama"))], ("0.8.2.0",), ("0.8.2.0",)),
     "sarama-0.10.0": (lambda: [str(go_program("older-sarama"))], ("0.10.0.0",), ("0.10.0.0",)),
     "librdkafka-0.8.2": (librdkafka, ("0.8.2.2",), ("0.8.2.2", "")),

@@ -1,4 +1,4 @@
-// kafka-node 1.6, of 2017: "write SERVERS TOPIC" until it is killed, and "read SERVERS TOPIC GROUP". It writes
+// kafka-node 2.0, of 2017: "write SERVERS TOPIC" until it is killed, and "read SERVERS TOPIC GROUP". It writes
 // numbers, in turn to three partitions, and prints "ack N" when one is acknowledged; it prints what it reads as
 // "r PARTITION VALUE".
 'use strict'
