@@ -68,7 +68,7 @@ class Gateway(Served):
         ports: the ports of the brokers. By default the 100 behind `port`, or free ones where that is 0.
         advertised_host: the host in responses; None for the address that a client has connected to. In it
             ``{id}`` stands for the id of a broker.
-        one_port: whether all brokers are found at `port`, and told apart by the names that clients with TLS
+        one_port: whether all brokers are found at `port`, distinguished by the names that clients with TLS
             ask for (SNI): this needs `tls_cert`, and ``{id}`` in `advertised_host`.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
         accounts: users of clients, and what each of them is in the cluster: the path of a file, or its tables
@@ -142,8 +142,8 @@ class Gateway(Served):
             raise ConfigError(f"v07_messages is {v07_messages!r}: 'wrapped' or 'plain' is needed")
         if one_port and (tls_cert is None or ports is not None or ID not in (advertised_host or "")):
             raise ConfigError(
-                "one_port tells brokers apart by the names that clients with TLS ask for: give tls_cert, an "
-                "advertised_host such as 'b{id}.kafka.example', and no ports"
+                "one_port distinguishes brokers by the names that clients with TLS ask for: give tls_cert, "
+                "an advertised_host such as 'b{id}.kafka.example', and no ports"
             )
         self._names = ServerNames(advertised_host) if one_port and advertised_host else None
         self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes, v07_messages)

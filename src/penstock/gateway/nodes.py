@@ -45,7 +45,7 @@ class MovedAnswers:
     """Responses of brokers, and what became of them: equal ones become the same while no broker moves.
 
     Clients ask for Metadata again and again, and a cluster answers the same. Beyond `ANSWERS_BYTES_MAX` all
-    are forgotten.
+    are dropped.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class MovedAnswers:
             self._size += size
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all of them."""
         self.clearings += 1
         self._moved.clear()
         self._size = 0

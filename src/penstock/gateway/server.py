@@ -219,7 +219,7 @@ class GatewayServer:
     def _listen(self, node_id: int | None, port: int) -> int:
         """Open the port of a broker, or for None that of all; return its number. Raises OSError.
 
-        Where brokers are told apart by names, the port of all is that of each.
+        Where brokers are distinguished by names, the port of all is that of each.
         """
         if node_id is not None and self._names is not None:
             return self.port
