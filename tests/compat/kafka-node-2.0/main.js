@@ -28,12 +28,26 @@ function write () {
   producer.once('ready', () => client.refreshMetadata([topic], () => next()))
 }
 
+// A consumer of this age may stop for ever when its leader dies, and says nothing: then another takes its place.
+const SILENCE_MS = 15000
+
 function read () {
   const consumer = new kafka.ConsumerGroup({
     kafkaHost, groupId: group, fromOffset: 'earliest', sessionTimeout: 6000, heartbeatInterval: 500, autoCommit: true, autoCommitIntervalMs: 200
   }, [topic])
-  consumer.on('message', message => console.log('r', message.partition, message.value))
+  let heard = Date.now()
+  consumer.on('message', message => {
+    heard = Date.now()
+    console.log('r', message.partition, message.value)
+  })
   consumer.on('error', error => console.error('error', String(error)))
+  const watch = setInterval(() => {
+    if (Date.now() - heard < SILENCE_MS) return
+    clearInterval(watch)
+    console.error('again')
+    consumer.close(true, () => {})
+    read()
+  }, 1000)
 }
 
 process.on('uncaughtException', error => { console.error('uncaught', error); process.exit(1) })
