@@ -211,7 +211,7 @@ def test_a_partition_on_another_broker_is_named() -> None:
     (result,) = ask(node, api.CreatePartitionsRequest(topics=[wanted]), 3).results
     assert (result.error_code, result.error_message) == (
         39,
-        "partition 5 on brokers [9]; there is only broker 1",
+        "partition 5: brokers [9]; there is only broker 1",
     )
 
 
@@ -335,6 +335,9 @@ def test_where_a_leader_epoch_ended() -> None:
     assert end_of(0, own=2) == (74, -1, -1)
     assert end_of(0, own=4) == (75, -1, -1)
     assert end_of(0, index=9) == (3, -1, -1)
+    # A leader that has written nothing yet in its epoch has the one before to its end.
+    node.cluster.topics["t"].partitions[0].leader_epoch = 5
+    assert end_of(3) == (0, 3, 3)
 
 
 def test_features() -> None:

@@ -15,12 +15,16 @@ from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, Suggestions, Top
 from penstock.broker.metadata.image import folded
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.partition_record import PartitionRecord
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.metadata.image import ClusterImage
+    from penstock.broker.metadata.metadata_log import MetadataLog
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.quota_entities import PartitionsCharge
+    from penstock.broker.requests.quotas import MutationTokens
+    from penstock.protocol.message import Message
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka's own limit, which keeps one request from claiming all memory."""
@@ -32,17 +36,13 @@ class NewTopic(NamedTuple):
     name: str
     partitions: int
     config: TopicConfig
-    assignments: Sequence[tuple[int, ...]] = ()
-    """The brokers of each partition; none in a cluster of one."""
+    assignments: Sequence[tuple[int, ...]]
+    """The brokers of each partition."""
 
     @property
     def replication_factor(self) -> int:
         """How many replicas the first partition has."""
-        return len(self.assignments[0]) if self.assignments else 1
-
-    def replicas_of(self, index: int) -> tuple[int, ...]:
-        """The brokers of a partition; none in a cluster of one."""
-        return self.assignments[index] if self.assignments else ()
+        return len(self.assignments[0])
 
 
 class Placing(Protocol):
@@ -62,13 +62,69 @@ class Placing(Protocol):
         """Return those of some brokers that are alive."""
 
 
+class Authority(Protocol):
+    """What decides about the metadata of a cluster, as one broker reaches it."""
+
+    cluster_id: str
+    size: int
+    """How many brokers the cluster has: those that are not there yet will be."""
+    mutation_tokens: MutationTokens
+    """What clients with a quota may still create and delete."""
+
+    @property
+    def placing(self) -> Placing:
+        """What places replicas on brokers."""
+
+    @property
+    def log_on_disk(self) -> MetadataLog | None:
+        """The metadata log of this broker alone, where it is on disk."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last metadata record."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which the metadata log is led."""
+
+    def catch_up(self) -> None:
+        """Have the broker take in all metadata that have been written, where the authority is in reach."""
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        """Have records written that were decided against all before them, and take them.
+
+        Raises:
+            StorageError: they could not be written, others came before them, or the authority cannot be
+                reached.
+        """
+
+    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
+        """Return the directories of a new partition, one for each replica; None where none are named."""
+
+
+def partition_record(
+    authority: Authority, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
+) -> PartitionRecord:
+    """Return the record of a new partition, on the brokers that were planned for it."""
+    in_sync = authority.placing.in_sync_of(replicas)
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(replicas),
+        isr=list(in_sync),
+        leader=in_sync[0] if in_sync else -1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=authority.directories_of(name, index, replicas),
+    )
+
+
 class PlannedCluster(Protocol):
     """The parts of a cluster that planning uses."""
 
     image: ClusterImage
     config: BrokerConfig
-    node_id: int
-    placing: Placing | None
+    authority: Authority
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -151,7 +207,7 @@ class Planner:
     ) -> Sequence[Sequence[int]]:
         """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
 
-        Return the brokers of the new ones, placed if they were not assigned; none in a cluster of one.
+        Return the brokers of the new ones, placed if they were not assigned.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
@@ -177,10 +233,13 @@ class Planner:
                     f"{count - have} partitions are to be added, {len(assignments)} assigned",
                 )
             self._check_brokers(dict(enumerate(assignments, have)))
-        elif self._cluster.placing is not None:
-            assignments = self._cluster.placing.place(count - have, len(topic.partitions[0].replicas))
+        else:
+            # Data that another broker has written may name replicas that no broker of this cluster has.
+            authority = self._cluster.authority
+            factor = min(len(topic.partitions[0].replicas), authority.size)
+            assignments = authority.placing.place(count - have, factor)
         self._take(count - have)
-        return assignments or ()
+        return assignments
 
     def removal(self, partitions: int) -> None:
         """Count a topic that is to be deleted.
@@ -246,21 +305,13 @@ class Planner:
         return partitions
 
     def _place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
-        """Return the brokers of each partition; none in a cluster of one, which has room for one replica."""
         if factor == -1:
             factor = self._cluster.config.integer("default.replication.factor")
         if factor <= 0:
             raise error_for(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"a topic needs at least one replica, not {factor}"
             )
-        if self._cluster.placing is not None:
-            return self._cluster.placing.place(partitions, factor)
-        if factor > 1:
-            raise error_for(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"a replication factor of {factor} needs as many brokers; there is 1",
-            )
-        return ()
+        return self._cluster.authority.placing.place(partitions, factor)
 
     def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
         if sorted(assignments) != list(range(len(assignments))):
@@ -272,27 +323,21 @@ class Planner:
         self._check_brokers(assignments)
 
     def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
-        placing = self._cluster.placing
-        if placing is not None:
-            if len({len(replicas) for replicas in assignments.values()}) > 1:
-                raise error_for(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
-                )
-            for index, replicas in assignments.items():
-                placing.check_assignment(replicas)
-                if not placing.in_sync_of(replicas):
-                    raise error_for(
-                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                        f"All brokers specified in the manual partition assignment for partition {index} are"
-                        " fenced or in controlled shutdown.",
-                    )
-            return
+        placing = self._cluster.authority.placing
+        if len({len(replicas) for replicas in assignments.values()}) > 1:
+            raise error_for(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
+            )
         for index, replicas in assignments.items():
-            if list(replicas) != [self._cluster.node_id]:
+            try:
+                placing.check_assignment(replicas)
+            except KafkaError as error:
+                raise error_for(ErrorCode(error.code), f"partition {index}: {error.detail}") from None
+            if not placing.in_sync_of(replicas):
                 raise error_for(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"partition {index} on brokers {list(replicas)}; "
-                    f"there is only broker {self._cluster.node_id}",
+                    f"All brokers specified in the manual partition assignment for partition {index} are"
+                    " fenced or in controlled shutdown.",
                 )
 
     def _topic_config(self, configs: Mapping[str, str | None]) -> TopicConfig:
