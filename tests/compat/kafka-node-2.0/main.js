@@ -8,16 +8,32 @@ const kafka = require('kafka-node')
 const [, , what, kafkaHost, topic, group] = process.argv
 const PARTITIONS = 3
 
-function write () {
+// A client of this age may stop for ever when a broker dies, and says nothing: then another takes its place.
+const SILENCE_MS = 15000
+
+function write (number = 0) {
   const client = new kafka.KafkaClient({ kafkaHost, connectTimeout: 5000, requestTimeout: 10000, autoConnect: true })
   const producer = new kafka.Producer(client, { requireAcks: -1, ackTimeoutMs: 5000 })
-  let number = 0
+  let isReplaced = false
+  let watch
+  const listen = () => {
+    clearTimeout(watch)
+    watch = setTimeout(() => {
+      console.error('another')
+      isReplaced = true
+      client.close(() => {})
+      write(number)
+    }, SILENCE_MS)
+  }
   const again = error => {
     console.error('again', String(error))
     setTimeout(() => client.refreshMetadata([topic], () => next()), 300)
   }
   const next = () => {
+    if (isReplaced) return
+    listen()
     producer.send([{ topic, partition: number % PARTITIONS, messages: [String(number)] }], (error, data) => {
+      if (isReplaced) return
       if (error || !data || !data[topic]) return again(error)
       console.log('ack', number++)
       setImmediate(next)
@@ -25,11 +41,9 @@ function write () {
   }
   producer.on('error', error => console.error('error', String(error)))
   client.on('error', error => console.error('error', String(error)))
+  listen()
   producer.once('ready', () => client.refreshMetadata([topic], () => next()))
 }
-
-// A consumer of this age may stop for ever when its leader dies, and says nothing: then another takes its place.
-const SILENCE_MS = 15000
 
 function read () {
   const consumer = new kafka.ConsumerGroup({
