@@ -108,6 +108,6 @@ def _named(table: Any) -> set[str]:
         paths.add(path)
         paths |= {
             entry.data_file.file_path
-            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
         }
     return paths
