@@ -106,7 +106,12 @@ def place(kind: str, store: Store, directory: Path) -> Place:
 
 
 def land(
-    where: Place, servers: str, shape: ShapeSettings | None = None, *, table: LakeTable | None = None, **more: object
+    where: Place,
+    servers: str,
+    shape: ShapeSettings | None = None,
+    *,
+    table: LakeTable | None = None,
+    **more: object,
 ) -> Lander:
     """Land the topic ``orders`` to its end, as a new process would."""
     upserts = {"upserts": True} if more.pop("key", None) else {}

@@ -1,7 +1,7 @@
 """A store that speaks S3, in memory, whose requests can be made to fail before or after they take effect.
 
-Signatures are not checked. It has what writers of tables use: objects, conditional creation, ranges, lists, and
-uploads in parts.
+Signatures are not checked. It has what writers of tables use: objects, conditional creation, ranges, lists,
+and uploads in parts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate, parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -56,10 +56,8 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def handle(self) -> None:
-        try:
+        with suppress(ConnectionError, TimeoutError):
             super().handle()
-        except (ConnectionError, TimeoutError):
-            pass
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):
@@ -122,7 +120,8 @@ class Handler(BaseHTTPRequestHandler):
         if method == "POST" and "uploads" in query:
             number = uuid.uuid4().hex
             self.store.uploads[number] = (path, {})
-            text = f"<InitiateMultipartUploadResult><UploadId>{number}</UploadId></InitiateMultipartUploadResult>"
+            begun = "InitiateMultipartUploadResult"
+            text = f"<{begun}><UploadId>{number}</UploadId></{begun}>"
             return 200, {}, text.encode()
         if "uploadId" in query:
             return self._part(path, query, body)
@@ -189,7 +188,9 @@ class Handler(BaseHTTPRequestHandler):
                 else f"<Contents><Key>{escape(key)}</Key><LastModified>{moment}</LastModified>"
                 f"<ETag>{escape(_tag(data))}</ETag><Size>{len(data)}</Size></Contents>"
             )
-        token = f"<NextContinuationToken>{escape(max(entries))}</NextContinuationToken>" if is_truncated else ""
+        token = (
+            f"<NextContinuationToken>{escape(max(entries))}</NextContinuationToken>" if is_truncated else ""
+        )
         return (
             f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>"
             f"<KeyCount>{len(entries)}</KeyCount><IsTruncated>{str(is_truncated).lower()}</IsTruncated>"

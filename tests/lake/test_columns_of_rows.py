@@ -17,7 +17,9 @@ from penstock.lake.kinds.iceberg_specs import transforms
 from penstock.lake.shapes import ShapeSettings
 
 
-def fill(servers: str, values: list[bytes | None], keys: list[bytes | None] | None = None, **more: object) -> None:
+def fill(
+    servers: str, values: list[bytes | None], keys: list[bytes | None] | None = None, **more: object
+) -> None:
     columns = {"value": pa.array(values, pa.binary())}
     if keys is not None:
         columns["key"] = pa.array(keys, pa.binary())
@@ -121,7 +123,10 @@ AVRO = [
     {
         "type": "record",
         "name": "Order",
-        "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None}],
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "note", "type": ["null", "string"], "default": None},
+        ],
     },
 ]
 
@@ -133,7 +138,9 @@ def test_a_newer_schema_in_the_middle_of_a_stream(
     from penstock.registry import AvroSerializer, Registry, SerializationContext
 
     there = place(kind, store, tmp_path)
-    second = AVRO[1] if kind == "iceberg" else {**AVRO[1], "fields": [AVRO[0]["fields"][0], AVRO[1]["fields"][1]]}
+    second = (
+        AVRO[1] if kind == "iceberg" else {**AVRO[1], "fields": [AVRO[0]["fields"][0], AVRO[1]["fields"][1]]}
+    )
     with Registry() as registry:
         context = SerializationContext("orders", "value")
         first = AvroSerializer(registry.url, json.dumps(AVRO[0]))
@@ -172,7 +179,8 @@ def test_transforms_as_people_write_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a bigint, b decimal(10,2)", "a array<struct<b:string,c:map<string,int>>>", "`odd name` timestamp"]
+    "text",
+    ["a bigint, b decimal(10,2)", "a array<struct<b:string,c:map<string,int>>>", "`odd name` timestamp"],
 )
 def test_declared_types_are_those_that_are_written_down(text: str) -> None:
     found = fields_of(text)
@@ -180,7 +188,9 @@ def test_declared_types_are_those_that_are_written_down(text: str) -> None:
     assert fields_of(again) == found
 
 
-@pytest.mark.parametrize("text", ["", "a", "a bigint b", "a nothing", "a array<int", "a int, A int", "a decimal(99)"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "a bigint b", "a nothing", "a array<int", "a int, A int", "a decimal(99)"]
+)
 def test_declared_types_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError):
         fields_of(text)

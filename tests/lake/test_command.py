@@ -78,9 +78,7 @@ def test_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[
     assert said in capsys.readouterr().err
 
 
-def test_a_topic_that_is_followed_is_committed_at_the_end(
-    store: Store, servers: str, tmp_path: Path
-) -> None:
+def test_a_topic_that_is_followed_is_committed_at_the_end(store: Store, servers: str, tmp_path: Path) -> None:
     fill(servers, 3)
     there = place("directory", store, tmp_path)
     ending = threading.Event()
@@ -103,7 +101,9 @@ def test_a_topic_that_is_followed_is_committed_at_the_end(
 def test_secrets_are_hidden(
     store: Store, servers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = StoreOptions({"secret_access_key": "hush", "region": "x", "token": "hush", "credential": "hush"})
+    options = StoreOptions(
+        {"secret_access_key": "hush", "region": "x", "token": "hush", "credential": "hush"}
+    )
     assert "hush" not in repr(options)
     for text in (
         "s3.secret-access-key=hush",

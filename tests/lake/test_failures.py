@@ -102,7 +102,5 @@ def test_a_writer_that_is_killed(kind: str, store: Store, servers: str, tmp_path
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["directory", "object", "delta-s3", "iceberg-s3", "iceberg", "delta"])
-def test_a_writer_that_is_killed_fifty_times(
-    kind: str, store: Store, servers: str, tmp_path: Path
-) -> None:
+def test_a_writer_that_is_killed_fifty_times(kind: str, store: Store, servers: str, tmp_path: Path) -> None:
     kill_at_random(place(kind, store, tmp_path), servers, f"{kind} long", 50)

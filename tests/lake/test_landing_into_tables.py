@@ -117,16 +117,22 @@ def test_a_record_that_does_not_fit_ends_a_landing_without_dead_letters(
 ) -> None:
     fill(servers, 0, 20)
     there = place("iceberg", store, tmp_path)
-    with Lander(LandSettings("orders", servers, JSON), there.table()) as lander:
-        with pytest.raises(StorageError, match="offset 7 of orders-0 does not fit"):
-            lander.run(follow=False)
+    with (
+        Lander(LandSettings("orders", servers, JSON), there.table()) as lander,
+        pytest.raises(StorageError, match="offset 7 of orders-0 does not fit"),
+    ):
+        lander.run(follow=False)
     assert there.table().positions() is None
 
 
-def test_a_store_without_conditional_writes_is_refused(store: Store) -> None:
+def test_a_store_without_conditional_writes_is_refused(store: Store, servers: str, tmp_path: Path) -> None:
     from penstock.lake.credentials import StoreOptions
     from penstock.lake.kinds.objects import Objects
 
+    fill(servers, 0, 3)
+    store.has_conditions = False
+    with pytest.raises(StorageError, match="the store ignores conditions"):
+        land(place("object", store, tmp_path), servers, JSON)
     with pytest.raises(ConfigError, match="HDFS has no request that creates a file whole"):
         Objects("hdfs://node/orders", {})
     with pytest.raises(ConfigError, match="ftp:// is no store of tables"):

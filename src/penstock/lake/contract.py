@@ -189,7 +189,7 @@ class LakeTable(Protocol):
         """
 
     def abandon(self) -> None:
-        """Forget the rows since the last commit, and remove their files as far as that is possible."""
+        """Drop the rows since the last commit, and remove their files as far as that is possible."""
 
     def state(self) -> TableState:
         """Read how the table is. Raises as `positions`."""

@@ -145,7 +145,7 @@ class Lander:
         self.close()
 
     def close(self) -> None:
-        """Forget what is not committed, and close the connections."""
+        """Drop what is not committed, and close the connections."""
         self._reader.close()
         for side in (self._rows, self._dead):
             if side is not None:

@@ -6,7 +6,7 @@ texts of commits they do not go when the log is shortened.
 
     penstock:WRITER             the number of the batch
     penstock:WRITER:id0 (1, 2)  the topic's id, in pieces of 62 bits
-    penstock:WRITER:token       63 bits that tell an attempt from others
+    penstock:WRITER:token       63 bits of the token of an attempt
     penstock:WRITER:3           the next offset of partition 3
 """
 
@@ -295,7 +295,7 @@ class DeltaLakeTable:
                 time.sleep(wait_s)
 
     def abandon(self) -> None:
-        """Forget rows that are not committed; remove their files unless a commit may have named them."""
+        """Drop rows that are not committed; remove their files unless a commit may have named them."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
         self._forget()
         if self._is_uncertain or not sent:

@@ -272,7 +272,7 @@ class IcebergTable:
                 time.sleep(wait_s)
 
     def abandon(self) -> None:
-        """Forget rows that are not committed; remove their files unless a commit may have named them."""
+        """Drop rows that are not committed; remove their files unless a commit may have named them."""
         files, self._files = self._files, []
         self._buffered, self._buffered_bytes, self.pending_bytes = [], 0, 0
         if self._is_uncertain:

@@ -12,7 +12,7 @@ COMPACTED_BYTES_MAX = 1 << 30
 """Bytes of files that are put together at a time, since they pass through memory."""
 
 SNAPSHOTS_KEPT = 1
-"""The newest snapshots stay whatever their age."""
+"""So many of the newest snapshots stay, however old they are."""
 
 
 def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:

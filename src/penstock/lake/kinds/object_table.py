@@ -102,6 +102,7 @@ class ObjectTable:
     def prepare(self, schema: pa.Schema) -> None:
         """Create the table, or check that it has these columns. Raises ConfigError and StorageError."""
         layout = layout_of(schema, self._settings)
+        self._objects.need_conditions(f"{HIDDEN}/conditions")
         self._objects.create(f"{HIDDEN}/table.json", layout.to_json().encode())
         there = self._stored_layout()
         found = [] if there is None else there.differences(layout)

@@ -137,6 +137,26 @@ class Objects:
                 return self.read(path) == data
         return True
 
+    def need_conditions(self, path: str) -> None:
+        """Check, at a path of its own, that the store refuses to create an object twice.
+
+        Some stores answer such a request as if it had no condition: two writers would undo each other's work.
+
+        Raises:
+            StorageError: the store writes the object twice.
+        """
+        self.create(path, b"1")
+        with self._refusals("create", path):
+            exceptions = self._obstore.exceptions
+            try:
+                self._obstore.put(self._store, path, b"2", mode="create", use_multipart=False)
+            except (FileExistsError, exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                return
+        raise StorageError(
+            f"{self.title}: the store ignores conditions (If-None-Match), which decide between two writers. "
+            "Use iceberg:// there, whose catalog decides, or a newer release of the store"
+        )
+
     def send(self, path: str, file: Path) -> None:
         """Write a file of this machine by one request. Raises StorageError."""
         with self._refusals("write", path):
@@ -165,7 +185,7 @@ class Objects:
             yield
         except (StorageError, ConfigError):
             raise
-        except NotImplementedError as error:
+        except self._obstore.exceptions.NotSupportedError as error:
             raise StorageError(
                 f"cannot {what} {path} in {self.title}: the store has no conditional writes, which decide "
                 "between two writers. Use iceberg:// there, whose catalog decides"
