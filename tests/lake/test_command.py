@@ -40,7 +40,13 @@ def test_a_topic_is_landed_looked_at_and_tidied(
     file = tmp_path / "catalog.toml"
     file.write_text("".join(f"{name} = '{value}'\n" for name, value in there.options.items()))
     words = ["land", "orders", "--to", there.where, "--store-file", str(file), "-b", servers]
-    assert main([*words, "--format", "json", "--json"]) == 0
+    figures = tmp_path / "land.prom"
+    assert main([*words, "--format", "json", "--json", "--metrics-file", str(figures)]) == 0
+    labels = 'topic="orders",table="iceberg://c/sales.orders"'
+    lines = figures.read_text().splitlines()
+    assert f"penstock_land_rows_total{{{labels}}} 9" in lines
+    assert f"penstock_land_lag_offsets{{{labels}}} 0" in lines
+    assert f'penstock_land_next_offset{{{labels},partition="0"}} 10' in lines
     row = check("land", capsys.readouterr().out)
     assert (row["rows"], row["dead"], row["files"], row["commits"], row["lag"]) == (9, 1, 1, 1, 0)
     fill(servers, 5)

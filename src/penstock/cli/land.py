@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -94,6 +96,7 @@ MIB = 1 << 20
 @click.option("--keep", default="7d", show_default=True, help="Snapshots older than that expire.")
 @click.option("--orphan-age", default="1d", show_default=True, help="Files without a commit stay so long.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("--metrics-file", metavar="FILE", help="Write figures for Prometheus there, at each commit.")
 @json_option()
 @property_option()
 def command(
@@ -125,6 +128,7 @@ def command(
     keep: str,
     orphan_age: str,
     follow: bool,
+    metrics_file: str | None,
     as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
@@ -151,6 +155,7 @@ def command(
     from penstock.lake.contract import TableSettings
     from penstock.lake.credentials import StoreOptions
     from penstock.lake.lander import Lander, LandSettings
+    from penstock.lake.metrics import write_metrics
     from penstock.lake.shapes import ShapeSettings
     from penstock.lake.targets import dead_letters_of, dead_settings, open_table
 
@@ -204,6 +209,8 @@ def command(
         )
 
         def committed(lander: Lander) -> None:
+            if metrics_file is not None:
+                write_metrics(Path(metrics_file), lander, time.time())
             if as_json:
                 waiting.step_aside()
                 put_rows("land", [_row(topic, lander)], as_json)
