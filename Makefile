@@ -9,6 +9,7 @@
 # make attack  everything that ever harmed a broker, against one beside a good client; part of make soak
 # make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")
 # make docs    the documentation as a searchable site, in build/site
+# make bench-check  what got slower than in the last commit, by CPU seconds (ARGS="--against main --rounds 15")
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
 # Tests start hundreds of Pythons, and pytest rewrites each test module: without compiled files that are kept,
@@ -26,7 +27,7 @@ PINS := pyproject.toml constraints.txt native/kernels.c native/kernels.h native/
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo lint test check compat soak attack fuzz wheels first-hour bench clean
+.PHONY: help setup docs demo lint test check compat soak attack fuzz wheels first-hour bench bench-check clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -71,6 +72,9 @@ docs: $(VENV)/.everything
 
 bench: $(VENV)/.everything
 	@set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+bench-check: $(VENV)/.everything
+	$(BIN)/python tools/bench_check.py $(ARGS)
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov spark-warehouse

@@ -23,9 +23,10 @@ from harness import Contestant, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.registry import Registry, Schema
-from penstock.spark import from_schema, session
+from penstock.spark import from_schema
 from spark_connector import CONNECTOR, fetched_jar
 from spark_read import EXPERT, PARTITIONS, consume, jvm_connector, read
+from spark_sessions import bench_session
 
 FIELDS: list[tuple[str, Any]] = [
     ("id", "long"),
@@ -64,7 +65,7 @@ def main() -> None:
         config = {"spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text"}
         if jars:
             config["spark.jars"] = ",".join(map(str, [*jars, fetched_jar(AVRO)]))
-        spark = session("avro-spark", "local[2]", config=config)
+        spark = bench_session("avro-spark", config)
         try:
             contestants = []
             if jars:

@@ -21,8 +21,8 @@ from harness import Contestant, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.cloudevents import encode_events
 from penstock.errors import PenstockError
-from penstock.spark import session
 from spark_read import ATTRIBUTES, EXPERT, PARTITIONS, consume, event_columns, event_rows, jvm_connector, read
+from spark_sessions import bench_session
 
 SCHEMA = ", ".join(f"{name} {'timestamp' if name == 'time' else 'string'}" for name in ATTRIBUTES)
 
@@ -41,7 +41,7 @@ def main() -> None:
             write_topic(
                 (make(start, min(50_000, rows - start)) for start in range(0, rows, 50_000)), topic, brokers
             )
-        spark = session("cloudevents-spark", "local[2]", config=config)
+        spark = bench_session("cloudevents-spark", config)
         try:
             for mode, columns, data, extra in (
                 ("binary", event_columns, "binary", {"includeHeaders": "true"}),

@@ -26,9 +26,10 @@ from broker_process import running_broker
 from harness import Contestant, Outcome, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
-from penstock.spark import land, session
+from penstock.spark import land
 from process_trees import tree_cpu
 from spark_read import EXPERT, PARTITIONS, jvm_connector, plain_rows
+from spark_sessions import bench_session
 
 
 def main() -> None:
@@ -48,7 +49,7 @@ def main() -> None:
             write_topic(
                 (make(start, min(50_000, rows - start)) for start in range(0, rows, 50_000)), topic, brokers
             )
-        spark = session("spark-landing", "local[2]", config=config)
+        spark = bench_session("spark-landing", config)
         try:
             for title, topic in (("100 B of noise", "noise"), ("100 B of JSON", "json")):
                 contestants = sides(spark, brokers, topic, rows, Path(directory), with_jvm=bool(jars))

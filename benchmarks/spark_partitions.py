@@ -21,9 +21,9 @@ from broker_process import running_broker
 from harness import arguments
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
-from penstock.spark import session
 from process_trees import tree_cpu
 from spark_read import jvm_connector, plain_rows
+from spark_sessions import bench_session
 
 PARTITIONS = (1, 16, 256, 4096)
 ROWS = 65_536
@@ -44,7 +44,7 @@ def main() -> None:
         config = {"spark.sql.ui.retainedExecutions": "1"}
         if jars:
             config["spark.jars"] = ",".join(map(str, jars))
-        spark = session("spark-partitions", "local[2]", config=config)
+        spark = bench_session("spark-partitions", config)
         forms = ["penstock", "kafka"] if jars else ["penstock"]
         try:
             for partitions in sizes:

@@ -29,9 +29,9 @@ from broker_process import running_broker
 from harness import Contestant, Outcome, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
-from penstock.spark import session
 from process_trees import tree_cpu
 from spark_connector import connector_jars
+from spark_sessions import bench_session
 
 PARTITIONS = 4
 HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -63,7 +63,7 @@ def main() -> None:
             write_topic(
                 (make(start, min(50_000, rows - start)) for start in range(0, rows, 50_000)), topic, brokers
             )
-        spark = session("spark-read", "local[2]", config=config)
+        spark = bench_session("spark-read", config)
         try:
             empty_source.register(spark)
             for name, title, contestants in scenarios(spark, brokers, rows, with_jvm=bool(jars)):

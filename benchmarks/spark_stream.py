@@ -23,9 +23,9 @@ from broker_process import running_broker
 from harness import arguments
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
-from penstock.spark import session
 from process_trees import tree_cpu
 from spark_read import jvm_connector, plain_rows
+from spark_sessions import bench_session
 
 ROWS = 1_000
 PARTITIONS = 4
@@ -51,7 +51,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory, running_broker() as brokers:
         jars = jvm_connector(Path(directory))
         config = {"spark.jars": ",".join(map(str, jars))} if jars else {}
-        spark = session("spark-stream", "local[2]", config=config)
+        spark = bench_session("spark-stream", config)
         sides = [Side("penstock", "penstock", {})]
         if jars:
             sides.append(Side("JVM connector", "kafka", {"kafka.fetch.max.wait.ms": "10"}))

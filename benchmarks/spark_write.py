@@ -20,9 +20,9 @@ from typing import Any
 from broker_process import running_broker
 from harness import Contestant, Outcome, arguments, measure, report
 from penstock import Admin, write_topic
-from penstock.spark import session
 from process_trees import tree_cpu
 from spark_read import PARTITIONS, jvm_connector, plain_rows, read
+from spark_sessions import bench_session
 
 ONCE = {"exactlyOnce": "true"}
 
@@ -42,7 +42,7 @@ def main() -> None:
             "source",
             brokers,
         )
-        spark = session("spark-write", "local[2]", config=config)
+        spark = bench_session("spark-write", config)
         try:
             cached = read(spark, "penstock", brokers, "source", "key binary, value binary", {}).cache()
             assert cached.count() == rows

@@ -127,9 +127,9 @@ def measured(meter: Meter, work: Callable[[], object], rounds: int) -> Cost:
 
 
 def with_connector(brokers: str, jars: list[Path]) -> Any:
-    from penstock.spark import session
+    from spark_sessions import bench_session
 
-    spark = session("sql-bytes", "local[2]", config={"spark.jars": ",".join(map(str, jars))})
+    spark = bench_session("sql-bytes", {"spark.jars": ",".join(map(str, jars))})
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", brokers).option("subscribe", TOPIC)
     reader.options(**EXPERT).load().createOrReplaceTempView(TOPIC)
     return spark

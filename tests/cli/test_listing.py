@@ -75,6 +75,7 @@ NOT_LISTING = {
     "directory describe": "prints sentences about one directory",
     "directory set-level": "prints sentences about one directory",
     "spark checkpoint": "prints sentences, or options for Spark",
+    "spark settings": "writes a file of settings",
     "topic create": "says nothing",
     "topic delete": "says nothing",
     "topic grow": "says nothing",

@@ -9,22 +9,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from container_file import commands_of, copied_of, instructions_of, words_of
-from penstock.spark.runtime.session import SETTINGS, settings_for
+from penstock.cli import spark
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "spark"
 
 
-def test_settings_for_clusters_are_those_of_a_session() -> None:
-    lines = (EXAMPLES / "spark-defaults.conf").read_text().splitlines()
-    given = dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
-    # The window of Spark and its progress are for a user at a terminal to turn off.
-    expected = {name: value for name, value in SETTINGS.items() if not name.startswith("spark.ui.")}
-    executor = settings_for("spark://host:7077", {})["spark.executor.extraJavaOptions"]
-    expected |= {f"spark.{side}.extraJavaOptions": executor for side in ("driver", "executor")}
-    assert given == expected
+def test_settings_for_clusters_are_those_that_the_command_writes() -> None:
+    done = CliRunner().invoke(spark.command, ["settings"])
+    assert done.exit_code == 0, done.output
+    assert (EXAMPLES / "spark-defaults.conf").read_text() == done.output
 
 
 def test_the_image_copies_what_there_is_and_ends_without_rights_of_root() -> None:

@@ -12,16 +12,17 @@ from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listeners_of, reachable
 from penstock.broker.network.serving import serving
+from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.replication.control.authority import Authority
 from penstock.broker.replication.control.forwarding import Forwarding
 from penstock.broker.replication.control.quorum import Quorum
-from penstock.broker.replication.coordinators import MemberNode
+from penstock.broker.replication.coordinators import Coordinators
 from penstock.broker.replication.fetcher import FetchSettings
 from penstock.broker.replication.gate import RACK_AWARE, Gate
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.member_cluster import MemberCluster
 from penstock.broker.replication.member_view import MemberView
+from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.replication.transport.local import LocalTransport
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.common.failures import Failures
@@ -77,7 +78,7 @@ class Shared:
         self.loop: asyncio.AbstractEventLoop
         self.transport: LocalTransport
         self.quorum: Quorum
-        self.nodes: dict[int, MemberNode] = {}
+        self.nodes: dict[int, Node] = {}
         """The nodes that run."""
         self._store: LogStore | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -147,7 +148,7 @@ class Shared:
         with self.failures.barrier("controller", "brokers whose session has ended"):
             self.quorum.expire()
 
-    def reach(self, source: int, target: int) -> MemberNode | None:
+    def reach(self, source: int, target: int) -> Node | None:
         """Return another node; None where it does not run, or the link is cut."""
         return self.nodes.get(target) if self.transport.links.passes(source, target) else None
 
@@ -256,7 +257,6 @@ class ClusterNode:
                 self.server = server
                 member = self.member
                 assert member is not None
-                assert isinstance(server.node, MemberNode)
                 shared.nodes[self.id] = server.node
                 shared.transport.attach(self.id, member.receive, server.run_due)
                 member.join(self._endpoints(server))
@@ -273,9 +273,7 @@ class ClusterNode:
                 raise
             started.set_exception(error)
 
-    def _make_node(
-        self, config: BrokerConfig, store: LogStore, clock: Clock, interceptors: Any
-    ) -> MemberNode:
+    def _make_node(self, config: BrokerConfig, store: LogStore, clock: Clock, interceptors: Any) -> Node:
         shared, self._lives = self._shared, self._lives + 1
         member = Member(
             self.id,
@@ -292,12 +290,12 @@ class ClusterNode:
         )
         authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
-        cluster = MemberCluster(config, store, clock.now_ms(), member, authority, records)
+        publisher = MetadataPublisher(config, store, clock.now_ms(), member, authority, records)
+        cluster = publisher.cluster
         cluster.login_secret = shared.login_secret
-        node = MemberNode(config, store, clock, interceptors, cluster)
-        node.member, node.peers = member, shared
-        member.begin(cluster, node, records, next_batch)
-        member.moves = node
+        node = Node(config, store, clock, interceptors, cluster)
+        node.membership = member.moves = Coordinators(node, member, shared)
+        member.begin(publisher, node, records, next_batch)
         gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
         node.view = MemberView(member.brokers, shared.quorum, authority.commit, shared.random)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
@@ -41,8 +41,16 @@ if TYPE_CHECKING:
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
     from penstock.broker.security.authorizer import Authorizer
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.transactions.service import Elsewhere, TransactionService
     from penstock.clock import Clock
+
+    class Membership(Elsewhere, Protocol):
+        """The part of a node in a cluster of several."""
+
+        @property
+        def not_ready(self) -> str | None:
+            """Why clients should not come to this broker yet; None where they should."""
+
 
 logger = logger_named("penstock.broker")
 
@@ -117,6 +125,8 @@ class Node:
         self.request_entries_max = config.integer("penstock.request.entries.max")
         """The most that a request may name: elements of all its arrays together."""
         self._producers_max = config.integer("penstock.producers.max")
+        self.membership: Membership | None = None
+        """The part of this node in a cluster of several; None where it is the cluster."""
         self.view: ClusterView = LoneView(self.cluster, config.text("broker.rack"), store.directory_id)
         """The cluster as a whole, as clients ask about it."""
         interval_s = config.integer("log.retention.check.interval.ms") / 1000
@@ -146,7 +156,7 @@ class Node:
     @property
     def not_ready(self) -> str | None:
         """Why clients should not come to this broker yet; None where they should."""
-        return None
+        return None if self.membership is None else self.membership.not_ready
 
     def quotas_changed(self) -> None:
         """Quotas of clients have been read or changed: from now on handlers heed them."""
@@ -192,8 +202,13 @@ class Node:
         if self._transactions is None:
             from penstock.broker.transactions.service import TransactionService
 
-            self._transactions = TransactionService(self)
+            self._transactions = TransactionService(self, self.membership)
             self._transactions.open()
+        return self._transactions
+
+    @property
+    def transactions_if_used(self) -> TransactionService | None:
+        """The transaction coordinator, None where it has not been needed."""
         return self._transactions
 
     @property
@@ -308,7 +323,7 @@ class Node:
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
         """Have the metadata log not grow for ever; return what went wrong."""
-        log, directory = self.cluster.metadata_on_disk, self.store.metadata_directory
+        log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []
         if self._metadata_upkeep is None:

@@ -1,4 +1,4 @@
-"""``penstock spark``: what Spark keeps about streaming queries."""
+"""``penstock spark``: what Spark keeps about streaming queries, and settings for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 @click.group("spark")
 def command() -> None:
-    """Look at what Spark keeps about streaming queries.
+    """Look at Spark's streaming queries and settings.
 
     \b
     Examples:
       penstock spark checkpoint /data/orders/checkpoint
       penstock spark checkpoint old --for-kafka new
+      penstock spark settings > spark-defaults.conf
     """
 
 
@@ -56,6 +57,28 @@ def checkpoint(directory: Path, copy: Path | None, as_json: bool) -> None:
             put(f"  {topic}: {text}")
     for line in found.advice():
         put(line)
+
+
+@command.command("settings")
+@click.option("--master", default="", metavar="MASTER", help="The master they are for, as in local[4].")
+@click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON.")
+def settings(master: str, as_json: bool) -> None:
+    """Write the settings that make sources in Python faster.
+
+    They change no answer of a query. The text is a file of properties, for Spark's conf/spark-defaults.conf
+    and for spark-submit --properties-file. A program sets the same by penstock.spark.configure(builder).
+    """
+    from penstock.spark.runtime.session import faster_settings
+
+    found = faster_settings(master, {})
+    if as_json:
+        put(json.dumps(found))
+        return
+    put("# What makes sources in Python faster and changes no answer of a query: penstock spark settings.")
+    put("# What each setting gives: docs/reference/spark-options.md, The session.")
+    width = max(map(len, found)) + 2
+    for name, value in found.items():
+        put(f"{name:{width}}{value}")
 
 
 def _number(batch: int | None) -> str:

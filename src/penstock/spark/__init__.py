@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.spark.monitoring.names import query_name as query_name
     from penstock.spark.monitoring.observed import observed as observed
     from penstock.spark.runtime.java import find_java as find_java
+    from penstock.spark.runtime.session import configure as configure
     from penstock.spark.runtime.session import session as session
     from penstock.spark.sinks.land import land as land
     from penstock.spark.sinks.progress import Progress as Progress
@@ -35,6 +36,7 @@ _HOMES = {
     "PenstockDataSource": "source.data_source",
     "Progress": "sinks.progress",
     "QueryReports": "monitoring.listener",
+    "configure": "runtime.session",
     "find_java": "runtime.java",
     "follow": "sinks.progress",
     "from_cloudevents": "functions.from_cloudevents",

@@ -335,6 +335,9 @@ def test_where_a_leader_epoch_ended() -> None:
     assert end_of(0, own=2) == (74, -1, -1)
     assert end_of(0, own=4) == (75, -1, -1)
     assert end_of(0, index=9) == (3, -1, -1)
+    # A leader that has written nothing yet in its epoch has the one before to its end.
+    node.cluster.topics["t"].partitions[0].leader_epoch = 5
+    assert end_of(3) == (0, 3, 3)
 
 
 def test_features() -> None:

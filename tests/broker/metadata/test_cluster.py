@@ -228,7 +228,9 @@ def test_data_of_a_removed_topic_go_after_a_crash_in_between(tmp_path: Path) -> 
     topic = make_topic(node, "t")
     produce(node, batch_of(b"a"))
     # The record is written, then the process dies before it can delete the data.
-    node.cluster._commit([RemoveTopicRecord(topic_id=topic.id)], NOW_MS)
+    log = node.cluster.authority.log_on_disk
+    assert log is not None
+    log.append([RemoveTopicRecord(topic_id=topic.id)], NOW_MS)
     abandon(node)
     again = disk_node(tmp_path)
     assert not again.cluster.topics

@@ -281,7 +281,7 @@ def test_a_log_that_never_stops_growing_is_cut_as_well(
 
 def test_a_stop_gives_up_a_snapshot_that_is_not_whole(tmp_path: Path) -> None:
     node = begin(tmp_path)
-    log = node.cluster.metadata_on_disk
+    log = node.cluster.authority.log_on_disk
     assert log is not None
     log.bytes_behind = 10**6
     upkeep = MetadataUpkeep(log, str(tmp_path), node.config, node.failures)

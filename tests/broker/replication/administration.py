@@ -500,7 +500,7 @@ def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> Admini
         Violation: a law did not hold, or the cluster has not recovered.
     """
     world = AdministeredWorld(seed)
-    with mock.patch("penstock.broker.replication.member_cluster.PRODUCER_ID_BLOCK", BLOCK), _quiet():
+    with mock.patch("penstock.broker.metadata.cluster.PRODUCER_ID_BLOCK", BLOCK), _quiet():
         world.begin()
         world.run(world.random.randint(50, 600))
         for _ in range(troubles):

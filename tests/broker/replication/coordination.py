@@ -1,8 +1,9 @@
 """The simulated cluster with whole nodes, whose coordinators serve groups and transactional producers.
 
-Nodes are `MemberNode`s behind their gate, and are asked by requests. A client has a connection: a request may
-be lost, late, or carried out without an answer, and is never repeated by itself; one that is given up has
-left nothing under way. `python tests/broker/replication/coordination.py SEED` replays a run.
+Nodes are `Node`s with `Coordinators`, behind their gate, and are asked by requests. A client has a
+connection: a request may be lost, late, or carried out without an answer, and is never repeated by itself;
+one that is given up has left nothing under way. `python tests/broker/replication/coordination.py SEED`
+replays a run.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from unittest import mock
 from broker.replication.simulation import NODES, QUIET_MS, SimNode, Violation, World, main
 from penstock.broker.context import Context
 from penstock.broker.interceptors import Stage
+from penstock.broker.node import Node
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.authority import Authority
 from penstock.broker.replication.control.forwarding import Forwarding
-from penstock.broker.replication.coordinators import MemberNode
+from penstock.broker.replication.coordinators import Coordinators
 from penstock.broker.replication.gate import Gate
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.security.session import Session
 from penstock.common.failures import Failures
@@ -71,20 +73,20 @@ class CoordinatedNode(SimNode):
     """A node with handlers, coordinators and gate."""
 
     world: CoordinatedWorld
-    node: MemberNode
+    node: Node
     authority: Authority
 
     def _begin(self, member: Member) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
         self.authority = authority = Authority(world.quorum, world, member, len(NODES))
-        cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
-        self.node = node = MemberNode(world.config, self.store, world.clock, (), cluster)
+        now_ms = world.clock.now_ms()
+        publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
+        self.node = node = Node(world.config, self.store, world.clock, (), publisher.cluster)
         self.purgatory = node.purgatory
         node.failures = Raising(world.clock.monotonic)
-        node.member, node.peers = member, world
-        member.begin(cluster, node, records, next_batch)
-        member.moves = node
+        node.membership = member.moves = Coordinators(node, member, world)
+        member.begin(publisher, node, records, next_batch)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, Gate(member, selects_by_rack=False).intercept)
 
@@ -230,7 +232,7 @@ class CoordinatedWorld(World):
         """A node that may coordinate a group or a transactional id."""
         return self.leader(topic, partition_of(key, PARTITIONS))
 
-    def reach(self, source: int, target: int) -> MemberNode | None:
+    def reach(self, source: int, target: int) -> Node | None:
         """The node `target`, where `source` reaches it now."""
         there = self.nodes.get(target)
         is_cut = (source, target) in self.cut or (target, source) in self.cut

@@ -1,6 +1,6 @@
 """A cluster over a simulated network, clock and disks, all of it decided by one seed.
 
-The nodes are the product's: `Member`, `MemberCluster`, `ReplicatedPartition`, `Fetcher`, `Quorum` and the
+The nodes are the product's: `Member`, `MetadataPublisher`, `LocalReplica`, `Fetcher`, `Quorum` and the
 condition under which the gate acknowledges. A world has one queue of events, ordered by time; a message is
 an event, lost, late or repeated; crashes, torn writes, cut links and pauses are events, too. The laws are
 checked after every one of them. `python tests/broker/replication/simulation.py SEED` prints what happened in
@@ -18,12 +18,13 @@ from typing import Any
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.partitions.partition import Partition
 from penstock.broker.replication.control.authority import Authority
 from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.gate import Written
+from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.member_cluster import MemberCluster
-from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.broker.requests.purgatory import Purgatory
 from penstock.clock import ManualClock
@@ -88,8 +89,9 @@ class SimNode:
         world = self.world
         records, next_batch = world.quorum.everything()
         authority = Authority(world.quorum, world, member, len(NODES))
-        cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
-        member.begin(cluster, self, records, next_batch)
+        now_ms = world.clock.now_ms()
+        publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
+        member.begin(publisher, self, records, next_batch)
 
     def crash(self) -> None:
         if self.member is not None:
@@ -98,13 +100,11 @@ class SimNode:
         self.life += 1
 
     @property
-    def partition(self) -> ReplicatedPartition | None:
-        """The replica of the living node."""
+    def partition(self) -> Partition | None:
+        """The partition, as the living node has it."""
         if self.member is None:
             return None
-        found = self.member.cluster.topics[TOPIC].partitions[0]
-        assert isinstance(found, ReplicatedPartition)
-        return found
+        return self.member.cluster.topics[TOPIC].partitions[0]
 
     @property
     def log(self) -> MemoryLog | None:
@@ -432,7 +432,7 @@ class Checker:
         if image.leader >= 0 and image.leader not in image.replicas.in_sync:
             self.fail("the leader is not in the ISR")
         for node, found in replicas:
-            leads = found is not None and found.leads and found.followers is not None
+            leads = found is not None and found.leads and replica_of(found).followers is not None
             if found is None or not leads:
                 continue
             if self._leaders.setdefault(found.leader_epoch, node.id) != node.id:
@@ -443,7 +443,7 @@ class Checker:
             if found is not None and is_current and image.leader == node.id:
                 self._lead(node, found)
 
-    def _agree(self, replicas: list[tuple[SimNode, ReplicatedPartition]]) -> None:
+    def _agree(self, replicas: list[tuple[SimNode, Partition]]) -> None:
         """Replicas have the same records below the lower of their high watermarks."""
         logs = [(node, found.high_watermark, records_of(node.log)) for node, found in replicas]
         for number, (node, mark, records) in enumerate(logs):
@@ -454,7 +454,7 @@ class Checker:
                 if records[:common] != others[:common]:
                     self.fail(f"{node.id} and {other.id} differ below {common}")
 
-    def _lead(self, node: SimNode, found: ReplicatedPartition) -> None:
+    def _lead(self, node: SimNode, found: Partition) -> None:
         """The present leader has all that was ever committed; its high watermark says what is."""
         records = records_of(node.log)
         if records[: len(self._committed)] != self._committed:
@@ -470,7 +470,7 @@ class Checker:
             # that can lead have it.
             if offset >= len(records) or records[offset][1] != value:
                 self.fail(f"{value!r} at {offset} was acknowledged, and leader {node.id} does not have it")
-        if found.is_settled:
+        if replica_of(found).is_settled:
             before = max(self._settled.values(), default=0)
             if mark < before:
                 self.fail(f"the high watermark has gone back from {before} to {mark}")

@@ -15,10 +15,10 @@ import pytest
 from broker.replication import coordination
 from broker.replication.simulation import Violation
 from penstock.broker.groups.service import GroupService
+from penstock.broker.partitions.partition import Partition
 from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
 from penstock.broker.replication.coordinators import Entry
 from penstock.broker.replication.gate import Gate
-from penstock.broker.replication.partition import ReplicatedPartition
 
 SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
 
@@ -62,7 +62,7 @@ def _stable_is_what_is_committed(patch: Any) -> None:
     def place(self: Any, log: Any, high_watermark: int) -> None:
         self._high_watermark = self._last_stable_offset = high_watermark
 
-    patch.setattr(ReplicatedPartition, "_place_watermarks", place)
+    patch.setattr(Partition, "place_watermarks", place)
 
 
 def _followers_do_not_learn_of_producers(patch: Any) -> None:

@@ -232,7 +232,7 @@ def test_a_topic_is_deleted_once(shared: KafkaCluster) -> None:
 
 
 def test_producer_ids_are_given_out_once(shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.broker.replication.member_cluster.PRODUCER_ID_BLOCK", 2)
+    monkeypatch.setattr("penstock.broker.metadata.cluster.PRODUCER_ID_BLOCK", 2)
     seen: list[int] = []
     with three(shared) as together:
         for _ in range(TRIES):
@@ -552,7 +552,7 @@ WRITES = (
     ".alter(",
     ".create_topics(",
     ".delete_topics(",
-    ".add_partitions(good",
+    ".add_partitions(placed",
     ".set_features(",
     "answer_each(",
 )

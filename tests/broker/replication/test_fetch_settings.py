@@ -9,8 +9,8 @@ import pytest
 from broker.replication.test_cluster import TOPIC, fetched, produce, topic_id, until
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.replication.fetcher import PATIENCE_S, Fetcher, FetchSettings
+from penstock.broker.replication.local_replica import LocalReplica
 from penstock.broker.replication.member import IN_MEMORY_VERSION
-from penstock.broker.replication.partition import ReplicatedPartition
 from penstock.broker.replication.replica_fetch import serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import ConfigError
@@ -27,16 +27,20 @@ NAMES = {
 
 
 class Followed:
-    """A partition as a fetcher sees it."""
+    """A replica, and its partition, as a fetcher sees them."""
 
     topic, topic_id, index, leader_epoch = TOPIC, bytes(16), 0, 7
     fetch_position, log_start_offset = (11, 6), 3
+
+    @property
+    def partition(self) -> Followed:
+        return self
 
 
 def test_each_setting_says_what_is_asked() -> None:
     config = BrokerConfig({name: str(value) for name, value in NAMES.items()})
     fetcher = Fetcher(2, 1, FetchSettings.of(config))
-    fetcher.add(cast(ReplicatedPartition, Followed()))
+    fetcher.add(cast(LocalReplica, Followed()))
     asked = fetcher.request(9, now_s=10.0)
     assert asked is not None
     (partition,) = asked.topics[0].partitions
@@ -98,7 +102,7 @@ def test_a_leader_keeps_a_fetch_until_it_has_what_the_follower_waits_for() -> No
                 )
             ],
         )
-        member = cluster._shared.nodes[1].member
+        member = cluster._nodes[1].member
         waits = cluster._call(lambda: serve(request, IN_MEMORY_VERSION, member))
         assert isinstance(waits, Wait)
         assert waits.amount == 1000

@@ -19,7 +19,7 @@ Answering = Callable[[Proposal], "Decision | None"]
 
 
 class Led:
-    """A partition that is led here; follower 2 is not in sync, and has fetched in its life 22."""
+    """A replica that leads, and its partition; follower 2 is not in sync, and has fetched in its life 22."""
 
     topic_id = bytes(16)
     leader_epoch = 5
@@ -29,6 +29,10 @@ class Led:
         self.epoch = 7
         self.followers = Followers(NODE, (1, 2, 3), (1, 3), 0, 0.0)
         self.followers.fetched(2, 0, 0, 22, 0, 0.0)
+
+    @property
+    def partition(self) -> Led:
+        return self
 
 
 def partition(index: int) -> Any:

@@ -15,11 +15,12 @@ import pytest
 
 from broker.replication import simulation
 from broker.replication.simulation import Violation
+from penstock.broker.partitions.partition import Partition
 from penstock.broker.replication.control import controller, elections
 from penstock.broker.replication.followers import Followers
 from penstock.broker.replication.gate import Written
+from penstock.broker.replication.local_replica import LocalReplica
 from penstock.broker.replication.member import Member
-from penstock.broker.replication.partition import ReplicatedPartition
 
 SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
 
@@ -80,31 +81,32 @@ def _watermark_of_the_leader_alone(patch: Any) -> None:
 
 def _truncates_too_little(patch: Any) -> None:
     def truncate(self: Any, epoch: int, end_offset: int) -> int:
-        self.cut(min(end_offset + 1, self.log.end_offset))
+        partition = self.partition
+        partition.cut(min(end_offset + 1, partition.log.end_offset))
         # What is left passes for the leader's.
-        self.log.leader_epochs.entries[:] = [(epoch, 0)]
-        return int(self.log.end_offset)
+        partition.log.leader_epochs.entries[:] = [(epoch, 0)]
+        return int(partition.log.end_offset)
 
-    patch.setattr(ReplicatedPartition, "truncate", truncate)
+    patch.setattr(LocalReplica, "truncate", truncate)
 
 
 def _truncates_too_much(patch: Any) -> None:
     """A replica that begins to lead cuts what its own high watermark does not cover."""
-    plain = ReplicatedPartition._lead
+    plain = LocalReplica._lead
 
     def lead(self: Any, now_s: float) -> None:
-        if self._log is not None and len(self.replicas) > 1:
-            self.cut(self._high_watermark)
+        if self.partition.is_open and len(self.partition.replicas) > 1:
+            self.partition.cut(self.partition.high_watermark)
         plain(self, now_s)
 
-    patch.setattr(ReplicatedPartition, "_lead", lead)
+    patch.setattr(LocalReplica, "_lead", lead)
 
 
 def _serves_above_the_watermark(patch: Any) -> None:
     def read(self: Any, offset: int, max_bytes: int, *, at_least_one: bool, **more: Any) -> Any:
-        return self.read_for_follower(offset, max_bytes, at_least_one=at_least_one)
+        return self.replication.read_for_follower(offset, max_bytes, at_least_one=at_least_one)
 
-    patch.setattr(ReplicatedPartition, "read", read)
+    patch.setattr(Partition, "read", read)
 
 
 def _elects_any_that_lives(patch: Any) -> None:
@@ -135,19 +137,21 @@ def _does_not_wait_for_the_lagging(patch: Any) -> None:
         plain(self, found, in_sync)
 
     patch.setattr(Member, "_propose", propose)
-    patch.setattr(ReplicatedPartition, "minimum_in_sync", property(lambda self: 1))
+    patch.setattr(LocalReplica, "minimum_in_sync", property(lambda self: 1))
 
 
 def _no_divergence(patch: Any) -> None:
     """Followers do not say what epoch they have read last: logs that part are not noticed."""
-    patch.setattr(ReplicatedPartition, "fetch_position", property(lambda self: (self.reader.end_offset, -1)))
+    patch.setattr(
+        LocalReplica, "fetch_position", property(lambda self: (self.partition.reader.end_offset, -1))
+    )
 
 
 def _starts_as_what_it_was(patch: Any) -> None:
     """A start has partitions follow every state that the metadata log has, not the last alone."""
-    from penstock.broker.replication.member_cluster import MemberReplicas
+    from penstock.broker.replication.metadata_publisher import MetadataPublisher
 
-    patch.setattr(MemberReplicas, "follows", True)
+    patch.setattr(MetadataPublisher, "follows", True)
 
 
 def _no_fencing(patch: Any) -> None:

@@ -296,7 +296,7 @@ def test_markers_that_are_missing_are_written_after_a_restart(
     for partition in (A, B, C):
         bench.write(pid, 0, 0, b"1", partition=partition)
     with monkeypatch.context() as patch:
-        patch.setattr(TransactionService, "mark", lambda *what: ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        patch.setattr(TransactionService, "mark_here", lambda *what: ErrorCode.NOT_LEADER_OR_FOLLOWER)
         assert bench.end(pid, 0)[0] == 0
         assert bench.read() == []
         bench.store.abandon()

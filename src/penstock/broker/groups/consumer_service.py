@@ -85,8 +85,11 @@ class View:
         return self._cluster.metadata_end_offset
 
 
-class ConsumerKind(ConsumerRecords):
+class ConsumerKind:
     """Consumer groups, as a `GroupKind` of the store."""
+
+    key_types = ConsumerRecords.key_types
+    read = staticmethod(ConsumerRecords().read)
 
     def __init__(self, coordinator: ConsumerCoordinator, host: Host) -> None:
         self._coordinator = coordinator

@@ -75,8 +75,11 @@ class Reply:
         self.response: Any = None
 
 
-class ClassicKind(ClassicRecords):
+class ClassicKind:
     """Classic groups, as a `GroupKind` of the store."""
+
+    key_types = ClassicRecords.key_types
+    read = staticmethod(ClassicRecords().read)
 
     def __init__(
         self, coordinator: Coordinator, others: Container[str], host: Host, restored: Callable[[], object]

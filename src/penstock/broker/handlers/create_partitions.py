@@ -44,21 +44,18 @@ def create_partitions(request: CreatePartitionsRequest, context: Context[Needs])
     excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
     planner = Planner(cluster, excess, context.mutations)
     results = {name: CreatePartitionsTopicResult(name=name) for name in times}
-    good: dict[str, int] = {}
     placed: dict[str, Sequence[Sequence[int]]] = {}
     for name, result in results.items():
         try:
             placed[name] = _plan(first_of[name], times[name], planner)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.detail
-        else:
-            good[name] = first_of[name].count
     if not request.validate_only:
         try:
-            cluster.add_partitions(good, context.now_ms, placed)
+            cluster.add_partitions(placed, context.now_ms)
         except StorageError as error:
             logger.error("%s", error)
-            for name in good:
+            for name in placed:
                 results[name].error_code = ErrorCode.KAFKA_STORAGE_ERROR
                 results[name].error_message = str(error)
     return CreatePartitionsResponse(results=list(results.values()))

@@ -1,36 +1,27 @@
-"""The cluster as one broker runs it: changes are decided, written to the metadata log, and then applied.
+"""The cluster as one broker has it: changes are decided, committed by an authority, and then applied.
 
-`Cluster` joins three things: the image of the cluster (`image`), the metadata log that keeps it
-(`metadata_log`), and what this broker keeps of it (`penstock.broker.metadata.replica_manager`). A change is
-a sequence of records; what applies them at runtime applies them at a restart, so that a
-restart brings back what was there.
+`Cluster` joins three things: the image of the cluster (`image`), what this broker keeps of it
+(`replica_manager`), and the authority that writes the metadata log: of a broker by itself `own_authority`, in
+a cluster of several the controller (`penstock.broker.replication.control.authority`).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
-from penstock.broker.metadata.image import (
-    ALL_BROKERS,
-    FIRST_FEATURES,
-    METADATA_FEATURE,
-    METADATA_VERSION,
-    ClusterImage,
-)
-from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
+from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
+from penstock.broker.metadata.own_authority import OwnAuthority
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC
-from penstock.broker.partitions.log_store import NOT_REGISTERED
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
-from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
@@ -39,7 +30,9 @@ from penstock.protocol.uuid import random_uuid
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
+    from penstock.broker.metadata.metadata_log import MetadataLog
     from penstock.broker.metadata.planning import Placing
+    from penstock.broker.metadata.replica_manager import Replicating
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.quotas import MutationTokens
@@ -55,25 +48,72 @@ TOPICS_TOLD = 10
 """Topics that one request creates or deletes and that have a line of their own in the broker's log."""
 
 
+_FACTORS = {
+    OFFSETS_TOPIC: "offsets.topic.replication.factor",
+    TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+}
+
+
+class Authority(Protocol):
+    """What decides about the metadata of a cluster, as one broker reaches it."""
+
+    cluster_id: str
+    size: int
+    """How many brokers the cluster has: those that are not there yet will be."""
+    mutation_tokens: MutationTokens
+    """What clients with a quota may still create and delete."""
+
+    @property
+    def placing(self) -> Placing:
+        """What places replicas on brokers."""
+
+    @property
+    def log_on_disk(self) -> MetadataLog | None:
+        """The metadata log of this broker alone, where it is on disk."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last metadata record."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which the metadata log is led."""
+
+    def catch_up(self) -> None:
+        """Have the broker take in all metadata that have been written, where the authority is in reach."""
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        """Have records written that were decided against all before them, and take them.
+
+        Raises:
+            StorageError: they could not be written, others came before them, or the authority cannot be
+                reached.
+        """
+
+    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
+        """Return the directories of a new partition, one for each replica; None where none are named."""
+
+
 class Cluster:
-    """The topics of one broker, in step with its metadata log."""
+    """The topics of a cluster, as one broker has them, in step with the metadata log."""
 
-    placing: Placing | None = None
-    """What places replicas on brokers; None in a cluster of one."""
-    metadata_on_disk: MetadataLog | None = None
-    """The metadata log of this broker alone, where it is on disk."""
-
-    def __init__(self, config: BrokerConfig, store: LogStore, now_ms: int) -> None:
-        """Replay the metadata log; lead every partition; bring the stored data in line with the records.
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: LogStore,
+        now_ms: int,
+        authority: Authority | None = None,
+        replicating: Replicating | None = None,
+    ) -> None:
+        """Without an authority the broker is its own: it replays its metadata log, and leads every partition.
 
         `config` is what the broker was started with, and does not change: `self.config` has the settings
-        that clients have made over it.
+        that clients have made over it. `replicating` is the part of partitions in a cluster of several.
 
         Raises:
             StorageError: the metadata log cannot be read or written.
         """
         self.node_id = store.node_id
-        self.cluster_id = store.cluster_id
         self.image = image = ClusterImage()
         self.config = config.with_dynamic(
             image.broker_configs.setdefault(str(self.node_id), {}),
@@ -81,78 +121,17 @@ class Cluster:
         )
         self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
         """What else looks at settings of this broker that clients make; each raises ConfigError."""
-        self.replicas = self._new_replicas(store)
-        self._store = store
+        self.replicas = ReplicaManager(self.image, self.config, store, replicating)
         self.login_secret: Callable[[], bytes] = store.login_secret
         """Returns a secret that stays with the data of the cluster, for salts."""
-        self._next_producer_id = self._producer_ids_end = 0
-        self.mutation_tokens: MutationTokens = {}
-        """What clients with a quota may still create and delete."""
-        self._begin(config, now_ms)
-
-    def _new_replicas(self, store: LogStore) -> ReplicaManager:
-        return ReplicaManager(self.image, self.config, store)
-
-    def _begin(self, config: BrokerConfig, now_ms: int) -> None:
-        """Read the metadata log, or begin it. `config` is what the broker was started with.
-
-        Raises:
-            StorageError: it cannot be read or written.
-        """
-        store = self._store
-        log = store.metadata_log()
-        self._metadata = MetadataLog(log, store.metadata_files)
-        if store.metadata_directory is not None:
-            self.metadata_on_disk = self._metadata
-        is_new = True
-        removed_ids: set[bytes] = set()
-        for record in self._metadata.replay():
-            is_new = False
-            self._apply(record)
-            if isinstance(record, RemoveTopicRecord):
-                removed_ids.add(record.topic_id)
-        self._next_producer_id = self._producer_ids_end
-        if is_new:
-            self._commit(self._first_records(config), now_ms)
-        self._metadata.level = self.features.get(METADATA_FEATURE, METADATA_VERSION)
-        store.broker_epoch = self._metadata.registrations.get(self.node_id, NOT_REGISTERED)
-        self._lead_all(now_ms)
-        self._take_in_unknown(removed_ids, now_ms)
-
-    def _first_records(self, config: BrokerConfig) -> list[Message]:
-        """The records that a new metadata log begins with: those of `kafka-storage format`, if it was run.
-
-        Raises:
-            ConfigError: the setting that chooses the level names no release.
-            StorageError: what the formatting has left cannot be read.
-        """
-        directory = self._store.metadata_directory
-        if directory is not None and os.path.exists(f"{directory}/bootstrap.checkpoint"):
-            from penstock.broker.metadata.takeover import bootstrap_records  # few directories are formatted
-
-            found = bootstrap_records(directory)
-            if any(isinstance(each, FeatureLevelRecord) and each.name == METADATA_FEATURE for each in found):
-                return found
-        levels = _first_features(config).items()
-        return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
-
-    def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
-        """Write records for topics whose data were written by another broker.
-
-        Behind a snapshot records of topics that were deleted are missing: what is not in the metadata stays
-        where it is.
-        """
-        records: list[Message] = []
-        for name, found_id, partitions in self.replicas.reconcile(removed_ids):
-            if self._metadata.has_snapshot:
-                logger.warning("leaving topic %s in %s alone: it was deleted", name, self._store.describe())
-                continue
-            topic_id = found_id or random_uuid()
-            logger.warning("taking in topic %s, whose data were found in %s", name, self._store.describe())
-            records.append(TopicRecord(name=name, topic_id=topic_id))
-            records.extend(self._partition_record(name, topic_id, index) for index in range(partitions))
-        if records:
-            self._commit(records, now_ms)
+        self._next_producer_id = self._own_ids_end = 0
+        if authority is None:
+            self.authority: Authority = (own := OwnAuthority(self, store))
+            own.begin(config, now_ms)
+        else:
+            self.authority = authority
+        self.cluster_id = self.authority.cluster_id
+        self.mutation_tokens = self.authority.mutation_tokens
 
     # --- what there is ---------------------------------------------------------------------------------
 
@@ -217,10 +196,8 @@ class Cluster:
     # --- creating --------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Take in all metadata that have been written, since a change is about to be decided.
-
-        A broker by itself has all of them at any time.
-        """
+        """Take in all metadata that have been written, since a change is about to be decided."""
+        self.authority.catch_up()
 
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
@@ -229,8 +206,18 @@ class Cluster:
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid; see `Planner.new_topic`.
+            StorageError: too few brokers are alive, by the metadata: clients ask again.
         """
-        return Planner(self).new_topic(name, partitions, configs=configs)
+        setting = _FACTORS.get(name)
+        factor, size = self.config.integer(setting or "default.replication.factor"), self.authority.size
+        if setting is not None:
+            factor = max(1, min(factor, size))
+        try:
+            return Planner(self).new_topic(name, partitions, factor, configs=configs)
+        except KafkaError as error:
+            if error.code != ErrorCode.INVALID_REPLICATION_FACTOR or factor > size:
+                raise
+            raise StorageError(f"{name} cannot be made now: {error}") from error
 
     def create_topics(self, topics: Sequence[NewTopic], now_ms: int) -> list[Topic]:
         """Create topics that `planning.Planner` has approved, all in one step.
@@ -245,51 +232,43 @@ class Cluster:
             for name, text in new.config.overrides.items():
                 records.append(_config_record(new.name, name, text))
             records.extend(
-                self._partition_record(new.name, topic_id, index, new.replicas_of(index))
-                for index in range(new.partitions)
+                self.partition_record(new.name, topic_id, index, replicas)
+                for index, replicas in enumerate(new.assignments)
             )
         if records:
             self._commit(records, now_ms)
             _tell("created", [f"{new.name} with {new.partitions} partitions" for new in topics])
         return [self.topics[new.name] for new in topics]
 
-    def _partition_record(
-        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int] = ()
+    def partition_record(
+        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
     ) -> PartitionRecord:
-        """The record of a new partition, on the brokers that were planned for it: here, if none were."""
+        """Return the record of a new partition, on the brokers that were planned for it."""
+        in_sync = self.authority.placing.in_sync_of(replicas)
         return PartitionRecord(
             partition_id=index,
             topic_id=topic_id,
-            replicas=[self.node_id],
-            isr=[self.node_id],
-            leader=self.node_id,
+            replicas=list(replicas),
+            isr=list(in_sync),
+            leader=in_sync[0] if in_sync else -1,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[self._store.directory_id_of(name, index)]
-            if self._metadata.level >= DIRECTORIES_SINCE
-            else None,
+            directories=self.authority.directories_of(name, index, replicas),
         )
 
     # --- changing --------------------------------------------------------------------------------------
 
-    def add_partitions(
-        self,
-        wanted: Mapping[str, int],
-        now_ms: int,
-        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
-    ) -> None:
-        """Let topics grow to so many partitions, which `Planner.growth` has approved, all in one step.
-
-        `assignments` are the brokers of the new ones, by topic; a cluster of one needs none.
+    def add_partitions(self, assignments: Mapping[str, Sequence[Sequence[int]]], now_ms: int) -> None:
+        """Let topics grow, all in one step. `assignments` are the brokers of the new partitions, by topic.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
         """
         records: list[Message] = []
-        for name, count in wanted.items():
+        for name, assigned in assignments.items():
             topic = self.topics[name]
-            added = range(len(topic.partitions), count)
-            records.extend(self._partition_record(name, topic.id, index) for index in added)
+            for index, replicas in enumerate(assigned, len(topic.partitions)):
+                records.append(self.partition_record(name, topic.id, index, replicas))
         if records:
             self._commit(records, now_ms)
 
@@ -317,13 +296,13 @@ class Cluster:
 
     @property
     def metadata_epoch(self) -> int:
-        """The epoch in which this node leads the quorum of the metadata log."""
-        return self._metadata.epoch
+        """The epoch in which the metadata log is led."""
+        return self.authority.epoch
 
     @property
     def metadata_end_offset(self) -> int:
         """The offset after the last metadata record."""
-        return self._metadata.end_offset
+        return self.authority.end_offset
 
     # --- deleting --------------------------------------------------------------------------------------
 
@@ -335,12 +314,7 @@ class Cluster:
         """
         if topics:
             self._commit([RemoveTopicRecord(topic_id=topic.id) for topic in topics], now_ms)
-            self._delete_data(topics)
             _tell("deleted", [topic.name for topic in topics])
-
-    def _delete_data(self, topics: Sequence[Topic]) -> None:
-        for topic in topics:
-            self.replicas.delete(topic)
 
     # --- producers -------------------------------------------------------------------------------------
 
@@ -350,16 +324,16 @@ class Cluster:
         Ids are given out in blocks: the rest of the block of `seen`, and the next one, may have been given
         to producers that had not written yet.
         """
-        if seen >= self._producer_ids_end:
+        if seen >= self.image.producer_ids_end:
             first = (seen // PRODUCER_ID_BLOCK + 2) * PRODUCER_ID_BLOCK
             logger.warning(
                 "partitions hold producer id %d, but %s ends its ids at %d: new ones begin at %d",
                 seen,
                 METADATA_TOPIC,
-                self._producer_ids_end,
+                self.image.producer_ids_end,
                 first,
             )
-            self._next_producer_id = self._producer_ids_end = first
+            self._next_producer_id, self._own_ids_end = first, 0
 
     def new_producer_id(self, now_ms: int) -> int:
         """A producer id never given before, not even by an earlier run on the same directory.
@@ -369,9 +343,12 @@ class Cluster:
         Raises:
             StorageError: the metadata log cannot be written.
         """
-        if self._next_producer_id >= self._producer_ids_end:
-            end = self._producer_ids_end + PRODUCER_ID_BLOCK
+        if self._next_producer_id >= self._own_ids_end:
+            self.catch_up()
+            first = max(self.image.producer_ids_end, self._next_producer_id)
+            end = first + PRODUCER_ID_BLOCK
             self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=end)], now_ms)
+            self._next_producer_id, self._own_ids_end = first, end
         producer_id = self._next_producer_id
         self._next_producer_id += 1
         return producer_id
@@ -379,55 +356,13 @@ class Cluster:
     # --- the state -------------------------------------------------------------------------------------
 
     def _commit(self, records: Sequence[Message], now_ms: int) -> None:
-        self.image.check(records)
-        self._metadata.append(records, now_ms)
+        self.authority.commit(records, now_ms)
+
+    def apply(self, records: Sequence[Message]) -> None:
+        """Apply metadata records: to the image, then to what this broker keeps of it."""
         for record in records:
-            self._apply(record)
-
-    def _apply(self, record: Message) -> None:
-        """Apply a metadata record: to the image, then what this broker keeps of it."""
-        self.image.apply(record)
-        self.replicas.apply(record)
-        if isinstance(record, ProducerIdsRecord):
-            self._producer_ids_end = max(self._producer_ids_end, record.next_producer_id)
-        elif isinstance(record, FeatureLevelRecord) and record.name == METADATA_FEATURE:
-            self._metadata.level = record.feature_level
-
-    def _lead_all(self, now_ms: int) -> None:
-        """Lead every partition, in an epoch after the last: Apache Kafka leaves them without a leader.
-
-        Clients that have seen the epoch without a leader would wait for ever for a later one (KIP-320).
-        """
-        has_elr = self._metadata.level >= ELIGIBLE_REPLICAS_SINCE
-        records = [
-            PartitionChangeRecord(
-                partition_id=partition.index,
-                topic_id=partition.topic_id,
-                leader=self.node_id,
-                isr=[self.node_id],
-                eligible_leader_replicas=[] if has_elr else None,
-                last_known_elr=[] if has_elr else None,
-            )
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-            if partition.leader != self.node_id
-        ]
-        if records:
-            self._commit(records, now_ms)
-
-
-def _first_features(config: BrokerConfig) -> Mapping[str, int]:
-    """The levels of features that a new cluster begins with.
-
-    Raises:
-        ConfigError: the setting that chooses them names no release.
-    """
-    wanted = config.text("penstock.metadata.version")
-    if wanted is None and config.release is None:
-        return FIRST_FEATURES
-    from penstock.broker.metadata.levels import first_features  # few clusters begin as another release's
-
-    return first_features(wanted, None if config.release is None else config.release.numbers)
+            self.image.apply(record)
+            self.replicas.apply(record)
 
 
 def _tell(what: str, topics: Sequence[str]) -> None:

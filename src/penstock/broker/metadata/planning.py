@@ -32,17 +32,13 @@ class NewTopic(NamedTuple):
     name: str
     partitions: int
     config: TopicConfig
-    assignments: Sequence[tuple[int, ...]] = ()
-    """The brokers of each partition; none in a cluster of one."""
+    assignments: Sequence[tuple[int, ...]]
+    """The brokers of each partition."""
 
     @property
     def replication_factor(self) -> int:
         """How many replicas the first partition has."""
-        return len(self.assignments[0]) if self.assignments else 1
-
-    def replicas_of(self, index: int) -> tuple[int, ...]:
-        """The brokers of a partition; none in a cluster of one."""
-        return self.assignments[index] if self.assignments else ()
+        return len(self.assignments[0])
 
 
 class Placing(Protocol):
@@ -62,13 +58,26 @@ class Placing(Protocol):
         """Return those of some brokers that are alive."""
 
 
+class Deciding(Protocol):
+    """What decides about the metadata of a cluster, as far as planning asks it."""
+
+    size: int
+    """How many brokers the cluster has."""
+
+    @property
+    def placing(self) -> Placing:
+        """What places replicas on brokers."""
+
+
 class PlannedCluster(Protocol):
     """The parts of a cluster that planning uses."""
 
     image: ClusterImage
     config: BrokerConfig
-    node_id: int
-    placing: Placing | None
+
+    @property
+    def authority(self) -> Deciding:
+        """What decides about the metadata."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -151,7 +160,7 @@ class Planner:
     ) -> Sequence[Sequence[int]]:
         """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
 
-        Return the brokers of the new ones, placed if they were not assigned; none in a cluster of one.
+        Return the brokers of the new ones, placed if they were not assigned.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
@@ -177,10 +186,13 @@ class Planner:
                     f"{count - have} partitions are to be added, {len(assignments)} assigned",
                 )
             self._check_brokers(dict(enumerate(assignments, have)))
-        elif self._cluster.placing is not None:
-            assignments = self._cluster.placing.place(count - have, len(topic.partitions[0].replicas))
+        else:
+            # Data that another broker has written may name replicas that no broker of this cluster has.
+            authority = self._cluster.authority
+            factor = min(len(topic.partitions[0].replicas), authority.size)
+            assignments = authority.placing.place(count - have, factor)
         self._take(count - have)
-        return assignments or ()
+        return assignments
 
     def removal(self, partitions: int) -> None:
         """Count a topic that is to be deleted.
@@ -246,21 +258,13 @@ class Planner:
         return partitions
 
     def _place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
-        """Return the brokers of each partition; none in a cluster of one, which has room for one replica."""
         if factor == -1:
             factor = self._cluster.config.integer("default.replication.factor")
         if factor <= 0:
             raise error_for(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"a topic needs at least one replica, not {factor}"
             )
-        if self._cluster.placing is not None:
-            return self._cluster.placing.place(partitions, factor)
-        if factor > 1:
-            raise error_for(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"a replication factor of {factor} needs as many brokers; there is 1",
-            )
-        return ()
+        return self._cluster.authority.placing.place(partitions, factor)
 
     def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
         if sorted(assignments) != list(range(len(assignments))):
@@ -272,27 +276,18 @@ class Planner:
         self._check_brokers(assignments)
 
     def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
-        placing = self._cluster.placing
-        if placing is not None:
-            if len({len(replicas) for replicas in assignments.values()}) > 1:
-                raise error_for(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
-                )
-            for index, replicas in assignments.items():
-                placing.check_assignment(replicas)
-                if not placing.in_sync_of(replicas):
-                    raise error_for(
-                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                        f"All brokers specified in the manual partition assignment for partition {index} are"
-                        " fenced or in controlled shutdown.",
-                    )
-            return
+        placing = self._cluster.authority.placing
+        if len({len(replicas) for replicas in assignments.values()}) > 1:
+            raise error_for(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
+            )
         for index, replicas in assignments.items():
-            if list(replicas) != [self._cluster.node_id]:
+            placing.check_assignment(replicas)
+            if not placing.in_sync_of(replicas):
                 raise error_for(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"partition {index} on brokers {list(replicas)}; "
-                    f"there is only broker {self._cluster.node_id}",
+                    f"All brokers specified in the manual partition assignment for partition {index} are"
+                    " fenced or in controlled shutdown.",
                 )
 
     def _topic_config(self, configs: Mapping[str, str | None]) -> TopicConfig:

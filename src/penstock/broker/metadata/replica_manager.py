@@ -8,7 +8,7 @@ does the same. The image itself is `penstock.broker.metadata.image`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -61,11 +61,28 @@ class Topic:
         )
 
 
+class Replicating(Protocol):
+    """The part that partitions have in a cluster of several brokers."""
+
+    def added(self, partition: Partition) -> None:
+        """Give a new partition its replication."""
+
+    def follow(self, partition: Partition, image: PartitionImage) -> None:
+        """Have a partition follow its image."""
+
+
 class ReplicaManager:
     """The topics of one broker, with their partitions."""
 
-    def __init__(self, image: ClusterImage, config: BrokerConfig, store: LogStore) -> None:
+    def __init__(
+        self,
+        image: ClusterImage,
+        config: BrokerConfig,
+        store: LogStore,
+        replicating: Replicating | None = None,
+    ) -> None:
         """`config` has the settings of the broker in force, those that clients have set included."""
+        self._replicating = replicating
         self._image = image
         self._config = config
         self._store = store
@@ -119,15 +136,16 @@ class ReplicaManager:
         if record.directories and self._has_several_directories:
             self._store.assign(topic.name, image.index, record.directories[0])
         if record.partition_id == len(topic.partitions):
-            topic.partitions.append(self._new_partition(topic, image.index))
-        self._follow(topic.partitions[record.partition_id], image)
-
-    def _new_partition(self, topic: Topic, index: int) -> Partition:
-        return Partition(topic.name, topic.id, index, topic.config, self._store, self.opened)
-
-    def _follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Have a partition follow its image."""
-        partition.become(image.leader, image.leader_epoch, image.replicas.assigned, image.replicas.in_sync)
+            added = Partition(topic.name, topic.id, image.index, topic.config, self._store, self.opened)
+            topic.partitions.append(added)
+            if self._replicating is not None:
+                self._replicating.added(added)
+        partition = topic.partitions[record.partition_id]
+        if self._replicating is None:
+            replicas = image.replicas
+            partition.become(image.leader, image.leader_epoch, replicas.assigned, replicas.in_sync)
+        else:
+            self._replicating.follow(partition, image)
 
     def _apply_config(self, record: ConfigRecord) -> None:
         name = record.resource_name

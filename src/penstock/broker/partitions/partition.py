@@ -2,13 +2,14 @@
 
 Decides and calls the log; independent of connections, requests and other partitions. The log is opened on
 first use, so that a broker with thousands of partitions starts as fast as one with none. The high watermark,
-the last stable offset and the states of producers belong to the log and live while it is open. `become` takes
-the leader's epoch and the replicas from the cluster's image.
+the last stable offset and the states of producers belong to the log and live while it is open. The leader,
+its epoch and the replicas are those of the cluster's image. In a cluster of several brokers a partition is
+given a `Replication`, which decides when records are committed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.broker.partitions.internal_topics import WITHOUT_TRANSACTIONS
 from penstock.broker.partitions.log_store import log_config
@@ -56,8 +57,28 @@ class Appended(NamedTuple):
     log_start_offset: int
 
 
+class Replication(Protocol):
+    """What other replicas change for a partition: when its records are committed, and who is woken."""
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest offset with which a live replica begins, as their leader has them."""
+
+    def check_acks(self, acks: int) -> None:
+        """Raises KafkaError: NOT_ENOUGH_REPLICAS (19)."""
+
+    def opened(self, log: Log) -> None:
+        """Place the high watermark in a log that has just been opened."""
+
+    def advance(self, log: Log) -> None:
+        """Place the high watermark after an append, or after the log has become shorter."""
+
+    def begun(self) -> None:
+        """The log of the leader begins later now."""
+
+
 class Partition:
-    """One partition of one topic, led by this broker. It is itself the key under which fetches wait."""
+    """One partition of one topic, as one broker has it. It is itself the key under which fetches wait."""
 
     __slots__ = (
         "_high_watermark",
@@ -72,6 +93,7 @@ class Partition:
         "leader",
         "leader_epoch",
         "replicas",
+        "replication",
         "topic",
         "topic_id",
     )
@@ -96,6 +118,8 @@ class Partition:
         """The nodes that are to keep the partition."""
         self.in_sync: tuple[int, ...] = ()
         """Those of them that have all that is committed."""
+        self.replication: Replication | None = None
+        """Its part in a cluster of several brokers; None where this broker is the cluster."""
         self.config = config
         self._high_watermark = self._last_stable_offset = 0
         self._store = store
@@ -118,32 +142,45 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        """True where this node leads the partition, by its metadata. A broker by itself leads all."""
-        return True
+        """Whether this node leads the partition, by the metadata that it has."""
+        return self.leader == self._store.node_id
+
+    @property
+    def is_kept_here(self) -> bool:
+        """Whether this node keeps a replica, by the metadata that it has."""
+        return self.leads or self._store.node_id in self.replicas
 
     def check_is_kept(self) -> None:
-        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6). A broker by itself keeps every partition."""
+        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6)."""
+        if not self.is_kept_here:
+            raise self._not_leader()
 
     def check_leads(self) -> None:
-        """Check that this node leads the partition, which a broker by itself does.
-
-        Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER (6).
-        """
+        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6)."""
+        if self.leader != self._store.node_id:
+            raise self._not_leader()
 
     def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
-        """Compare the leader epoch of a request with the partition's; -1 stands for none.
+        """Compare the leader epoch of a request with the partition's, then ask whether it can be served here.
 
-        `any_replica` says whether a replica that does not lead may serve the request.
+        -1 stands for no epoch. `any_replica` says whether a replica that does not lead may serve the request.
 
         Raises:
-            KafkaError: FENCED_LEADER_EPOCH (74) or UNKNOWN_LEADER_EPOCH (75).
+            KafkaError: FENCED_LEADER_EPOCH (74), UNKNOWN_LEADER_EPOCH (75), NOT_LEADER_OR_FOLLOWER (6).
         """
-        if leader_epoch in (-1, self.leader_epoch):
-            return
-        older = leader_epoch < self.leader_epoch
-        code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise error_for(code, f"the client has epoch {leader_epoch}, the broker {self.leader_epoch}")
+        leads = self.leader == self._store.node_id
+        if not leads:
+            self.check_is_kept()
+        if leader_epoch not in (-1, self.leader_epoch):
+            older = leader_epoch < self.leader_epoch
+            code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+            raise error_for(code, f"the client has epoch {leader_epoch}, the broker {self.leader_epoch}")
+        if not leads and not any_replica:
+            raise self._not_leader()
+
+    def _not_leader(self) -> KafkaError:
+        here = self._store.node_id
+        return error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self!r} is led by {self.leader}, not by {here}")
 
     # --- the log -----------------------------------------------------------------------------------------
 
@@ -157,8 +194,7 @@ class Partition:
         """
         log = self._log
         if log is None:
-            log = self._log = self._open()
-            self._opened[self] = None
+            log = self._open()
         return log
 
     @property
@@ -171,8 +207,13 @@ class Partition:
         """
         return self._log if self._log is not None else self._open_to_read()
 
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a log, open or not: whether anything was ever written."""
+        return self._log is not None or self._store.has_log(self.topic, self.index, self.topic_id)
+
     def _open_to_read(self) -> Log:
-        return self.log if self._store.has_log(self.topic, self.index, self.topic_id) else _NOTHING
+        return self.log if self.has_log else _NOTHING
 
     def _open(self) -> Log:
         log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
@@ -187,7 +228,12 @@ class Partition:
         )
         if transactional:
             _ = self._producers.transactions
-        self._advance(log)
+        self._log = log
+        self._opened[self] = None
+        if self.replication is None:
+            self.place_watermarks(log, log.end_offset)
+        else:
+            self.replication.opened(log)
         return log
 
     def _no_producers(self) -> Producers:
@@ -231,10 +277,30 @@ class Partition:
         self._advance(self.log)
 
     def _advance(self, log: Log) -> None:
-        self._high_watermark = self._last_stable_offset = log.end_offset
+        if self.replication is None:
+            self.place_watermarks(log, log.end_offset)
+        else:
+            self.replication.advance(log)
+
+    def place_watermarks(self, log: Log, high_watermark: int) -> None:
+        """Set the high watermark, and the last stable offset by the transactions that are open."""
+        self._high_watermark = self._last_stable_offset = high_watermark
         if self._producers is not None and self._producers.open:
             first = next(iter(self._producers.open.values()))
-            self._last_stable_offset = min(max(first, log.start_offset), log.end_offset)
+            self._last_stable_offset = min(max(first, log.start_offset), high_watermark)
+
+    def cut(self, offset: int) -> None:
+        """Remove every batch that reaches `offset`, and what is known of producers and epochs from there on.
+
+        Raises:
+            StorageError: the log cannot be cut.
+        """
+        log = self.log
+        log.truncate_to(offset)
+        # An epoch in which nothing was written begins where the log ends.
+        log.leader_epochs.truncate_end(log.end_offset)
+        self.states.truncated()
+        self.place_watermarks(log, max(min(self._high_watermark, log.end_offset), log.start_offset))
 
     @property
     def states(self) -> ProducerStateManager:
@@ -259,7 +325,7 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The offset below which no replica has a record; with one replica, the start of its log."""
-        return self.log_start_offset
+        return self.log_start_offset if self.replication is None else self.replication.low_watermark
 
     @property
     def size_bytes(self) -> int:
@@ -362,9 +428,11 @@ class Partition:
         """Let the partition begin with `offset`, -1 for its high watermark; return its new start offset.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) where nothing is ever deleted.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) where
+                nothing is ever deleted.
             StorageError: the disk refuses.
         """
+        self.check_leads()
         if self.config.compacted and not self.config.deletes_old:
             raise error_for(
                 ErrorCode.POLICY_VIOLATION, f"records of {self!r} are not deleted by its cleanup.policy"
@@ -378,6 +446,8 @@ class Partition:
         log.delete_before(wanted)
         if self._log is not None:
             self._advance(log)
+        if self.replication is not None:
+            self.replication.begun()
         return log.start_offset
 
     def producers(self) -> Producers:
@@ -407,13 +477,14 @@ class Partition:
             StorageError: the log cannot be opened.
         """
         log = self.reader
-        if epoch == self.leader_epoch:
+        entries = log.leader_epochs.entries
+        is_empty = not entries and log.end_offset == log.start_offset
+        # An empty log that was not there when the epoch began has nothing of earlier ones.
+        if self.leads and (epoch == self.leader_epoch or (is_empty and 0 <= epoch < self.leader_epoch)):
             return epoch, log.end_offset
-        epochs = log.leader_epochs
-        if not 0 <= epoch < epochs.latest:
+        if epoch < 0 or not entries or epoch > log.leader_epochs.latest:
             return -1, -1
-        # Before the first epoch that is known there is no other end than its beginning.
-        return epochs.end_of(epoch, log.end_offset) or (epoch, epochs.entries[0][1])
+        return log.leader_epochs.end_of(epoch, log.end_offset) or (epoch, entries[0][1])
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False) -> Slice:
         """Return replicated batches from `offset` on: whole ones, the first maybe beginning below it.
@@ -467,7 +538,16 @@ class Partition:
         return self.append_admitted(admitted, now_ms, budget=budget, acks=acks)
 
     def check_appends(self, acks: int) -> None:
-        """Raise KafkaError where the partition takes no records now. One without followers always does."""
+        """Raise where this node must not append.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6); NOT_ENOUGH_REPLICAS (19), acks=all with fewer replicas in
+                sync than `min.insync.replicas`.
+        """
+        if self.leader != self._store.node_id:
+            raise self._not_leader()
+        if self.replication is not None:
+            self.replication.check_acks(acks)
 
     def admit(
         self,

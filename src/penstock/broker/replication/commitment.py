@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.replication.local_replica import replica_of
+
 if TYPE_CHECKING:
-    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.partitions.partition import Partition
 
 
 class Commitment:
     """What a partition has when this is made, up to the end of its log, under the leader that it has then."""
 
-    __slots__ = ("_losses", "end_offset", "partition")
+    __slots__ = ("_losses", "_replica", "end_offset", "partition")
 
-    def __init__(self, partition: ReplicatedPartition) -> None:
+    def __init__(self, partition: Partition) -> None:
         """Raises StorageError: the log cannot be opened."""
         self.partition = partition
+        self._replica = replica_of(partition)
         self.end_offset = partition.log.end_offset
         """The end of what has to be replicated."""
-        self._losses = partition.losses
+        self._losses = self._replica.losses
 
     @property
     def is_lost(self) -> bool:
         """Whether the leadership has ended meanwhile: what had not been committed may be gone."""
-        return self.partition.losses != self._losses or not self.partition.leads
+        return self._replica.losses != self._losses or not self.partition.leads
 
     @property
     def is_committed(self) -> bool:

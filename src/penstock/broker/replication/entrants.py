@@ -85,7 +85,7 @@ def enter(
     """Return what `write` returns, once the replicas of the coordinator know of the partitions; `refuse`
     where they do not in time.
     """
-    entry = context.node.transactions.entry(request.transactional_id, entrants)
+    entry = context.node.membership.entry(request.transactional_id, entrants)
     deadline = context.now + PATIENCE_S
 
     def check() -> Any:

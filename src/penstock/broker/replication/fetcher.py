@@ -17,7 +17,7 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.replication.local_replica import LocalReplica
     from penstock.broker.replication.throttles import Throttle
     from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
@@ -55,7 +55,7 @@ class FetchSettings(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    partition: ReplicatedPartition
+    replica: LocalReplica
     leader_epoch: int
     offset: int
 
@@ -72,20 +72,20 @@ class Fetcher:
         self.leader = leader
         self._settings = settings
         self._patience_s = settings.wait_max_ms / 1000 + PATIENCE_S
-        self.not_before: dict[ReplicatedPartition, float] = {}
-        """The partitions, and when each may be asked for again."""
+        self.not_before: dict[LocalReplica, float] = {}
+        """The replicas, and when more of each may be asked for."""
         self._asked: dict[tuple[bytes, int], _Asked] = {}
         self._asked_at: float | None = None
         self.ticket = 0
         """The number of the request at work: answers to others are too late."""
 
-    def add(self, partition: ReplicatedPartition) -> None:
-        """Follow a partition from now on, or anew after a change of its metadata."""
-        self.not_before[partition] = 0.0
+    def add(self, replica: LocalReplica) -> None:
+        """Follow the leader of a replica from now on, or anew after a change of its metadata."""
+        self.not_before[replica] = 0.0
 
-    def remove(self, partition: ReplicatedPartition) -> None:
-        """Follow a partition no longer. Harmless where it is not followed."""
-        self.not_before.pop(partition, None)
+    def remove(self, replica: LocalReplica) -> None:
+        """Follow it no longer. Harmless where it is not followed."""
+        self.not_before.pop(replica, None)
 
     def is_busy(self, now_s: float) -> bool:
         """Whether an answer is still being waited for."""
@@ -95,18 +95,19 @@ class Fetcher:
         """Return what to ask now; None where there is nothing. An older request counts as lost."""
         topics: dict[bytes, FetchTopic] = {}
         self._asked = {}
-        for partition, not_before in self.not_before.items():
+        for replica, not_before in self.not_before.items():
             if not_before > now_s:
                 continue
+            partition = replica.partition
             if self._throttle is not None and self._throttle.holds_back(partition, self._node_id, now_s):
-                self.not_before[partition] = now_s + self._settings.backoff_s
+                self.not_before[replica] = now_s + self._settings.backoff_s
                 continue
             try:
-                offset, epoch = partition.fetch_position
+                offset, epoch = replica.fetch_position
                 start_offset = partition.log_start_offset
             except PenstockError as error:
-                partition.troubled(error)
-                self.not_before[partition] = now_s + self._settings.backoff_s
+                replica.troubled(error)
+                self.not_before[replica] = now_s + self._settings.backoff_s
                 continue
             topic = topics.get(partition.topic_id)
             if topic is None:
@@ -123,7 +124,7 @@ class Fetcher:
                     partition_max_bytes=self._settings.max_bytes,
                 )
             )
-            asked = _Asked(partition, partition.leader_epoch, offset)
+            asked = _Asked(replica, partition.leader_epoch, offset)
             self._asked[partition.topic_id, partition.index] = asked
         if not topics:
             self._asked_at = None
@@ -143,59 +144,60 @@ class Fetcher:
         """There will be no answer to the request at work."""
         self._asked_at = None
         for asked in self._asked.values():
-            self._leave_alone(asked.partition, now_s)
+            self._leave_alone(asked.replica, now_s)
 
     def answered(
-        self, response: FetchResponse, now_s: float, now_ms: int, moved: Callable[[ReplicatedPartition], None]
+        self, response: FetchResponse, now_s: float, now_ms: int, moved: Callable[[LocalReplica], None]
     ) -> None:
-        """Take the answer to the request at work; `moved` is called with partitions whose watermark has
+        """Take the answer to the request at work; `moved` is called with replicas whose watermark has
         moved.
         """
         self._asked_at = None
         for topic in response.responses:
             for answer in topic.partitions:
                 asked = self._asked.get((topic.topic_id, answer.partition_index))
-                if asked is None or asked.partition not in self.not_before:
+                if asked is None or asked.replica not in self.not_before:
                     continue
-                partition = asked.partition
+                replica, partition = asked.replica, asked.replica.partition
                 if partition.leader_epoch != asked.leader_epoch or partition.leader != self.leader:
                     continue
                 try:
                     if self._take(asked, answer, now_s, now_ms):
-                        moved(partition)
+                        moved(replica)
                     if answer.error_code:
-                        self._leave_alone(partition, now_s)
+                        self._leave_alone(replica, now_s)
                     else:
-                        partition.well()
+                        replica.well()
                 except PenstockError as error:
-                    partition.troubled(error)
-                    self._leave_alone(partition, now_s)
+                    replica.troubled(error)
+                    self._leave_alone(replica, now_s)
 
     def _take(self, asked: _Asked, answer: PartitionData, now_s: float, now_ms: int) -> bool:
-        partition = asked.partition
-        if partition.fetch_position[0] != asked.offset:
+        replica = asked.replica
+        if replica.fetch_position[0] != asked.offset:
             return False
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > asked.offset:
-            partition.begin_at(answer.log_start_offset)
+            replica.begin_at(answer.log_start_offset)
             return False
         if answer.error_code:
             return False
         diverging = answer.diverging_epoch
         if diverging.end_offset >= 0:
-            end = partition.truncate(diverging.epoch, diverging.end_offset)
-            logger.info("%s was cut from %d to %d, as its leader has it", partition, asked.offset, end)
+            end = replica.truncate(diverging.epoch, diverging.end_offset)
+            cut = replica.partition, asked.offset, end
+            logger.info("%s was cut from %d to %d, as its leader has it", *cut)
             return False
         records = answer.records
         data = (
             b"" if records is None else bytes(records) if not isinstance(records, list) else _joined(records)
         )
         if self._throttle is not None:
-            self._throttle.took(partition, len(data), now_s)
-        return partition.replicate(data, answer.high_watermark, answer.log_start_offset, now_ms)
+            self._throttle.took(replica.partition, len(data), now_s)
+        return replica.replicate(data, answer.high_watermark, answer.log_start_offset, now_ms)
 
-    def _leave_alone(self, partition: ReplicatedPartition, now_s: float) -> None:
-        if partition in self.not_before:
-            self.not_before[partition] = now_s + self._settings.backoff_s
+    def _leave_alone(self, replica: LocalReplica, now_s: float) -> None:
+        if replica in self.not_before:
+            self.not_before[replica] = now_s + self._settings.backoff_s
 
     def next_turn(self) -> float | None:
         """When something can be asked again, or the answer has been waited for long enough; None for

@@ -20,7 +20,7 @@ from penstock.broker.replication.entrants import (
     refused_offsets,
     refused_records,
 )
-from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.replica_fetch import follower_of, serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.java_hash import partition_of
@@ -30,6 +30,7 @@ from penstock.protocol.messages import fetch_response, produce_response
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
+    from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.coordinated import Parts
     from penstock.broker.replication.member import Member
     from penstock.broker.requests.routes import Handler, VersionedRoute
@@ -176,9 +177,9 @@ class Gate:
                         return True
         return False
 
-    def _preferred(self, partition: ReplicatedPartition, rack: str, offset: int) -> int:
+    def _preferred(self, partition: Partition, rack: str, offset: int) -> int:
         """The replica in a client's rack that it should read from; -1 to stay with the leader."""
-        followers, brokers = partition.followers, self._member.brokers.by_id
+        followers, brokers = replica_of(partition).followers, self._member.brokers.by_id
         here = brokers.get(self._member.node_id)
         if followers is None or not rack or here is None or here.rack == rack:
             return -1
@@ -250,9 +251,8 @@ class Gate:
                     continue
                 time = times.get((topic.name, answer.partition_index), 0)
                 is_open = time in (LATEST, MAX_TIMESTAMP) or (time >= 0 and answer.offset < 0)
-                partition = found.partitions[answer.partition_index]
-                assert isinstance(partition, ReplicatedPartition)
-                if is_open and request.replica_id == CONSUMER_REPLICA and not partition.is_settled:
+                replica = replica_of(found.partitions[answer.partition_index])
+                if is_open and request.replica_id == CONSUMER_REPLICA and not replica.is_settled:
                     is_new = context.version >= OFFSET_NOT_AVAILABLE_SINCE
                     code = ErrorCode.OFFSET_NOT_AVAILABLE if is_new else ErrorCode.LEADER_NOT_AVAILABLE
                     answer.error_code, answer.offset, answer.timestamp = code, -1, -1
@@ -297,7 +297,6 @@ class Gate:
             topic = topics.get(name)
             partition = topic.partitions[partition_of(key, len(topic.partitions))] if topic else None
             if partition in unreplicated:
-                assert isinstance(partition, ReplicatedPartition)
                 waiting.append(_State(partition, part))
         waiting = [each for each in waiting if not each.is_done]
         if not waiting:
@@ -308,25 +307,27 @@ class Gate:
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-class Written(Commitment):
+class Written:
     """Records of one partition that are to be replicated before their answer is given."""
 
-    __slots__ = ("_answer",)
+    __slots__ = ("_answer", "_commitment", "partition")
 
-    def __init__(self, partition: ReplicatedPartition, answer: Any) -> None:
-        super().__init__(partition)
+    def __init__(self, partition: Partition, answer: Any) -> None:
+        """Raises StorageError: the log cannot be opened."""
+        self.partition = partition
+        self._commitment = Commitment(partition)
         self._answer = answer
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to be waited for; the answer then has its outcome."""
         partition = self.partition
-        if self.is_lost:
+        if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
-        if not self.is_committed:
+        if not self._commitment.is_committed:
             return False
-        if len(partition.in_sync) < partition.minimum_in_sync:
+        if len(partition.in_sync) < replica_of(partition).minimum_in_sync:
             self.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
 
@@ -355,7 +356,7 @@ class Counted(Written):
 
     __slots__ = ("_acks",)
 
-    def __init__(self, partition: ReplicatedPartition, answer: Any, acks: int) -> None:
+    def __init__(self, partition: Partition, answer: Any, acks: int) -> None:
         super().__init__(partition, answer)
         self._acks = acks
 
@@ -367,13 +368,13 @@ class Counted(Written):
     @property
     def is_done(self) -> bool:
         """Whether as many replicas have the records as have to; or the leadership is lost."""
-        if self.is_lost:
+        if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
-        followers = self.partition.followers
+        followers = replica_of(self.partition).followers
         assert followers is not None  # it leads
         have = 1 + sum(
-            replica in followers.in_sync and follower.end_offset >= self.end_offset
+            replica in followers.in_sync and follower.end_offset >= self._commitment.end_offset
             for replica, follower in followers.items()
         )
         return have >= min(self._acks, len(followers.in_sync))

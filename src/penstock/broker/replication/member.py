@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import Fetcher, FetchSettings
+from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.proposals import IsrProposals
 from penstock.broker.replication.replica_fetch import serve
 from penstock.broker.replication.throttles import Throttle
@@ -32,9 +33,11 @@ from penstock.protocol.messages.fetch_request import FetchRequest
 if TYPE_CHECKING:
     from random import Random
 
+    from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.metadata.replica_manager import Topic
-    from penstock.broker.replication.member_cluster import MemberCluster
-    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.replication.local_replica import LocalReplica
+    from penstock.broker.replication.metadata_publisher import MetadataPublisher
     from penstock.broker.replication.transport.links import Answered, Transport
     from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
     from penstock.clock import Clock
@@ -69,7 +72,7 @@ class Parts(Protocol):
 class Moves(Protocol):
     """Who has to know what metadata have changed beside partitions: coordinators, and who enforces quotas."""
 
-    def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
+    def moved(self, partitions: Sequence[Partition]) -> None:
         """These partitions of the broker's own topics have changed their leader, or its epoch."""
 
     def deleted(self, topics: Sequence[Topic]) -> None:
@@ -108,13 +111,14 @@ class Member:
         self.lag_s = lag_s
         self.brokers = BrokerStates()
         self.broker_epoch = -1
-        self.cluster: MemberCluster
+        self.cluster: Cluster
+        self._publisher: MetadataPublisher
         self.throttle: Throttle
         self._own_throttle: Throttle
         self.moves: Moves | None = None
         self.frozen = False
         """Whether a test has stopped this node from following others."""
-        self.unreplicated: dict[ReplicatedPartition, int] = {}
+        self.unreplicated: dict[Partition, int] = {}
         """The log end of each partition of the broker's own topics that is led here and not committed."""
         self.may_stop = False
         self.wants_stop = False
@@ -132,15 +136,18 @@ class Member:
         self.next_batch = 0
         """The number of the first batch of metadata that this node does not have."""
         self._fetchers: dict[int, Fetcher] = {}
-        self._followed: dict[ReplicatedPartition, int] = {}
+        self._followed: dict[LocalReplica, int] = {}
         self._turns: dict[int, DelayedOperation] = {}
         self._proposals = IsrProposals(node_id, random)
         self._next_proposal: DelayedOperation | None = None
         self._next_try: DelayedOperation | None = None
 
-    def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
-        """Take over what there is: the cluster, which has applied `records`, and the node."""
-        self.cluster, self._node, self.next_batch = cluster, node, next_batch
+    def begin(
+        self, publisher: MetadataPublisher, node: Parts, records: Sequence[Any], next_batch: int
+    ) -> None:
+        """Take over what there is: the metadata, to which `records` have been applied, and the node."""
+        self._publisher, self._node, self.next_batch = publisher, node, next_batch
+        self.cluster = cluster = publisher.cluster
         self.throttle = Throttle("leader", self.node_id, cluster.config)
         self._own_throttle = Throttle("follower", self.node_id, cluster.config)
         self._has_begun = True
@@ -177,8 +184,9 @@ class Member:
         """Whether a replica may be in the ISR, by the metadata of this node."""
         return self.brokers.is_acceptable(replica)
 
-    def committed(self, partition: ReplicatedPartition) -> None:
+    def committed(self, replica: LocalReplica) -> None:
         """The high watermark of a partition has moved, or it is led elsewhere: those who wait are woken."""
+        partition = replica.partition
         log = partition.open_log
         if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
             self.unreplicated.pop(partition, None)
@@ -188,16 +196,16 @@ class Member:
         purgatory.notify((partition, "committed"))
         purgatory.notify(partition, WAKES_ALL)
 
-    def begun(self, partition: ReplicatedPartition) -> None:
+    def begun(self, partition: Partition) -> None:
         """Answer the fetches that wait for a partition, since it begins later now."""
         self._node.purgatory.notify(partition, WAKES_ALL)
 
-    def written(self, partition: ReplicatedPartition) -> None:
+    def written(self, partition: Partition) -> None:
         """Records have been appended that the followers do not have."""
         if partition.topic in INTERNAL_TOPICS:
             self.unreplicated[partition] = partition.log.end_offset
 
-    def saved_high_watermark(self, partition: ReplicatedPartition) -> int:
+    def saved_high_watermark(self, partition: Partition) -> int:
         """The high watermark that was noted before this start; 0 if none was."""
         return self.saved.get((partition.topic, partition.index), 0)
 
@@ -272,27 +280,29 @@ class Member:
                 for record in batch.records:
                     if self.brokers.apply(record):
                         brokers_changed = True
-                self.cluster.apply(batch.records)
+                self._publisher.publish(batch.records)
         if took:
             self._refresh(brokers_changed=brokers_changed)
 
     def _refresh(self, *, brokers_changed: bool) -> None:
         """The metadata have changed: see to what is followed, and to coordinators."""
-        changed, self.cluster.changed = self.cluster.changed, {}
-        removed, self.cluster.removed = self.cluster.removed, []
-        quotas_changed, self.cluster.have_quotas_changed = self.cluster.have_quotas_changed, False
+        publisher = self._publisher
+        changed, publisher.changed = publisher.changed, {}
+        removed, publisher.removed = publisher.removed, []
+        quotas_changed, publisher.have_quotas_changed = publisher.have_quotas_changed, False
         moved = []
         for partition in changed:
-            self._follow(partition)
-            self._proposals.settled(partition)
+            replica = replica_of(partition)
+            self._follow(replica)
+            self._proposals.settled(replica)
             if partition.topic in INTERNAL_TOPICS:
                 moved.append(partition)
             if not partition.leads:
-                self.committed(partition)
+                self.committed(replica)
         for opened in self.cluster.opened if brokers_changed else ():
             # Who may be in sync decides what counts for the high watermark.
             if opened.leads:
-                opened.look_at_followers()  # type: ignore[attr-defined]
+                replica_of(opened).look_at_followers()
         for topic in removed:
             for gone in topic.partitions:
                 self.saved.pop((gone.topic, gone.index), None)
@@ -306,20 +316,20 @@ class Member:
                 self.moves.quotas_changed()
         for leader in list(self._fetchers):
             self._fetch(leader)
-        if self.cluster.is_behind and (self._next_try is None or not self._next_try.is_waiting):
+        if publisher.behind and (self._next_try is None or not self._next_try.is_waiting):
             self._next_try = self._alarm(BEHIND_S, self._follow_again)
 
     def _follow_again(self) -> None:
         """Have partitions follow their metadata that could not."""
-        self.cluster.follow_again()
+        self._publisher.follow_again()
         self._refresh(brokers_changed=False)
 
     # --- following ---------------------------------------------------------------------------------------
 
-    def _follow(self, partition: ReplicatedPartition) -> None:
-        before = self._followed.pop(partition, None)
+    def _follow(self, replica: LocalReplica) -> None:
+        before, partition = self._followed.pop(replica, None), replica.partition
         if before is not None:
-            self._fetchers[before].remove(partition)
+            self._fetchers[before].remove(replica)
         is_there = self.cluster.topics_by_id.get(partition.topic_id) is not None
         if not is_there or not partition.is_kept_here or partition.leads or partition.leader < 0:
             return
@@ -329,8 +339,8 @@ class Member:
             fetcher = self._fetchers[leader] = Fetcher(
                 self.node_id, leader, self._fetching, self._own_throttle
             )
-        fetcher.add(partition)
-        self._followed[partition] = leader
+        fetcher.add(replica)
+        self._followed[replica] = leader
 
     def _fetch(self, leader: int) -> None:
         """Ask a leader for what comes next, unless it is being asked."""
@@ -387,11 +397,11 @@ class Member:
             cluster.topic_by_id(asked.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topic(asked.topic)
         )
 
-    def fetched(self, partition: ReplicatedPartition, replica: int) -> None:
+    def fetched(self, local: LocalReplica, replica: int) -> None:
         """A follower has asked for more: the high watermark may move, and it may join the ISR."""
-        partition.look_at_followers()
-        self._node.purgatory.notify((partition, "fetched"))
-        followers = partition.followers
+        local.look_at_followers()
+        self._node.purgatory.notify((local.partition, "fetched"))
+        followers = local.followers
         if followers is None or replica in followers.in_sync:
             return
         follower = followers.get(replica)
@@ -401,14 +411,14 @@ class Member:
             and broker is not None
             and broker.is_acceptable
             and follower.broker_epoch in (-1, broker.epoch)
-            and followers.may_join(replica, partition.high_watermark)
+            and followers.may_join(replica, local.partition.high_watermark)
         ):
             followers.joining = replica
-            self._propose(partition, (*followers.in_sync, replica))
+            self._propose(local, (*followers.in_sync, replica))
 
-    def _propose(self, partition: ReplicatedPartition, in_sync: Sequence[int]) -> None:
-        if partition.followers is not None and not self.ended:
-            self._proposals.add(partition, in_sync)
+    def _propose(self, replica: LocalReplica, in_sync: Sequence[int]) -> None:
+        if replica.followers is not None and not self.ended:
+            self._proposals.add(replica, in_sync)
             self._send_proposals()
 
     def _send_proposals(self) -> None:
@@ -439,18 +449,19 @@ class Member:
         self._alarm(self.lag_s / 2, self._look_for_lag)
         now_s = self.monotonic()
         for partition in list(self.cluster.opened):
-            followers = partition.followers  # type: ignore[attr-defined]
+            replica = replica_of(partition)
+            followers = replica.followers
             if followers is None:
                 continue
             if partition.high_watermark < partition.log.end_offset:
-                partition.look_at_followers()  # type: ignore[attr-defined]
+                replica.look_at_followers()
             if followers.pending:
                 continue
             lagging = followers.lagging(partition.log.end_offset, self.lag_s, now_s)
             if lagging:
                 rest = [each for each in followers.in_sync if each not in lagging]
                 logger.info("followers %s of %s lag behind", lagging, partition)
-                self._propose(partition, rest)  # type: ignore[arg-type]
+                self._propose(replica, rest)
 
     # --- messages ----------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.broker.replication.followers import Followers
-    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.replication.local_replica import LocalReplica
 
 CHANGES_MAX = 1_000
 """Partitions in one proposal: the event loop stands still while they are judged and written."""
@@ -46,15 +46,15 @@ _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH)
 
 
 class _Item(NamedTuple):
-    partition: ReplicatedPartition
+    replica: LocalReplica
     followers: Followers
     change: IsrChange
 
     @property
     def is_settled(self) -> bool:
         """Whether the metadata of the partition are later than what is proposed."""
-        partition = self.partition
-        return partition.followers is not self.followers or partition.epoch != self.change.partition_epoch
+        replica = self.replica
+        return replica.followers is not self.followers or replica.epoch != self.change.partition_epoch
 
 
 class IsrProposals:
@@ -63,7 +63,7 @@ class IsrProposals:
     def __init__(self, node_id: int, random: Random) -> None:
         self._node_id = node_id
         self._random = random
-        self._unsent: dict[ReplicatedPartition, _Item] = {}
+        self._unsent: dict[LocalReplica, _Item] = {}
         self._asked: list[_Item] = []
         """The request at work, or the last one."""
         self._number = 0
@@ -73,9 +73,9 @@ class IsrProposals:
         """How many requests have failed, one after the other."""
         self._not_before = 0.0
 
-    def add(self, partition: ReplicatedPartition, in_sync: Sequence[int]) -> None:
+    def add(self, local: LocalReplica, in_sync: Sequence[int]) -> None:
         """Propose an ISR of a partition that is led here, with the next request."""
-        followers = partition.followers
+        partition, followers = local.partition, local.followers
         assert followers is not None
         followers.pending = True
         members = []
@@ -84,13 +84,13 @@ class IsrProposals:
             # The life that has been seen to be in sync is proposed, and in each repetition.
             members.append((replica, -1 if follower is None else follower.broker_epoch))
         change = IsrChange(
-            partition.topic_id, partition.index, partition.leader_epoch, partition.epoch, tuple(members)
+            partition.topic_id, partition.index, partition.leader_epoch, local.epoch, tuple(members)
         )
-        self._unsent[partition] = _Item(partition, followers, change)
+        self._unsent[local] = _Item(local, followers, change)
 
-    def settled(self, partition: ReplicatedPartition) -> None:
+    def settled(self, replica: LocalReplica) -> None:
         """The metadata of a partition have changed: what was proposed before counts no more."""
-        self._unsent.pop(partition, None)
+        self._unsent.pop(replica, None)
 
     def request(self, broker_epoch: int, now_s: float) -> Proposal | None:
         """Return what to propose now; None where there is nothing, or an answer or a pause is waited for.
@@ -132,13 +132,13 @@ class IsrProposals:
             is_missing = True
             if error:
                 has_failed = True
-                self._unsent[item.partition] = item
+                self._unsent[item.replica] = item
         self._end(now_s, has_failed=has_failed)
         return is_missing
 
     def _fail(self, now_s: float) -> None:
         """There is no answer: whether anything was written is not known, so that all is proposed again."""
-        again = {item.partition: item for item in self._asked if not item.is_settled}
+        again = {item.replica: item for item in self._asked if not item.is_settled}
         self._unsent = {**again, **self._unsent}
         self._end(now_s, has_failed=True)
 

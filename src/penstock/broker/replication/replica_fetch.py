@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -20,8 +21,9 @@ from penstock.protocol.messages.fetch_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.brokers import BrokerStates
-    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.replication.local_replica import LocalReplica
     from penstock.broker.replication.throttles import Throttle
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
@@ -43,7 +45,7 @@ class Serving(Protocol):
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), UNKNOWN_TOPIC_ID (100).
         """
 
-    def fetched(self, partition: ReplicatedPartition, replica: int) -> None:
+    def fetched(self, local: LocalReplica, replica: int) -> None:
         """A follower has asked for more: the high watermark may move, and it may join the ISR."""
 
 
@@ -65,8 +67,8 @@ def serve(
     reader = _Reader(replica, broker_epoch, request.max_bytes, version, node, arrives)
     responses = [reader.read_topic(topic) for topic in request.topics]
     if arrives:
-        for partition in reader.noted:
-            node.fetched(partition, replica)
+        for local in reader.noted:
+            node.fetched(local, replica)
     if reader.found_bytes < request.min_bytes and not reader.has_news and request.max_wait_ms > 0 and arrives:
         deadline = node.monotonic() + request.max_wait_ms / 1000
         keys = reader.keys
@@ -90,8 +92,8 @@ class _Reader:
         self.found_bytes = 0
         self.has_news = False
         """Whether the answer has an error, or says where logs part or begin: it is given at once."""
-        self.noted: list[ReplicatedPartition] = []
-        self.keys: list[ReplicatedPartition] = []
+        self.noted: list[LocalReplica] = []
+        self.keys: list[Partition] = []
 
     def read_topic(self, asked: FetchTopic) -> FetchableTopicResponse:
         found: Topic | None = None
@@ -105,7 +107,7 @@ class _Reader:
             try:
                 if found is None:
                     raise error_for(failure, "")
-                answers.append(self._read(found.partition(each.partition), each))  # type: ignore[arg-type]
+                answers.append(self._read(found.partition(each.partition), each))
             except KafkaError as error:
                 answers.append(self._refuse(each, error.code, found))
             except StorageError:
@@ -125,10 +127,11 @@ class _Reader:
             records=b"",
         )
 
-    def _read(self, partition: ReplicatedPartition, asked: FetchPartition) -> PartitionData:
+    def _read(self, partition: Partition, asked: FetchPartition) -> PartitionData:
         partition.check_leader_epoch(max(asked.current_leader_epoch, -1))
         partition.check_leads()
-        followers = partition.followers
+        local = replica_of(partition)
+        followers = local.followers
         assert followers is not None
         if followers.get(self._replica) is None:
             # The follower may know of a reassignment before the leader.
@@ -159,7 +162,7 @@ class _Reader:
         max_bytes = max(0, min(asked.partition_max_bytes, self._left_bytes))
         throttle, now_s = self._node.throttle, self._node.monotonic()
         is_held_back = throttle.holds_back(partition, self._replica, now_s)
-        found = partition.read_for_follower(
+        found = local.read_for_follower(
             asked.fetch_offset,
             0 if is_held_back else max_bytes,
             at_least_one=self.found_bytes == 0 and not is_held_back,
@@ -176,7 +179,7 @@ class _Reader:
             )
             is_behind = high_watermark < partition.reader.end_offset
             if is_news or is_behind or self._replica not in followers.in_sync:
-                self.noted.append(partition)
+                self.noted.append(local)
             if followers.is_to_begin_later(self._replica, partition.log_start_offset):
                 self.has_news = True
         records: bytes = found.to_bytes() if found.size else b""

@@ -14,7 +14,7 @@ from penstock.broker.requests.quotas import Usage
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.partitions.partition import Partition
 
 LISTS_KEPT = 1000
 """Lists of throttled replicas that are kept parsed."""
@@ -54,7 +54,7 @@ class Throttle:
                 return float(text)
         return None
 
-    def concerns(self, partition: ReplicatedPartition) -> bool:
+    def concerns(self, partition: Partition) -> bool:
         """Whether a partition is among the throttled ones."""
         text = partition.config.text(self._replicas)
         if not text:
@@ -62,14 +62,14 @@ class Throttle:
         listed = _parsed(text, self._node_id)
         return listed.is_all or partition.index in listed.partitions
 
-    def holds_back(self, partition: ReplicatedPartition, replica: int, now_s: float) -> bool:
+    def holds_back(self, partition: Partition, replica: int, now_s: float) -> bool:
         """Whether a replica is to have nothing of a partition now. Replicas in sync are never held back."""
         limit = self._limit()
         if limit is None or replica in partition.in_sync or not self.concerns(partition):
             return False
         return self._usage.rate(now_s)[0] > limit
 
-    def took(self, partition: ReplicatedPartition, size: int, now_s: float) -> None:
+    def took(self, partition: Partition, size: int, now_s: float) -> None:
         """Count bytes of a partition that have been replicated, if it is throttled."""
         if size and self.concerns(partition):
             self._usage.add(size, now_s)

@@ -80,6 +80,21 @@ class Unanswered:
         return outcome
 
 
+class LateRefusal(Unanswered):
+    """A request that is refused after a while, with the end of its connection."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, end: CloseConnection, deadline: float) -> None:
+        self.wait = Wait((), deadline)
+        self.frame_bytes = 0
+        self._end = end
+
+    def run(self) -> list[Piece] | Unanswered | None:
+        """Raises CloseConnection, with the answer."""
+        raise self._end
+
+
 def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Unanswered | None:
     """Answer the request in `frame` (without the size in front).
 

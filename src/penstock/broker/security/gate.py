@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
-from penstock.broker.requests.dispatch import Unanswered, answer
-from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.dispatch import LateRefusal, Unanswered, answer
 from penstock.broker.security.session import Principal
-from penstock.security.sasl_server import PASS, Authenticator, Verdict
+from penstock.security.sasl_server import PASS, Authenticator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,21 +16,6 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Piece
     from penstock.broker.security.listener_security import ListenerSecurity
     from penstock.broker.security.session import Session
-
-
-class LateRefusal(Unanswered):
-    """A login that has failed: its answer waits for a while, and so does the end of the connection."""
-
-    __slots__ = ("_verdict",)
-
-    def __init__(self, verdict: Verdict, deadline: float) -> None:
-        self.wait = Wait((), deadline)
-        self.frame_bytes = 0
-        self._verdict = verdict
-
-    def run(self) -> Any:
-        """Raises CloseConnection, with the answer."""
-        raise CloseConnection(self._verdict.reason, self._verdict.reply or b"")
 
 
 class SaslGate:
@@ -80,6 +64,7 @@ class SaslGate:
             self._opened()
         if not verdict.closes:
             return [verdict.reply or b""]
+        end = CloseConnection(verdict.reason, verdict.reply or b"")
         if verdict.delays:
-            return LateRefusal(verdict, context.now + self._delay_s)
-        raise CloseConnection(verdict.reason, verdict.reply or b"")
+            return LateRefusal(end, context.now + self._delay_s)
+        raise end

@@ -7,11 +7,11 @@ and gives answers. All of that is done before a request returns, since logs take
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.metadata.image import TRANSACTION_FEATURE
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.partitions.producers.transactional_appends import append_marker
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.answers import answer_of_offsets, answer_of_produce
@@ -68,6 +68,25 @@ class Needs(Protocol):
     def groups_if_used(self) -> GroupService | None: ...
 
 
+class Elsewhere(Protocol):
+    """The other nodes of a cluster: their partitions and coordinators."""
+
+    marker_retry_s: tuple[float, float]
+    """How long after a marker was written it is looked at again first, and later on at most."""
+
+    def is_replicated(self, transactional_id: str) -> bool:
+        """Whether the outcome of a transaction is replicated; where not, its markers are asked for again."""
+
+    def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
+        """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
+
+    def coordinator_of(self, transactional_id: str) -> TransactionService | None:
+        """The service that coordinates an id; None where it cannot be reached."""
+
+    def let_go(self) -> None:
+        """Forget the markers of transactions that this node coordinates no longer."""
+
+
 class Answer:
     """What one request waits for. It is the coordinator's ticket for the request."""
 
@@ -83,9 +102,11 @@ class TransactionService:
     Nothing is read before `open`, which may write markers, and so needs a node that has the service.
     """
 
-    def __init__(self, node: Needs) -> None:
+    def __init__(self, node: Needs, elsewhere: Elsewhere | None = None) -> None:
+        """`elsewhere` are the other nodes, in a cluster of several."""
         config = node.config
         self._node = node
+        self._elsewhere = elsewhere
         self.topic = TransactionTopic(node.cluster, node.store, node.purgatory.notify)
         settings = TransactionSettings(
             config.integer("transaction.max.timeout.ms"),
@@ -95,6 +116,9 @@ class TransactionService:
             config.boolean("transaction.two.phase.commit.enable"),
         )
         self.coordinator = Coordinator(settings, self.topic.partition_count, self._new_id)
+        if elsewhere is not None:
+            marking = self.coordinator.marking
+            marking.retry_first_s, marking.retry_max_s = elsewhere.marker_retry_s
         self._is_loaded = False
         self._alarm: DelayedOperation | None = None
         node.kept.add("transactions", lambda: self.coordinator.registry.size_bytes)
@@ -111,10 +135,23 @@ class TransactionService:
         if not self._is_loaded and self.topic.exists:
             self._is_loaded = True
             coordinator.registry.partition_count = self.topic.partition_count
-            for index in range(coordinator.registry.partition_count):
-                self._load(index)
-            self.settle()
+            self.moved(self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions)
         return coordinator
+
+    def moved(self, partitions: Sequence[Partition]) -> None:
+        """Take over the partitions that this node leads, in their present epoch; let go of the others."""
+        if not self._is_loaded:
+            self.open()
+            return
+        registry = self.coordinator.registry
+        for partition in partitions:
+            if not partition.leads:
+                registry.unload(partition.index)
+            elif registry.epoch_of(partition.index) != partition.leader_epoch:
+                self._load(partition.index)
+        if self._elsewhere is not None:
+            self._elsewhere.let_go()
+        self.settle()
 
     def create_topic(self, now_ms: int) -> None:
         """Make `__transaction_state` if there is none.
@@ -247,6 +284,10 @@ class TransactionService:
         """
         return Joining(self, transactional_id, version, of_offsets=of_offsets)
 
+    def coordinator_of(self, transactional_id: str) -> TransactionService | None:
+        """The service that coordinates an id; None where it cannot be reached."""
+        return self if self._elsewhere is None else self._elsewhere.coordinator_of(transactional_id)
+
     # --- the coordinator's output ------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -284,17 +325,20 @@ class TransactionService:
             self.coordinator.registry.stored(store, now)
 
     def _mark(self, markers: Markers) -> dict[TopicPartition, ErrorCode]:
-        return {each: self.mark(each, markers) for each in markers.partitions}
+        if self._elsewhere is not None and not self._elsewhere.is_replicated(markers.transactional_id):
+            return {}
+        return {each: self._mark_one(each, markers) for each in markers.partitions}
 
-    def mark(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
+    def _mark_one(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
         """Write one marker. A partition that is gone has nothing to be marked: NONE."""
         topic = self._node.cluster.topics.get(tp[0])
         if topic is None or tp[1] >= len(topic.partitions):
             return ErrorCode.NONE
-        return self._mark_at(topic.partitions[tp[1]], markers)
+        mark = self.mark_here if self._elsewhere is None else self._elsewhere.mark
+        return mark(topic.partitions[tp[1]], markers)
 
-    def _mark_at(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a marker to a partition that exists."""
+    def mark_here(self, partition: Partition, markers: Markers) -> ErrorCode:
+        """Write a marker to a partition that this node leads, for a coordinator on any node."""
         return self.mark_partition(
             partition,
             markers.producer_id,
@@ -370,6 +414,13 @@ class TransactionService:
         self._alarm = None
         self.advance()
 
+    def look_again(self, transactional_id: str) -> None:
+        """Look again whether replicas have the markers of a transaction."""
+        try:
+            self.coordinator.marking.retry(transactional_id, self.now)
+        finally:
+            self.settle()
+
     def advance(self) -> None:
         """Let everything happen that is due."""
         self.open()
@@ -401,18 +452,21 @@ class Joining:
         Raises:
             KafkaError: the coordinator does not agree; the code is one for clients of the request's version.
         """
-        tp = topic, index
-        if self.is_implicit:
-            error = self._service.add_partitions(
-                self._transactional_id, producer_id, epoch, [tp], is_implicit=True
+        tp, transactional_id = (topic, index), self._transactional_id
+        service = self._service.coordinator_of(transactional_id)
+        if service is None:
+            raise error_for(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"the coordinator of {transactional_id!r} is out of reach"
             )
+        if self.is_implicit:
+            error = service.add_partitions(transactional_id, producer_id, epoch, [tp], is_implicit=True)
         else:
-            error = self._service.verify(self._transactional_id, producer_id, epoch, [tp])[tp]
+            error = service.verify(transactional_id, producer_id, epoch, [tp])[tp]
         if error:
             translate = answer_of_offsets if self._of_offsets else answer_of_produce
             raise error_for(
                 translate(error, self._version),
-                f"{topic}-{index} is not in the transaction of {self._transactional_id!r}: {error.name}",
+                f"{topic}-{index} is not in the transaction of {transactional_id!r}: {error.name}",
             )
 
 

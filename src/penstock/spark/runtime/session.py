@@ -7,6 +7,7 @@ it was measured, is in docs/reference/spark-options.md; settings of the caller c
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -31,16 +32,21 @@ SECRETS = "(?i)secret|password|token|access[.]?key|jaas|private key|keystore[.]k
 """What Spark hides by name or value of an option or setting: its own list, and keys and JAAS text of Kafka's
 clients, and users of registries. ``private key`` is in the first line of every key in PEM."""
 
-SETTINGS: Mapping[str, str] = {
+FASTER: Mapping[str, str] = {
     "spark.redaction.regex": SECRETS,
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "penstock.spark.runtime.daemon",
+}
+"""What suits sources in Python and changes no answer: what `configure` sets for every master."""
+
+SETTINGS: Mapping[str, str] = {
+    **FASTER,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Set for every master."""
+"""What `session` sets for every master."""
 
 
 def session(
@@ -81,6 +87,69 @@ def session(
         # Warned once per process wherever pandas 3 is installed, whether or not anything uses pandas.
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         return builder.getOrCreate()
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Add to a builder of sessions what makes sources in Python faster, and return that builder.
+
+    Settings that the builder or ``spark-defaults.conf`` has by now stay, those given to it later win,
+    and options for Java add up. No answer of a query changes: time zone, shuffles, log and windows of Spark
+    stay as they are, which `session` sets as well. With a local master the environment gets the Java and the
+    Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON say otherwise. A builder of a session in a server
+    of Spark Connect stays as it is: that server has a file of settings (``penstock spark settings``).
+
+    Warns (UserWarning) where Spark runs in this process already: what is set at its start is set no more.
+
+    Raises:
+        ConfigError: no usable Java, with a local master.
+    """
+    from pyspark import SparkContext
+
+    given = _spark_defaults()
+    given |= {name: _as_text(value) for name, value in getattr(builder, "_options", {}).items()}
+    if "spark.remote" in given or (os.environ.get("SPARK_REMOTE") and "spark.master" not in given):
+        return builder
+    if SparkContext._active_spark_context is not None:
+        warnings.warn(
+            "Spark runs in this process already, and most settings for sources in Python count at its start:"
+            " call penstock.spark.configure before the first session, or start Spark with the file that"
+            " 'penstock spark settings' writes",
+            stacklevel=2,
+        )
+        return builder
+    master = given.get("spark.master", "")
+    if is_local(master):
+        _prepare_environment(master)
+    for name, value in faster_settings(master, given).items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _spark_defaults() -> dict[str, str]:
+    """The settings of Spark's file of defaults, over which those of a builder win; none without a file."""
+    import pyspark
+
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    path = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    said = (line.strip() for line in lines)
+    pairs = [re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1) for line in said if line[:1] not in "#!"]
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The settings that `configure` adds to `given`, those of a session on `master` (empty: not said)."""
+    settings = dict(FASTER)
+    manager = checkpoint_manager() if is_local(master) else None
+    if manager is not None:
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = manager
+    added = {name: value for name, value in settings.items() if name not in given}
+    for name in _JAVA_OPTIONS:
+        added[name] = " ".join(filter(None, [_ARROW_WITHOUT_CHECKS, given.get(name)]))
+    return added
 
 
 def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
+    from penstock.broker.metadata.metadata_log import MetadataLog
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.replication.control.quorum import Quorum
     from penstock.broker.replication.transport.messages import Batch
@@ -44,6 +45,9 @@ class Taking(Protocol):
 class Authority:
     """The controller of `quorum` as `member` reaches it over `links`, in a cluster of `size` brokers."""
 
+    log_on_disk: MetadataLog | None = None
+    """None: the log is the controller's, not this broker's."""
+
     def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
         self.placing: Placing = quorum.controller
         self.cluster_id = quorum.cluster_id
@@ -70,9 +74,9 @@ class Authority:
         """The epoch in which the controller leads the metadata log."""
         return self._quorum.epoch
 
-    def producer_ids_end(self) -> int:
-        """The first producer id that no node has reserved."""
-        return self._quorum.image.producer_ids_end
+    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes]:
+        """Return no directory in particular for each replica: its broker chooses."""
+        return [bytes(16)] * len(replicas)
 
     def catch_up(self) -> None:
         """Have the node take in all that has been written. A node that is cut off stays behind: what it

@@ -1,0 +1,230 @@
+"""The authority over the metadata of a cluster of one: the broker decides, and keeps the metadata log itself.
+
+What it commits is written to the log, and then applied. A change is a sequence of records; what applies them
+at runtime applies them at a restart, so that a restart brings back what was there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.metadata.image import FIRST_FEATURES, METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
+from penstock.broker.partitions.log_store import NOT_REGISTERED
+from penstock.common.logs import logger_named
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.protocol.uuid import random_uuid
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.image import ClusterImage
+    from penstock.broker.metadata.replica_manager import ReplicaManager
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.requests.quotas import MutationTokens
+    from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
+
+
+class Applying(Protocol):
+    """The cluster, as far as records are applied to it."""
+
+    node_id: int
+    image: ClusterImage
+    replicas: ReplicaManager
+
+    def apply(self, records: Sequence[Message]) -> None:
+        """Apply records to the image, and to what this broker keeps of it."""
+
+    def partition_record(
+        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
+    ) -> PartitionRecord:
+        """Return the record of a new partition."""
+
+
+class OwnAuthority:
+    """The metadata log of one broker, and its decisions. It is its own `Placing` as well."""
+
+    size = 1
+
+    def __init__(self, cluster: Applying, store: LogStore) -> None:
+        self._cluster = cluster
+        self._store = store
+        self.log = MetadataLog(store.metadata_log(), store.metadata_files)
+        self.cluster_id = store.cluster_id
+        self.log_on_disk = None if store.metadata_directory is None else self.log
+        self.mutation_tokens: MutationTokens = {}
+        self.placing = self
+
+    def begin(self, config: BrokerConfig, now_ms: int) -> None:
+        """Replay the metadata log, or begin it; lead every partition; bring stored data in line with records.
+
+        `config` is what the broker was started with.
+
+        Raises:
+            StorageError: the log cannot be read or written.
+        """
+        is_new = True
+        removed_ids: set[bytes] = set()
+        for record in self.log.replay():
+            is_new = False
+            self._cluster.apply((record,))
+            if isinstance(record, RemoveTopicRecord):
+                removed_ids.add(record.topic_id)
+        if is_new:
+            self.commit(self._first_records(config), now_ms)
+        self._note_level()
+        self._store.broker_epoch = self.log.registrations.get(self._cluster.node_id, NOT_REGISTERED)
+        self._lead_all(now_ms)
+        self._take_in_unknown(removed_ids, now_ms)
+
+    def _first_records(self, config: BrokerConfig) -> list[Message]:
+        """The records that a new metadata log begins with: those of `kafka-storage format`, if it was run.
+
+        Raises:
+            ConfigError: the setting that chooses the level names no release.
+            StorageError: what the formatting has left cannot be read.
+        """
+        directory = self._store.metadata_directory
+        if directory is not None and os.path.exists(f"{directory}/bootstrap.checkpoint"):
+            from penstock.broker.metadata.takeover import bootstrap_records  # few directories are formatted
+
+            found = bootstrap_records(directory)
+            if any(isinstance(each, FeatureLevelRecord) and each.name == METADATA_FEATURE for each in found):
+                return found
+        levels = _first_features(config).items()
+        return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
+
+    def _lead_all(self, now_ms: int) -> None:
+        """Lead every partition, in an epoch after the last: Apache Kafka leaves them without a leader.
+
+        Clients that have seen the epoch without a leader would wait for ever for a later one (KIP-320).
+        """
+        here, has_elr = self._cluster.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
+        records = [
+            PartitionChangeRecord(
+                partition_id=partition.index,
+                topic_id=partition.topic_id,
+                leader=here,
+                isr=[here],
+                eligible_leader_replicas=[] if has_elr else None,
+                last_known_elr=[] if has_elr else None,
+            )
+            for topic in self._cluster.image.topics.values()
+            for partition in topic.partitions
+            if partition.leader != here
+        ]
+        if records:
+            self.commit(records, now_ms)
+
+    def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
+        """Write records for topics whose data were written by another broker.
+
+        Behind a snapshot records of topics that were deleted are missing: what is not in the metadata stays
+        where it is.
+        """
+        records: list[Message] = []
+        for name, found_id, partitions in self._cluster.replicas.reconcile(removed_ids):
+            if self.log.has_snapshot:
+                logger.warning("leaving topic %s in %s alone: it was deleted", name, self._store.describe())
+                continue
+            topic_id = found_id or random_uuid()
+            logger.warning("taking in topic %s, whose data were found in %s", name, self._store.describe())
+            records.append(TopicRecord(name=name, topic_id=topic_id))
+            for index, replicas in enumerate(self.place(partitions, 1)):
+                records.append(self._cluster.partition_record(name, topic_id, index, replicas))
+        if records:
+            self.commit(records, now_ms)
+
+    # --- the log -----------------------------------------------------------------------------------------
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last metadata record."""
+        return self.log.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which this node leads the quorum of the metadata log."""
+        return self.log.epoch
+
+    def catch_up(self) -> None:
+        """Nothing: a broker by itself has all metadata at any time."""
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        """Write records, apply them, and delete the data of topics that they remove.
+
+        Raises:
+            StorageError: they could not be written, or do not fit the image; nothing has changed. Or the disk
+                refuses to have data deleted.
+        """
+        cluster = self._cluster
+        cluster.image.check(records)
+        self.log.append(records, now_ms)
+        removed = [
+            cluster.replicas.topics_by_id[record.topic_id]
+            for record in records
+            if isinstance(record, RemoveTopicRecord)
+        ]
+        cluster.apply(records)
+        self._note_level()
+        for topic in removed:
+            cluster.replicas.delete(topic)
+
+    def _note_level(self) -> None:
+        self.log.level = self._cluster.image.features.get(METADATA_FEATURE, METADATA_VERSION)
+
+    # --- placing -----------------------------------------------------------------------------------------
+
+    def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
+        """Return the brokers of new partitions: this one.
+
+        Raises:
+            KafkaError: INVALID_REPLICATION_FACTOR (38), more than one replica.
+        """
+        if factor > 1:
+            raise error_for(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"a replication factor of {factor} needs as many brokers; there is 1",
+            )
+        return [(self._cluster.node_id,)] * partitions
+
+    def check_assignment(self, replicas: Sequence[int]) -> None:
+        """Raises KafkaError: INVALID_REPLICA_ASSIGNMENT (39), other brokers than this one."""
+        here = self._cluster.node_id
+        if list(replicas) != [here]:
+            raise error_for(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"replicas on brokers {list(replicas)}; there is only broker {here}",
+            )
+
+    def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
+        """Return the brokers: this one is alive."""
+        return tuple(replicas)
+
+    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
+        """Return the directory of a new partition; None where the level of the metadata has none."""
+        if self.log.level < DIRECTORIES_SINCE:
+            return None
+        return [self._store.directory_id_of(name, index)]
+
+
+def _first_features(config: BrokerConfig) -> Mapping[str, int]:
+    """The levels of features that a new cluster begins with.
+
+    Raises:
+        ConfigError: the setting that chooses them names no release.
+    """
+    wanted = config.text("penstock.metadata.version")
+    if wanted is None and config.release is None:
+        return FIRST_FEATURES
+    from penstock.broker.metadata.levels import first_features  # few clusters begin as another release's
+
+    return first_features(wanted, None if config.release is None else config.release.numbers)

@@ -1,0 +1,307 @@
+"""The replica of a partition on one node of a cluster: it leads, follows, or has no part.
+
+A `Partition` of a cluster is given one. It decides what replication changes: when records are committed, and
+what a follower does with what its leader gives it. With one replica that is one comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.partitions.partition import NO_LEADER
+from penstock.broker.replication.followers import Followers
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
+from penstock.log.walk import fetch_from, walk_whole
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.format.batch_header import read_header
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.partitions.partition import Partition
+    from penstock.errors import PenstockError
+    from penstock.log.contract import Log, Slice
+
+logger = logger_named("penstock.broker")
+
+ALL_REPLICAS = -1
+
+
+class Host(Protocol):
+    """What a replica needs of its node."""
+
+    node_id: int
+    lag_s: float
+    """`replica.lag.time.max.ms` in seconds."""
+
+    def monotonic(self) -> float:
+        """Seconds of the node's monotonic clock."""
+
+    def is_eligible(self, replica: int) -> bool:
+        """Whether a replica may be in the ISR, by the metadata of this node."""
+
+    def committed(self, replica: LocalReplica) -> None:
+        """The high watermark has moved, or the partition is led elsewhere."""
+
+    def begun(self, partition: Partition) -> None:
+        """Let the followers of a partition have its new start, which is higher, at once."""
+
+    def written(self, partition: Partition) -> None:
+        """Records have been appended that the followers do not have."""
+
+    def saved_high_watermark(self, partition: Partition) -> int:
+        """The high watermark that was noted before this start; 0 if none was."""
+
+
+def replica_of(partition: Partition) -> LocalReplica:
+    """Return the replica of a partition of a cluster."""
+    replica = partition.replication
+    assert isinstance(replica, LocalReplica)
+    return replica
+
+
+class LocalReplica:
+    """The replica of one partition on one node of a cluster."""
+
+    __slots__ = ("_gap_to", "_host", "_trouble", "epoch", "followers", "led_before", "losses", "partition")
+
+    def __init__(self, partition: Partition, host: Host) -> None:
+        self.partition = partition
+        self._host = host
+        self._gap_to = 0
+        """The offset from which to fetch where the leader has dropped what comes next here."""
+        self.epoch = -1
+        """The partition epoch: one more with every change of the metadata."""
+        self.followers: Followers | None = None
+        """The followers as their leader sees them; None where another node leads."""
+        self.led_before = -1
+        """The leader epoch in which an earlier life of this node led: this one must be elected anew, since
+        what that one had proposed may yet be written."""
+        self.losses = 0
+        """How often this node has lost the leadership: what it had appended before may be gone."""
+        self._trouble = ""
+
+    # --- who it is ---------------------------------------------------------------------------------------
+
+    def troubled(self, error: PenstockError) -> None:
+        """Log why this replica cannot do its part now: a cause once, however often it is tried again."""
+        # Other errors pass: many logs are being opened, and the store says so itself.
+        if isinstance(error, StorageError) and self._trouble != str(error):
+            self._trouble = str(error)
+            logger.error("%s cannot be followed: %s", self.partition, error)
+
+    def well(self) -> None:
+        """The replica does its part: trouble is logged again."""
+        self._trouble = ""
+
+    def follow(self, image: PartitionImage) -> None:
+        """Take the leader and the replicas of the metadata, and begin or stop leading.
+
+        Raises:
+            StorageError: the log cannot be opened.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
+        """
+        partition = self.partition
+        before, led = partition.leader_epoch, self.followers is not None
+        partition.leader, partition.leader_epoch = image.leader, image.leader_epoch
+        if partition.leads and partition.leader_epoch <= self.led_before:
+            partition.leader = NO_LEADER
+        partition.replicas, partition.in_sync = image.replicas.assigned, image.replicas.in_sync
+        self.epoch = image.epoch
+        if not partition.leads:
+            if partition.leader_epoch != before and partition.stores_older:
+                self._forget_uncommitted()
+            self.followers = None
+            if led:
+                self.losses += 1
+                self._host.committed(self)
+            return
+        now_s = self._host.monotonic()
+        if self.followers is None or partition.leader_epoch != before:
+            self._lead(now_s)
+        else:
+            self.followers.changed(partition.in_sync)
+            self.followers.assign(partition.replicas, now_s)
+        self.look_at_followers()
+
+    def _forget_uncommitted(self) -> None:
+        """Cut what is not known to be committed: formats before magic 2 have no epochs to compare by, and
+        Apache Kafka did the same before KIP-101.
+        """
+        partition = self.partition
+        if len(partition.replicas) > 1 and partition.has_log:
+            partition.cut(partition.high_watermark)  # a log that is opened takes the one that was noted
+
+    def _lead(self, now_s: float) -> None:
+        """Begin an epoch as the leader: it begins where the log ends now."""
+        partition, end_offset = self.partition, 0
+        if partition.has_log:
+            log = partition.log
+            end_offset = log.end_offset
+            log.leader_epochs.assign(partition.leader_epoch, end_offset)
+        self.followers = Followers(
+            self._host.node_id, partition.replicas, partition.in_sync, end_offset, now_s
+        )
+
+    # --- the leader --------------------------------------------------------------------------------------
+
+    @property
+    def minimum_in_sync(self) -> int:
+        """How many replicas have to be in sync: never more than there are."""
+        return min(self.partition.config.min_insync_replicas, len(self.partition.replicas))
+
+    def check_acks(self, acks: int) -> None:
+        """Raise where acks=all asks for more replicas in sync than there are.
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS (19), fewer than `min.insync.replicas`.
+        """
+        in_sync = len(self.partition.in_sync)
+        if acks == ALL_REPLICAS and in_sync < self.minimum_in_sync:
+            raise error_for(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{in_sync} replicas of {self.partition!r} are in sync, {self.minimum_in_sync} have to be",
+            )
+
+    def advance(self, log: Log) -> None:
+        """Place the high watermark after an append, or after the log has become shorter."""
+        partition = self.partition
+        if self.followers is None:
+            partition.place_watermarks(log, min(partition.high_watermark, log.end_offset))
+        elif len(partition.replicas) == 1:
+            partition.place_watermarks(log, log.end_offset)
+        else:
+            self.look_at_followers()
+            if partition.high_watermark < log.end_offset:
+                self._host.written(partition)
+
+    def opened(self, log: Log) -> None:
+        """Place the high watermark in a log that has just been opened: never below the one that was noted."""
+        self.advance(log)
+        partition = self.partition
+        saved = min(self._host.saved_high_watermark(partition), log.end_offset)
+        if len(partition.replicas) > 1 and partition.high_watermark < saved:
+            partition.place_watermarks(log, max(saved, log.start_offset))
+
+    def look_at_followers(self) -> None:
+        """Move the high watermark to what the in-sync replicas have; wake what waits for it."""
+        partition = self.partition
+        followers, log = self.followers, partition.open_log
+        if followers is None or log is None:
+            return
+        host, before = self._host, partition.high_watermark
+        reached = followers.high_watermark(
+            before,
+            log.end_offset,
+            self.minimum_in_sync,
+            host.lag_s,
+            host.monotonic(),
+            host.is_eligible,
+        )
+        partition.place_watermarks(log, max(reached, log.start_offset))
+        if reached != before:
+            host.committed(self)
+
+    def begun(self) -> None:
+        """The log begins later now. Followers do the same with the answer to their fetch, given at once."""
+        self._host.begun(self.partition)
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest offset with which a live replica begins, as their leader sees them."""
+        start_offset = self.partition.log_start_offset
+        if self.followers is None:
+            return start_offset
+        return self.followers.low_watermark(start_offset, self._host.is_eligible)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the leader's high watermark has reached the start of its epoch: what is *latest* is
+        known.
+        """
+        return self.followers is None or self.partition.high_watermark >= self.followers.epoch_start
+
+    def read_for_follower(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Slice:
+        """Return batches from `offset` to the end of the log, committed or not.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE (1).
+            StorageError: the log cannot be read.
+        """
+        log = self.partition.reader
+        if not log.start_offset <= offset <= log.end_offset:
+            raise self.partition.out_of_range(offset)
+        return log.read(offset, max_bytes, up_to_offset=log.end_offset, at_least_one=at_least_one)
+
+    # --- the follower ------------------------------------------------------------------------------------
+
+    @property
+    def fetch_position(self) -> tuple[int, int]:
+        """The offset to fetch from, and the epoch of the record before it; -1 where there is none.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        log = self.partition.reader
+        if self._gap_to > log.end_offset:
+            return self._gap_to, -1
+        return log.end_offset, log.leader_epochs.latest
+
+    def replicate(self, records: bytes, high_watermark: int, start_offset: int, now_ms: int) -> bool:
+        """Append what the leader has given, and follow its high watermark and log start.
+
+        Return whether a watermark that readers see has moved.
+
+        Raises:
+            StorageError: the log cannot be written, or the batches do not follow it.
+        """
+        partition = self.partition
+        if not records and partition.open_log is None and not high_watermark:
+            return False
+        before = partition.high_watermark if partition.is_open else 0
+        log = partition.log
+        for entry in walk_whole(fetch_from(records), 0, len(records)):
+            if entry.base_offset < log.end_offset:
+                continue
+            start = entry.position
+            log.append(
+                memoryview(records)[start : start + entry.size],
+                # A compressed message set of formats before magic 2 has the offset of its last message.
+                first_offset=entry.base_offset if entry.magic >= 2 else log.end_offset,
+                last_offset=entry.last_offset,
+                max_timestamp=entry.max_timestamp,
+                now_ms=now_ms,
+            )
+            if entry.magic >= 2:
+                partition.states.replicated(read_header(records, start))
+        start_offset = min(start_offset, log.end_offset)
+        if start_offset > log.start_offset:
+            log.delete_before(start_offset)
+        partition.place_watermarks(log, max(min(high_watermark, log.end_offset), log.start_offset))
+        return partition.high_watermark != before
+
+    def truncate(self, epoch: int, end_offset: int) -> int:
+        """Cut what the leader does not have: in it `epoch` ended at `end_offset`. Return the new log end.
+
+        Raises:
+            StorageError: the log cannot be cut.
+        """
+        log = self.partition.log
+        entries = log.leader_epochs.entries
+        own = log.leader_epochs.end_of(epoch, log.end_offset)
+        if own is None:
+            target = min(end_offset, entries[0][1] if entries else end_offset)
+        else:
+            target = min(end_offset, own[1])
+        self.partition.cut(target)
+        return log.end_offset
+
+    def begin_at(self, offset: int) -> None:
+        """Drop everything: the leader's log begins with `offset`, behind the end of this one.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        log = self.partition.log
+        log.delete_before(log.end_offset)
+        self._gap_to = offset

@@ -1,0 +1,161 @@
+"""What one node of a cluster makes of the metadata that arrive: partitions lead and follow as they say.
+
+Changes go to the controller; what comes of them is applied here when the controller sends it, in the order in
+which it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.partitions.partition import NO_LEADER
+from penstock.broker.replication.local_replica import Host, LocalReplica, replica_of
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, PenstockError, StorageError
+from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Authority
+    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.partition import Partition
+    from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
+
+
+class MetadataPublisher:
+    """The metadata of one node, from one start to its end. It gives partitions their replicas."""
+
+    follows = False
+    """Whether partitions follow their images. They do not while a start reads what has been: only the last
+    state of a partition counts, and a leadership that has ended must not begin again for a moment."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: LogStore,
+        now_ms: int,
+        host: Host,
+        authority: Authority,
+        records: Sequence[Message],
+    ) -> None:
+        """`records` are the metadata that there are when the node starts.
+
+        Raises:
+            StorageError: a log cannot be opened.
+        """
+        self._store = store
+        self._host = host
+        self.behind: dict[Partition, None] = {}
+        """Partitions that could not follow their image: their logs cannot be opened, or not yet."""
+        self.changed: dict[Partition, None] = {}
+        """Partitions whose metadata have changed, for who follows them to take out."""
+        self.removed: list[Topic] = []
+        """Topics that have been deleted, in the same way."""
+        self.have_quotas_changed = False
+        """Whether quotas of clients have changed, in the same way."""
+        self.cluster = Cluster(config, store, now_ms, authority, self)
+        """The cluster, as this node has it."""
+        self.publish(records)
+        topics = self.cluster.topics
+        removed_ids: set[bytes] = set()
+        for name, index in list(store.partitions()):
+            topic, topic_id = topics.get(name), store.topic_id(name, index)
+            is_known = topic is not None and topic.id == topic_id and index < len(topic.partitions)
+            if not is_known and topic_id is not None:
+                removed_ids.add(topic_id)  # deleted while the node was away
+        self.cluster.replicas.reconcile(removed_ids)
+        self._begin_to_follow()
+
+    def publish(self, records: Sequence[Message]) -> None:
+        """Apply what the controller has written. What the disk refuses is logged, and tried again.
+
+        Raises:
+            StorageError: the metadata contradict themselves.
+        """
+        cluster = self.cluster
+        for record in records:
+            if isinstance(record, RemoveTopicRecord):
+                topic = cluster.topics_by_id.get(record.topic_id)
+                cluster.apply((record,))
+                if topic is not None:
+                    try:
+                        cluster.replicas.delete(topic)
+                    except StorageError as error:
+                        logger.error(
+                            "topic %s is deleted from the disk at the next start: %s", topic.name, error
+                        )
+                    self.removed.append(topic)
+                    self.changed.update(dict.fromkeys(topic.partitions))
+                continue
+            cluster.apply((record,))
+            if isinstance(record, ClientQuotaRecord):
+                self.have_quotas_changed = True
+            elif isinstance(record, (PartitionRecord, PartitionChangeRecord)):
+                found = cluster.topics_by_id.get(record.topic_id)
+                if found is not None and record.partition_id < len(found.partitions):
+                    self.changed[found.partitions[record.partition_id]] = None
+
+    # --- as `Replicating` of the cluster -----------------------------------------------------------------
+
+    def added(self, partition: Partition) -> None:
+        """Give a new partition its replica."""
+        partition.replication = LocalReplica(partition, self._host)
+
+    def follow(self, partition: Partition, image: PartitionImage) -> None:
+        """Have a partition follow its image. What the disk refuses does not keep other metadata out."""
+        if self.follows:
+            try:
+                self._follow_now(partition, image)
+            except PenstockError as error:
+                replica_of(partition).troubled(error)
+                self.behind[partition] = None
+
+    def _follow_now(self, partition: Partition, image: PartitionImage) -> None:
+        before, replica = partition.leader_epoch, replica_of(partition)
+        try:
+            replica.follow(image)
+        except PenstockError:
+            # It neither leads nor follows until it can: another try begins where this one did.
+            partition.leader, partition.leader_epoch = NO_LEADER, before
+            raise
+        if not partition.is_kept_here and partition.has_log:
+            partition.close()
+            self._store.delete_log(partition.topic, partition.index, partition.topic_id)
+        if partition in self.behind:
+            del self.behind[partition]
+            replica.well()
+
+    def follow_again(self) -> None:
+        """Have partitions follow their images that could not; those that do now have changed."""
+        for partition in list(self.behind):
+            topic = self.cluster.image.topics_by_id.get(partition.topic_id)
+            if topic is None:
+                del self.behind[partition]
+                continue
+            try:
+                self._follow_now(partition, topic.partitions[partition.index])
+            except KafkaError:
+                break  # enough logs were opened in this second
+            except StorageError as error:
+                replica_of(partition).troubled(error)
+            else:
+                self.changed[partition] = None
+
+    def _begin_to_follow(self) -> None:
+        """Have every partition follow its image, from now on."""
+        self.follows = True
+        for topic in self.cluster.topics.values():
+            images = self.cluster.image.topics[topic.name].partitions
+            for partition, image in zip(topic.partitions, images, strict=True):
+                if image.leader == self._host.node_id:
+                    replica_of(partition).led_before = image.leader_epoch
+                self.follow(partition, image)
