@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -102,6 +105,23 @@ def test_a_topic_that_is_followed_is_committed_at_the_end(store: Store, servers:
         lander.run(follow=True, stopped=ending.is_set, committed=committed)
     assert seen[-1] == 6
     assert there.rows().num_rows == 6
+
+
+def test_sigterm_has_what_was_read_committed(store: Store, servers: str, tmp_path: Path) -> None:
+    fill(servers, 5)
+    there = place("directory", store, tmp_path)
+    words = ["land", "orders", "--to", there.where, "-b", servers, "-f", "--metrics-file"]
+    figures = tmp_path / "land.prom"
+    with subprocess.Popen(
+        [sys.executable, "-m", "penstock", *words, str(figures), "--every", "1ms"], stdout=subprocess.PIPE
+    ) as process:
+        while not figures.exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert out.startswith(b"landed 5 rows of orders in 1 files (")
+    assert there.rows().num_rows == 5
 
 
 def test_secrets_are_hidden(

@@ -10,7 +10,7 @@ import pytest
 
 from lake.places import KINDS, land, place
 from lake.s3_server import Store
-from penstock import write_topic
+from penstock import Producer, write_topic
 from penstock.client.blocking.admin import Admin
 from penstock.errors import ConfigError, StorageError
 from penstock.lake.contract import OtherWriterError, Positions
@@ -110,6 +110,22 @@ def test_partitions_that_come_later_are_landed_whole(
     land(there, servers, JSON)
     values = there.rows().column("n").to_pylist()
     assert sorted(values) == [*range(5), *range(10, 50)]
+
+
+def test_only_what_is_committed_is_landed(store: Store, servers: str, tmp_path: Path) -> None:
+    there = place("iceberg", store, tmp_path)
+    with Producer(servers, transactional_id="t") as producer:
+        for part in range(4):
+            producer.begin_transaction()
+            producer.send("orders", b'{"n": %d}' % part)
+            if part % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+    # The last offsets are an aborted record and markers, behind which the end is.
+    assert land(there, servers, JSON).lag == 0
+    assert sorted(there.rows().column("n").to_pylist()) == [0, 2]
+    assert land(there, servers, JSON).written.commits == 0
 
 
 def test_a_record_that_does_not_fit_ends_a_landing_without_dead_letters(

@@ -229,27 +229,25 @@ def command(
 
 @contextmanager
 def _ending() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set, so that what was read is committed before the end.
+    """An event that SIGTERM sets, so that what was read is committed before the end.
 
-    Another one ends the command at once.
+    Another one ends the command at once, and so does Ctrl-C, after which the same records are read again.
     """
     event = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = signal.getsignal(signal.SIGTERM)
 
     def end(number: int, frame: object) -> None:
         event.set()
-        signal.signal(number, before[signal.Signals(number)])
+        signal.signal(signal.SIGTERM, before)
 
     if threading.current_thread() is not threading.main_thread():
         yield event
         return
-    for number in before:
-        signal.signal(number, end)
+    signal.signal(signal.SIGTERM, end)
     try:
         yield event
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _row(topic: str, lander: Lander) -> dict[str, object]:
