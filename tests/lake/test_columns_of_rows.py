@@ -98,6 +98,29 @@ def test_the_last_record_of_each_key_counts(kind: str, store: Store, servers: st
     assert state.positions.offsets == {0: 11}
 
 
+def test_changes_of_rows_out_of_envelopes(store: Store, servers: str, tmp_path: Path) -> None:
+    there = place("iceberg", store, tmp_path)
+
+    def change(operation: str, after: object) -> bytes:
+        return json.dumps({"op": operation, "before": None, "after": after, "ts_ms": 1}).encode()
+
+    wrapped = json.dumps({"schema": {}, "payload": json.loads(change("u", {"n": 5}))}).encode()
+    odd = [change("t", None), b"no JSON", change("u", {"n": "text"}), change("c", None)]
+    values = [change("r", {"n": 1}), change("c", {"n": 2}), wrapped, change("d", None), *odd]
+    fill(servers, values, [b"a", b"b", b"a", b"b", b"c", b"c", b"c", b"c"])
+    shape = ShapeSettings("json", fields_of("n int"))
+    land(there, servers, shape, table=there.table(key=("key",)), key=True, unwraps=True)
+    assert [(row["key"], row["n"]) for row in there.rows().to_pylist()] == [(b"a", 5)]
+    dead = there.rows(dead=True).sort_by("offset").to_pylist()
+    assert [row["value"] for row in dead] == odd
+    assert [row["reason"] for row in dead] == [
+        'the value is no change of a row: its op is "t"',
+        "the value is no JSON object",
+        "field n is no int32",
+        "the value has no row: its after is no object",
+    ]
+
+
 def test_files_alone_take_no_updates(store: Store, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="files of Parquet alone take no updates"):
         place("object", store, tmp_path).table(key=("key",))

@@ -78,6 +78,7 @@ def test_a_topic_is_landed_looked_at_and_tidied(
         (["--to", "x", "--status", "--tidy"], "give one of them"),
         (["--to", "x", "--dead-letters", "y", "--refuse-misfits"], "give one of them"),
         (["--to", "x", "--fields", "a b c", "--format", "json"], "is no list of columns"),
+        (["--to", "x", "--debezium"], "give --upsert and --format json as well"),
         (["--to", "hdfs://x/y"], "HDFS has no request that creates a file whole"),
         (["--to", "x", "--store-file", "/nowhere.toml"], "cannot read /nowhere.toml"),
     ],

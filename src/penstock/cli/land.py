@@ -53,6 +53,7 @@ MIB = 1 << 20
     help="date, hour, a column, or for Iceberg day(...), bucket(16, key). May be repeated.",
 )
 @click.option("--upsert", is_flag=True, help="One row for each key: the last record; a tombstone deletes.")
+@click.option("--debezium", is_flag=True, help="Values are envelopes of Debezium in JSON; needs --upsert.")
 @click.option("--rename", "renames", metavar="OLD=NEW", multiple=True, help="Rename a column of Iceberg.")
 @click.option("--drop", "drops", metavar="COLUMN", multiple=True, help="Drop a column of Iceberg.")
 @click.option("--name", help="Who writes; the table has positions under it.  [default: the topic]")
@@ -109,6 +110,7 @@ def command(
     registry: str | None,
     partitions: tuple[str, ...],
     upsert: bool,
+    debezium: bool,
     renames: tuple[str, ...],
     drops: tuple[str, ...],
     name: str | None,
@@ -163,6 +165,10 @@ def command(
         raise ConfigError("--status prints and --tidy changes the table: give one of them")
     if dead_letters is not None and refuse_misfits:
         raise ConfigError("--refuse-misfits leaves nothing for --dead-letters: give one of them")
+    if debezium and not (upsert and value_format == "json"):
+        raise ConfigError(
+            "--debezium is for changes of rows in JSON: give --upsert and --format json as well"
+        )
     config = client_settings(properties)
     table_settings = TableSettings(
         name or topic,
@@ -191,6 +197,7 @@ def command(
         start,
         allow_loss,
         upsert,
+        debezium,
         parse_duration(every, "--every") / 1000,
         config=config,
     )

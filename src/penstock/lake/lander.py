@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import ConfigError, StorageError
 from penstock.lake.contract import LakeTable, Positions, Written
+from penstock.lake.envelopes import unwrapped
 from penstock.lake.keyed_rows import with_deletions
 from penstock.lake.reading import TopicReader
 from penstock.lake.shapes import DEAD_SCHEMA, RowShape, ShapeSettings, shape_for
@@ -39,6 +40,8 @@ class LandSettings:
     takes_losses: bool = False
     upserts: bool = False
     """Whether the last record of each key counts, and one without a value deletes the row of its key."""
+    unwraps: bool = False
+    """Whether values are envelopes of Debezium, of which the row after the change is landed."""
     commit_every_s: float = COMMIT_EVERY_S
     pending_bytes_max: int = PENDING_BYTES_MAX
     config: Mapping[str, object] = field(default_factory=dict)
@@ -208,7 +211,11 @@ class Lander:
         self._commit(committed)
         return self.written
 
-    def _take(self, records: pa.RecordBatch) -> None:
+    def _take(self, read: pa.RecordBatch) -> None:
+        records = self._without_envelopes(read) if self._settings.unwraps else read
+        if not records.num_rows:
+            self.records += read.num_rows
+            return
         if self._shape is None:
             sample = records.column("value").slice(0, SAMPLE_ROWS).to_pylist()
             self._use(
@@ -219,18 +226,32 @@ class Lander:
             # What was read by the older schema counts before the table changes.
             self._commit(lambda lander: None, without=records)
             self._use(newer)
-        self.records += records.num_rows
+        self.records += read.num_rows
         partition = records.column("partition")[0].as_py()
         if self._settings.upserts and records.column("key").null_count:
             records = self._with_keys(records, partition)
         rows, dead = self._shape.split(records)
         if dead is not None:
-            self._bury(dead, partition)
+            self._bury(_as_read(dead, read), partition)
             offsets = records.column("offset")
             records = records.filter(pc.invert(pc.is_in(offsets, dead.column("offset"))))
         if self._settings.upserts:
             rows = with_deletions(rows, records.column("value"))
         self._rows.write(rows, partition, records.column("offset"))
+
+    def _without_envelopes(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of envelopes; what is no change of a row is a dead letter."""
+        found, reasons = unwrapped(records)
+        if not reasons:
+            return found
+        rows = pa.array(sorted(reasons), pa.int64())
+        lost = records.take(rows)
+        texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
+        arrays = [texts if name == "reason" else lost.column(name) for name in DEAD_SCHEMA.names]
+        self._bury(
+            pa.RecordBatch.from_arrays(arrays, schema=DEAD_SCHEMA), records.column("partition")[0].as_py()
+        )
+        return found.filter(pc.invert(pc.is_in(found.column("offset"), lost.column("offset"))))
 
     def _with_keys(self, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
         """The records that have keys; the others update no row."""
@@ -274,3 +295,9 @@ class Lander:
         self.lag = sum(max(0, end - offsets.get(p, 0)) for p, end in self._reader.ends.items())
         if self.written.commits > before:
             committed(self)
+
+
+def _as_read(dead: pa.RecordBatch, read: pa.RecordBatch) -> pa.RecordBatch:
+    """Dead letters with the values of records as these were read."""
+    values = read.filter(pc.is_in(read.column("offset"), dead.column("offset"))).column("value")
+    return dead.set_column(dead.schema.get_field_index("value"), "value", values)
