@@ -211,7 +211,7 @@ def test_a_partition_on_another_broker_is_named() -> None:
     (result,) = ask(node, api.CreatePartitionsRequest(topics=[wanted]), 3).results
     assert (result.error_code, result.error_message) == (
         39,
-        "partition 5 on brokers [9]; there is only broker 1",
+        "partition 5: brokers [9]; there is only broker 1",
     )
 
 

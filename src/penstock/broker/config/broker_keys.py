@@ -101,6 +101,13 @@ _GROUP_KEYS = (
     ),
     broker_key("group.consumer.max.size", INT, str(INT_MAX), "Most members of a consumer group.", at_least=1),
     broker_key(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        "How groups with members change between the classic and the consumer protocol.",
+        choices=("disabled", "downgrade", "upgrade", "bidirectional"),
+    )._replace(is_any_case=True),
+    broker_key(
         "group.consumer.min.assignment.interval.ms",
         INT,
         "0",

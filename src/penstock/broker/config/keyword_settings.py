@@ -70,6 +70,9 @@ class BrokerSettings(TypedDict, total=False):
     """Longest session timeout that a group may have. Default: 60000."""
     group_consumer_max_size: int
     """Most members of a consumer group. Default: 2147483647."""
+    group_consumer_migration_policy: str
+    """How groups with members change between the classic and the consumer protocol. Default:
+    bidirectional."""
     group_consumer_min_assignment_interval_ms: int
     """Shortest assignment interval that a group may have. Default: 0."""
     group_consumer_min_heartbeat_interval_ms: int

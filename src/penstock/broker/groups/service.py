@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
 from penstock.broker.groups.classic.group import Group
@@ -17,6 +17,7 @@ from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, 
 from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.classic_members import ClassicMembers
 from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.store import GroupStore
@@ -34,8 +35,13 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
     from penstock.common.failures import Failures
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
+    from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
+    from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+    from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 
 logger = logger_named("penstock.broker")
+
+T = TypeVar("T")
 
 
 class Metadata(Topics, Protocol):
@@ -131,6 +137,10 @@ class GroupService:
         self.coordinator = Coordinator(settings, _new_member_id, timers, host.failures.caught)
         self.consumer = ConsumerGroupService(host, self.coordinator, timers)
         """The groups of KIP-848."""
+        self.classic_members = ClassicMembers(
+            self.consumer, settings, lambda: host.cluster.topics, lambda: str(uuid.uuid4())
+        )
+        """The requests of classic members to these."""
         classic = ClassicKind(self.coordinator, self.consumer.groups, host, self._set_alarm)
         self.store = GroupStore(host.cluster, host.store, [self.consumer.kind, classic], self._wrote)
         outbox = self.coordinator.outbox
@@ -266,11 +276,50 @@ class GroupService:
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
         """JoinGroup: return the response, or the `Wait` that gives it later."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            return self._settled(now, self.classic_members.join, self.store, group, request, caller, now)
         return self._ask(self.coordinator.join, now, request, caller)
 
     def sync(self, request: Any, now: float) -> Wait | Any:
         """SyncGroup: return the response, or the `Wait` that gives it later."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            return self._settled(now, self.classic_members.sync, group, request, now)
         return self._ask(self.coordinator.sync, now, request)
+
+    def keep_alive(self, request: HeartbeatRequest, now: float) -> ErrorCode:
+        """Heartbeat of the classic protocol: return NONE, or the error for the member."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            now_ms = self._host.clock.now_ms()
+            return self._settled(now, self.classic_members.heartbeat, group, request, now, now_ms)
+        with self.settling(now):
+            return self.coordinator.heartbeat(request, now)
+
+    def leave(
+        self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
+    ) -> LeaveGroupResponse:
+        """LeaveGroup: return the response."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            return self._settled(now, self.classic_members.leave, self.store, group, identities, now)
+        with self.settling(now):
+            return self.coordinator.leave(request, identities, now)
+
+    def _consumer_group(self, group_id: str, now: float) -> ConsumerGroup | None:
+        """Return the consumer group that a request of the classic protocol is for, if it is one's."""
+        if self.classic_members.group(group_id) is None:
+            return None
+        self.settle(now)
+        return self.classic_members.group(group_id)
+
+    def _settled(self, now: float, method: Callable[..., T], *what: Any) -> T:
+        """Call a method, and settle what it leads to, even if it raises."""
+        try:
+            return method(*what)
+        finally:
+            self.settle(now)
 
     def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
         answer = Reply()
@@ -417,7 +466,7 @@ class GroupService:
             return ErrorCode.NONE
         if consumer is not None:
             try:
-                consumer.check_commit(member_id, instance_id, generation, partitions)
+                consumer.check_commit(member_id, generation, partitions)
             except KafkaError as refusal:
                 # The API is older than member epochs, and has no error for them.
                 is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH

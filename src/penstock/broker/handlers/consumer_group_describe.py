@@ -93,7 +93,7 @@ def _member(group: ConsumerGroup, member_id: str, context: Context[Needs]) -> Me
         client_id=subscription.client_id,
         client_host=subscription.client_host,
         subscribed_topic_names=list(subscription.topics),
-        subscribed_topic_regex=subscription.regex or None,
+        subscribed_topic_regex=subscription.regex,
         assignment=_assignment([*current.assigned, *current.revoking], context),
         target_assignment=_assignment(stored.target(member_id), context),
         member_type=(

@@ -141,7 +141,6 @@ def _commit(
             topics = context.node.cluster.topics
             consumer.check_commit(
                 request.member_id,
-                request.group_instance_id,
                 generation,
                 [(topics[name].id, index) for (name, index), _ in commits],
                 has_epochs=context.version >= GROUP_ID_NOT_FOUND_SINCE,

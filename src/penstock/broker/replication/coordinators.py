@@ -107,7 +107,7 @@ class Coordinators:
     # --- as `Elsewhere` of transactions ------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """Forget the markers of transactions that this node coordinates no longer."""
+        """Drop the markers of transactions that this node coordinates no longer."""
         known = self.node.transactions.coordinator.registry.transactions
         self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}

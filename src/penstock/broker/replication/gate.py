@@ -20,7 +20,7 @@ from penstock.broker.replication.entrants import (
     refused_offsets,
     refused_records,
 )
-from penstock.broker.replication.local_replica import replica_of
+from penstock.broker.replication.local_replica import ALL_REPLICAS, replica_of
 from penstock.broker.replication.replica_fetch import follower_of, serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.java_hash import partition_of
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.broker.replication.member import Member
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
-ALL_REPLICAS = -1
 CONSUMER_REPLICA = -1
 """The replica id of clients."""
 
