@@ -36,6 +36,7 @@ NOUNS = {
     "sql": "penstock.cli.sql",
     "event": "penstock.cli.event",
     "mirror": "penstock.cli.mirror",
+    "land": "penstock.cli.land",
     "gateway": "penstock.cli.gateway",
     "spark": "penstock.cli.spark",
     "top": "penstock.cli.top",
