@@ -77,6 +77,11 @@ def assigned(*consumers: Consumer) -> list[int]:
     return [len(consumer.assignment()) for consumer in consumers]
 
 
+def consumed(*consumers: Consumer) -> list[int]:
+    """The positions of all assigned partitions."""
+    return [offset for consumer in consumers for offset in consumer.positions().values()]
+
+
 class Notes:
     """What callbacks were called with, in their order."""
 
@@ -504,47 +509,104 @@ def test_auto_takes_the_classic_one_of_older_brokers(version: str) -> None:
                 consumer.poll(1000)
 
 
-def test_auto_joins_a_group_of_classic_members_as_one_of_them(servers: str, topic: str) -> None:
+def test_auto_joins_a_group_of_classic_members_and_turns_it(servers: str, topic: str) -> None:
+    fill(servers, topic, 40)
     with member(servers, topic, group_protocol="classic", heartbeat_interval_ms=50) as classic:
         classic.subscribe(topic)
-        poll_until([classic], lambda: assigned(classic) == [4])
-        with member(servers, topic) as refused:
-            refused.subscribe(topic)
-            with pytest.raises(KafkaError, match="members of the classic protocol"):
-                refused.poll(PATIENCE_S * 1000)
-        with member(servers, topic, group_protocol="auto", heartbeat_interval_ms=50) as consumer:
+        seen = poll_until([classic], lambda: assigned(classic) == [4])
+        with member(servers, topic, group_protocol="auto") as consumer:
             consumer.subscribe(topic)
-            poll_until([classic, consumer], lambda: assigned(classic, consumer) == [2, 2])
-            assert protocol_of(consumer) == "classic"
-            classic.close()
-            poll_until([consumer], lambda: assigned(consumer) == [4])
+            seen += poll_until([classic, consumer], lambda: assigned(classic, consumer) == [2, 2])
+            assert [protocol_of(classic), protocol_of(consumer)] == ["classic", "consumer"]
+            fill(servers, topic, 40, 40)
+            seen += poll_until([classic, consumer], lambda: consumed(classic, consumer) == [20] * 4)
+        seen += poll_until([classic], lambda: assigned(classic) == [4])
+        with Admin(servers) as admin:
+            assert {each.state for each in admin.describe_groups([f"g-{topic}"])} == {"Stable"}
+        fill(servers, topic, 40, 80)
+        seen += poll_until([classic], lambda: consumed(classic) == [30] * 4)
+    assert set(seen) == {b"%d" % number for number in range(120)}
 
 
-def test_auto_follows_its_group_to_the_other_protocol(servers: str, topic: str) -> None:
-    with member(servers, topic, group_protocol="auto", max_poll_interval_ms=300) as consumer:
-        with member(servers, topic, group_protocol="classic", heartbeat_interval_ms=50) as classic:
-            classic.subscribe(topic)
-            consumer.subscribe(topic)
-            poll_until([classic, consumer], lambda: assigned(classic, consumer) == [2, 2])
-        time.sleep(0.5)  # it leaves, so that the group is empty
-        with member(servers, topic) as new:
-            new.subscribe(topic)
-            poll_until([new], lambda: assigned(new) == [4])
-            poll_until([new, consumer], lambda: assigned(new, consumer) == [2, 2])
-            assert protocol_of(consumer) == "consumer"
+def test_auto_joins_a_group_that_may_not_turn_as_a_classic_member() -> None:
+    policy = {"group.consumer.migration.policy": "disabled"}
+    with Broker(config={**SETTINGS, **policy}) as broker:
+        servers = broker.bootstrap_servers
+        with Admin(servers) as admin:
+            admin.create_topic("t", 4)
+        with member(servers, "t", group_protocol="classic", heartbeat_interval_ms=50) as classic:
+            classic.subscribe("t")
+            poll_until([classic], lambda: assigned(classic) == [4])
+            with member(servers, "t") as refused:
+                refused.subscribe("t")
+                with pytest.raises(KafkaError, match=r"members of the classic protocol.*is disabled"):
+                    refused.poll(PATIENCE_S * 1000)
+            with member(servers, "t", group_protocol="auto", heartbeat_interval_ms=50) as consumer:
+                consumer.subscribe("t")
+                poll_until([classic, consumer], lambda: assigned(classic, consumer) == [2, 2])
+                assert protocol_of(consumer) == "classic"
+                classic.close()
+                poll_until([consumer], lambda: assigned(consumer) == [4])
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_is_restarted_member_by_member_into_the_other_protocol_and_back(
+    servers: str, topic: str, strategy: str
+) -> None:
+    """Each record is handed out, and after quiet commits none twice, whatever kind of members is there."""
+    old = {
+        "group_protocol": "classic",
+        "heartbeat_interval_ms": 50,
+        "partition_assignment_strategy": strategy,
+    }
+    seen: Counter[bytes | None] = Counter()
+    members = [member(servers, topic, **old), member(servers, topic, **old)]
+    written = 0
+    try:
+        for each in members:
+            each.subscribe(topic)
+        seen.update(poll_until(members, lambda: assigned(*members) == [2, 2]))
+        for kinds in ({"group_protocol": "consumer"}, old):
+            for place in range(2):
+                members[place].close()
+                members[place] = member(servers, topic, **kinds)
+                members[place].subscribe(topic)
+                with Producer(servers) as producer:
+                    for number in range(written, written + 20):
+                        producer.send(topic, b"%d" % number, partition=number % 4)
+                written += 20
+                values = poll_until(members, lambda: assigned(*members) == [2, 2])
+                seen.update(values)
+                deadline = time.monotonic() + PATIENCE_S
+                while len(seen) < written:
+                    assert time.monotonic() < deadline
+                    for each in members:
+                        seen.update(record.value for record in each.poll(20))
+                for each in members:
+                    each.commit()
+    finally:
+        for each in members:
+            each.close()
+    assert set(seen) == {b"%d" % number for number in range(written)}
 
 
 # -- a cluster
 
 
-def test_a_group_outlives_its_coordinator() -> None:
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_group_outlives_its_coordinator(protocol: str) -> None:
+    """Two consumers, or a classic member and a consumer that has turned its group."""
+    options: dict[str, Any] = {"group_protocol": protocol}
+    if protocol == "classic":
+        options["heartbeat_interval_ms"] = 50
     with KafkaCluster(3, config=SETTINGS, broker_session_timeout_ms=1_000) as cluster:
         cluster.create_topic("t", partitions=6, replicas=[[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2)
         servers = cluster.bootstrap_servers
         seen: Counter[bytes | None] = Counter()
-        with member(servers, "t") as first, member(servers, "t") as second:
-            for consumer in (first, second):
-                consumer.subscribe("t")
+        with member(servers, "t", **options) as first, member(servers, "t") as second:
+            first.subscribe("t")
+            seen.update(poll_until([first], lambda: assigned(first) == [6]))
+            second.subscribe("t")
             seen.update(poll_until([first, second], lambda: assigned(first, second) == [3, 3]))
             had = [set(consumer.assignment()) for consumer in (first, second)]
             lost: list[object] = []

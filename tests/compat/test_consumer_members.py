@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat.group_members import KIP_848
+from compat.group_members import COOPERATIVE, KIP_848
 from compat.peers import real_kafka
 from compat.places import PLACES, made
 from compat.test_consumer_groups import SETTINGS
-from compat.test_groups_client import PARTITIONS, scene, storm
+from compat.test_groups_client import PARTITIONS, Scene, scene, storm
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -89,27 +89,48 @@ def test_a_storm(servers: str, seconds: float) -> None:
         storm(group, seconds, 848, KINDS)
 
 
-def test_a_live_group_of_apache_kafka_changes_its_protocol_and_back() -> None:
-    """Members of both protocols read on while one kind takes the place of the other."""
-    with real_kafka(KAFKA, SETTINGS) as servers, scene(servers, KIP_848) as group:
+@pytest.mark.parametrize(("strategy", "other"), [("range", "confluent"), (COOPERATIVE, "penstock-async")])
+def test_a_live_group_changes_its_protocol_and_back(servers: str, strategy: str, other: str) -> None:
+    """Members of both protocols read on while one kind takes the place of the other, one by one.
+
+    A leader that is librdkafka's keeps data in cooperative assignments: such a group stays as it is.
+    """
+    with scene(servers, KIP_848) as group:
         group.produce(100)
-        classic = [group.join(kind, "range") for kind in ("penstock", "confluent")]
-        group.wait(
-            lambda: not group.missing() and all(each.held for each in classic), "classic members share"
-        )
-        new = [group.join(kind) for kind in ("penstock", "confluent", "penstock-auto")]
-        group.produce(100)
-        group.wait(lambda: not group.missing() and all(each.held for each in new), "members of both share")
-        for member in classic:
-            group.end(member)
-        group.produce(100)
+        for kind in ("penstock", other):
+            group.join(kind, strategy)
+        group.wait(lambda: not group.missing() and all(each.held for each in group.members), "classic ones")
+        roll(group, [("penstock", KIP_848), ("confluent", KIP_848)])
         group.wait(lambda: not group.missing() and group.is_settled(), "new members share")
-        back = [group.join(kind, "range") for kind in ("penstock", "confluent")]
-        group.wait(lambda: all(each.held for each in back), "classic members are back")
-        for member in new:
+        roll(group, [("penstock", strategy), (other, strategy)])
+        group.wait(lambda: not group.missing() and group.is_settled(), "classic members share again")
+
+
+def test_java_goes_from_one_protocol_to_the_other_in_a_live_group(servers: str) -> None:
+    """Its console consumer does not say what it holds: who has read is counted."""
+    with scene(servers, KIP_848) as group:
+        group.produce(100)
+        group.join("java", "range")
+        group.wait(lambda: not group.missing(), "a classic one reads")
+        group.join("penstock-auto")
+        group.join("java")
+        group.wait(group.is_settled, "all have a share")
+        group.produce(100)
+        group.wait(lambda: not group.missing() and all(each.read for each in group.members), "all read")
+        for member in group.members[1:]:
             group.end(member)
         group.produce(100)
-        group.wait(lambda: not group.missing() and group.is_settled(), "classic members share again")
+        group.wait(lambda: not group.missing() and group.is_settled(), "the classic one has everything")
+
+
+def roll(group: Scene, kinds: list[tuple[str, str]]) -> None:
+    """Restart the members one by one as others; records are written all the while."""
+    for old, (kind, strategy) in zip(list(group.members), kinds, strict=True):
+        group.end(old)
+        group.produce(50)
+        new = group.join(kind, strategy)
+        group.produce(50)
+        group.wait(lambda member=new: not group.missing() and bool(member.held), f"{kind} {strategy} shares")  # type: ignore[misc]
 
 
 def test_what_a_member_sees_is_the_same_everywhere(servers: str) -> None:

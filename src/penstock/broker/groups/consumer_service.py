@@ -5,25 +5,32 @@ Does the I/O that the coordinator asks for: it stores the changes of a plan, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.groups.classic.coordinator import Coordinator
 from penstock.broker.groups.classic.records import group_record
-from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan
+from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan, Upgrade
 from penstock.broker.groups.consumer.keys import ConsumerRecords
-from penstock.broker.groups.consumer.settings import ASSIGNOR_NAMES, ConsumerGroupSettings
+from penstock.broker.groups.consumer.settings import (
+    ASSIGNOR_NAMES,
+    ConsumerGroupSettings,
+    MigrationPolicy,
+)
+from penstock.broker.groups.consumer.state import State, removal
+from penstock.broker.groups.migration import downgrade, upgrade
 from penstock.broker.groups.records import KeyAndValue
 from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.storing import store_records, work_off_due
 from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
     from penstock.broker.groups.consumer.state import Change
-    from penstock.broker.groups.consumer.topics import TopicView
+    from penstock.broker.groups.metadata_view import TopicView
     from penstock.broker.groups.timers import Timers
     from penstock.broker.requests.kept_state import KeptState
     from penstock.clock import Clock
@@ -107,7 +114,8 @@ class ConsumerKind:
 class ConsumerGroupService:
     """The consumer groups of one broker. `classic` has the groups of the classic protocol.
 
-    A group is one of the two. A member that joins by the other protocol replaces an empty group.
+    A group is one of the two. A consumer that joins a classic group turns it into a consumer group; one that
+    only classic members are left of becomes a classic group, as `group.consumer.migration.policy` allows.
     """
 
     def __init__(self, host: Host, classic: Coordinator, timers: Timers) -> None:
@@ -117,6 +125,8 @@ class ConsumerGroupService:
         self._assignors = tuple(ASSIGNOR_NAMES[name.strip()] for name in names if name.strip()) or (
             ConsumerGroupSettings().assignors
         )
+        policy = host.config.text("group.consumer.migration.policy") or ""
+        self._migration = MigrationPolicy(policy.lower())
         self.coordinator = ConsumerCoordinator(
             self.settings_of, View(host.cluster), timers, compile_subscription
         )
@@ -149,6 +159,8 @@ class ConsumerGroupService:
             config.integer("group.consumer.max.size"),
             self._assignors,
             config.integer("group.consumer.regex.refresh.interval.ms"),
+            self._migration,
+            config.integer("group.max.size"),
         )
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -170,84 +182,165 @@ class ConsumerGroupService:
         """
         classic = self._classic.groups.get(group_id)
         has_members = classic is not None and not classic.can_be_deleted
+
+        def turn() -> Upgrade:
+            assert classic is not None
+            changes = upgrade(classic, self.settings_of(group_id), self._host.cluster.topics)
+            # Who takes the place of a static member changes nothing, and the others wait for a rebalance.
+            return Upgrade(changes, assigns_anew=not classic.is_stable)
+
         plan = self.coordinator.heartbeat(
-            group_id, beat, self._host.clock.now_ms(), makes_group=not has_members
+            group_id, beat, self._host.clock.now_ms(), turn if has_members else None
         )
-        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
-        if growth > 0 and not self._host.kept.has_room_for(growth, stays=True):
-            raise error_for(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the broker has no memory for members of {group_id}"
-            )
-        self._store(store, plan, [] if classic is None else [group_record(group_id, None)])
+        self._check_memory(plan, 0 if classic is None else classic.size_bytes)
+        first = [] if classic is None else [group_record(group_id, None)]
+        self._carry_out(store, plan, now, first, sees)
         if classic is not None:
-            self._classic.delete(group_id)
-        self.coordinator.accept(plan, now, sees)
+            if has_members:
+                logger.info("the classic group %s has become a consumer group", group_id)
+                classic.give_way()
+            else:
+                classic.delete()
+            self._classic.forget(group_id)
         assert plan.answer is not None
         return plan.answer
 
+    def join_classic(self, store: GroupStore, group: ConsumerGroup, beat: Heartbeat, now: float) -> int:
+        """JoinGroup: store what it leads to, and return the epoch of the member.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        plan = self.coordinator.join_classic(group, beat, self._host.clock.now_ms())
+        self._check_memory(plan, 0)
+        self._carry_out(store, plan, now)
+        if self.groups.get(group.id) is group:
+            self.coordinator.awaits_sync(group, beat.member_id, now)
+        assert plan.answer is not None
+        return plan.answer.epoch
+
+    def leave_classic(
+        self, store: GroupStore, group: ConsumerGroup, member_ids: Collection[str], now: float
+    ) -> None:
+        """LeaveGroup: have members leave, and store what that leads to.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        self._carry_out(store, self.coordinator.leave_classic(group, member_ids), now)
+
+    def _check_memory(self, plan: Plan, freed_bytes: int) -> None:
+        """Check that what a plan adds to a group fits into the budget of memory.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE (15), it does not.
+        """
+        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
+        if growth > freed_bytes and not self._host.kept.has_room_for(growth - freed_bytes, stays=True):
+            raise error_for(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"the broker has no memory for members of {plan.group.id}",
+            )
+
+    def _carry_out(
+        self,
+        store: GroupStore,
+        plan: Plan,
+        now: float,
+        first: Sequence[KeyAndValue] = (),
+        sees: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Store what a plan changes, behind the records `first`, and make the changes.
+
+        Raises:
+            KafkaError: it cannot be stored; nothing has changed.
+        """
+        if plan.turns_classic and self._downgrade(store, plan, now):
+            return
+        self._store(store, plan.group, [*first, *self._records_of(plan.group, plan.changes)])
+        self.coordinator.accept(plan, now, sees)
+
+    def _downgrade(self, store: GroupStore, plan: Plan, now: float) -> bool:
+        """Turn a group into a classic one; return False where its members do not make one.
+
+        Where members have left, or some do not have their targets, those that are there begin a rebalance.
+
+        Raises:
+            KafkaError: it cannot be stored; nothing has changed.
+        """
+        group, state = plan.group, plan.draft.state
+        is_joining = plan.touched is not None
+        classic = self._classic.build(group.id)
+        try:
+            downgrade(classic, state, group.stored.epoch, self._host.cluster.topics)
+            changes = [*plan.changes, *removal(state)] if is_joining else removal(group.stored)
+            records = self._records_of(group, changes)
+            records.append(group_record(group.id, snapshot(classic, self._host.clock.now_ms())))
+            self._store(store, group, records)
+        except ValueError as error:
+            logger.error("consumer group %s cannot become a classic group: %s", group.id, error)
+            classic.disband()
+            return False
+        except Exception:
+            classic.disband()
+            raise
+        logger.info("consumer group %s has become a classic group", group.id)
+        self.coordinator.forget(group.id)
+        self._classic.adopt(classic)
+        for member in classic.members.values():
+            classic.renew(member, now)
+        if not is_joining or state.state is not State.STABLE:
+            classic.members_have_gone(now)
+        return True
+
     def work_off(self, store: GroupStore, now: float) -> None:
         """Do what the timers lead to that have fired."""
-        due = self.coordinator.take_due()
-        for timer, make_plan in due:
-            try:
-                plan = make_plan(now, self._host.clock.now_ms())
-                if plan is not None:
-                    self._store(store, plan)
-                    self.coordinator.accept(plan, now)
-            except Exception as error:
-                # A barrier: one group must not stop the timers of the others.
-                if not isinstance(error, KafkaError):
-                    self._host.failures.caught("group timer", "a timer of a consumer group")
-                self.coordinator.fire_again(timer, now)
+        host, coordinator = self._host, self.coordinator
+        work_off_due(
+            coordinator.take_due(),
+            lambda plan: self._carry_out(store, plan, now),
+            coordinator.fire_again,
+            host.clock,
+            host.failures,
+            now,
+        )
 
-    def _store(self, store: GroupStore, plan: Plan, first: list[KeyAndValue] | None = None) -> None:
-        """Store the changes of a plan.
+    def _records_of(self, group: ConsumerGroup, changes: Sequence[Change]) -> list[KeyAndValue]:
+        if not changes:
+            return []
+        from penstock.broker.groups.consumer.records import records_of
+
+        return records_of(group.id, changes)
+
+    def _store(self, store: GroupStore, group: ConsumerGroup, records: Sequence[KeyAndValue]) -> None:
+        """Store records of a group.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), or UNKNOWN_SERVER_ERROR (-1) where they exceed what a batch of
                 `__consumer_offsets` may have.
         """
-        if not plan.changes:
+        if not records:
             return
-        from penstock.broker.groups.consumer.records import records_of
-
-        group_id = plan.group.id
-        records = [*(first or ()), *records_of(group_id, plan.changes)]
-        try:
-            store.append(group_id, records, self._host.clock.now_ms())
-        except StorageError as error:
-            logger.error("consumer group %s could not be stored: %s", group_id, error)
-            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
-        except KafkaError as error:
-            if error.code != ErrorCode.MESSAGE_TOO_LARGE:
-                raise
-            logger.error("consumer group %s could not be stored: %s", group_id, error)
-            raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        store_records(store, group.id, records, self._host.clock.now_ms())
 
     # --- groups ------------------------------------------------------------------------------------------
 
     def tombstones(self, group: ConsumerGroup) -> list[KeyAndValue]:
         """Return the records that end a group, without its offsets."""
-        from penstock.broker.groups.consumer.records import records_of
+        return self._records_of(group, self.coordinator.removal(group))
 
-        return records_of(group.id, self.coordinator.removal(group))
-
-    def make_way(self, store: GroupStore, group_id: str) -> bool:
-        """Turn an empty consumer group into one that classic members may join; return False for one that
-        has members.
+    def make_way(self, store: GroupStore, group_id: str) -> None:
+        """Turn a consumer group into a classic one, if it has no members, for a classic member to join it.
 
         Raises:
             KafkaError, StorageError: the tombstones could not be written.
         """
         group = self.groups.get(group_id)
-        if group is None:
-            return True
-        if not group.can_be_deleted:
-            return False
+        if group is None or not group.can_be_deleted:
+            return
         store.append(group_id, self.tombstones(group), self._host.clock.now_ms())
         self.coordinator.forget(group_id)
         self._classic.create(group_id)
-        return True
 
     def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
         """Let go of groups that another node coordinates from now on."""

@@ -7,9 +7,10 @@ it wakes the coordinator when its next timer is due.
 from __future__ import annotations
 
 import uuid
+from collections import ChainMap
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
 from penstock.broker.groups.classic.group import Group
@@ -17,25 +18,33 @@ from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, 
 from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
-from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings
+from penstock.broker.groups.classic_members import ClassicMembers
+from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings, View
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
-from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.share_service import ShareGroupService
+from penstock.broker.groups.store import GroupKind, GroupStore
 from penstock.broker.groups.timers import Timers
 from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
 from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
+    from penstock.broker.groups.share.group import ShareAnswer, ShareGroup, ShareHeartbeat
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.clock import Clock
     from penstock.common.failures import Failures
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
+    from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
+    from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+    from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 
 logger = logger_named("penstock.broker")
+
+T = TypeVar("T")
 
 
 class Metadata(Topics, Protocol):
@@ -43,6 +52,8 @@ class Metadata(Topics, Protocol):
 
     @property
     def metadata_end_offset(self) -> int: ...
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]: ...
     @property
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
 
@@ -64,6 +75,7 @@ class Host(Protocol):
     def failures(self) -> Failures: ...
     @property
     def kept(self) -> KeptState: ...
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None: ...
 
 
 class Reply:
@@ -131,8 +143,21 @@ class GroupService:
         self.coordinator = Coordinator(settings, _new_member_id, timers, host.failures.caught)
         self.consumer = ConsumerGroupService(host, self.coordinator, timers)
         """The groups of KIP-848."""
-        classic = ClassicKind(self.coordinator, self.consumer.groups, host, self._set_alarm)
-        self.store = GroupStore(host.cluster, host.store, [self.consumer.kind, classic], self._wrote)
+        self.classic_members = ClassicMembers(
+            self.consumer, settings, lambda: host.cluster.topics, lambda: str(uuid.uuid4())
+        )
+        """The requests of classic members to these."""
+        self.share = ShareGroupService(
+            host,
+            View(host.cluster),
+            timers,
+            lambda group_id: group_id in self.coordinator.groups or group_id in self.consumer.groups,
+        )
+        """The groups of KIP-932."""
+        others: Container[str] = ChainMap[str, Any](self.consumer.groups, self.share.groups)
+        classic = ClassicKind(self.coordinator, others, host, self._set_alarm)
+        kinds: list[GroupKind] = [self.consumer.kind, self.share.kind, classic]
+        self.store = GroupStore(host.cluster, host.store, kinds, self._wrote)
         outbox = self.coordinator.outbox
         given_away = outbox.given_away
         host.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
@@ -166,13 +191,13 @@ class GroupService:
             self.store.load(group_id)
         return groups.get(group_id)
 
-    def find(self, group_id: str) -> Group | ConsumerGroup | None:
+    def find(self, group_id: str) -> Group | ConsumerGroup | ShareGroup | None:
         """Return a group of any kind, read from the store if need be; None if there is none.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
-        return self.open(group_id) or self.consumer.groups.get(group_id)
+        return self.open(group_id) or self.consumer.groups.get(group_id) or self.share.groups.get(group_id)
 
     def open_all(self) -> None:
         """Read every group from the store. What cannot be read is logged, and its groups are missing."""
@@ -193,7 +218,8 @@ class GroupService:
         """
         coordinator = self.coordinator
         self.store.unload(index)
-        self.consumer.unload(lambda group_id: self.topic.partition_of(group_id) == index)
+        for kind in (self.consumer, self.share):
+            kind.unload(lambda group_id: self.topic.partition_of(group_id) == index)
         for group_id, group in list(coordinator.groups.items()):
             if self.topic.partition_of(group_id) == index:
                 group.disband()
@@ -257,8 +283,25 @@ class GroupService:
         """
         self.open(group_id)
         self.settle(now)
+        if group_id in self.share.groups:
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         try:
             return self.consumer.heartbeat(self.store, group_id, beat, sees, now)
+        finally:
+            self.settle(now)
+
+    # --- share groups (KIP-932) --------------------------------------------------------------------------
+
+    def share_heartbeat(self, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
+        """ShareGroupHeartbeat: return the answer.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        self.open(group_id)
+        self.settle(now)
+        try:
+            return self.share.heartbeat(self.store, group_id, beat, now)
         finally:
             self.settle(now)
 
@@ -266,11 +309,50 @@ class GroupService:
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
         """JoinGroup: return the response, or the `Wait` that gives it later."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            return self._settled(now, self.classic_members.join, self.store, group, request, caller, now)
         return self._ask(self.coordinator.join, now, request, caller)
 
     def sync(self, request: Any, now: float) -> Wait | Any:
         """SyncGroup: return the response, or the `Wait` that gives it later."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            return self._settled(now, self.classic_members.sync, group, request, now)
         return self._ask(self.coordinator.sync, now, request)
+
+    def keep_alive(self, request: HeartbeatRequest, now: float) -> ErrorCode:
+        """Heartbeat of the classic protocol: return NONE, or the error for the member."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            now_ms = self._host.clock.now_ms()
+            return self._settled(now, self.classic_members.heartbeat, group, request, now, now_ms)
+        with self.settling(now):
+            return self.coordinator.heartbeat(request, now)
+
+    def leave(
+        self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
+    ) -> LeaveGroupResponse:
+        """LeaveGroup: return the response."""
+        group = self._consumer_group(request.group_id, now)
+        if group is not None:
+            return self._settled(now, self.classic_members.leave, self.store, group, identities, now)
+        with self.settling(now):
+            return self.coordinator.leave(request, identities, now)
+
+    def _consumer_group(self, group_id: str, now: float) -> ConsumerGroup | None:
+        """Return the consumer group that a request of the classic protocol is for, if it is one's."""
+        if self.classic_members.group(group_id) is None:
+            return None
+        self.settle(now)
+        return self.classic_members.group(group_id)
+
+    def _settled(self, now: float, method: Callable[..., T], *what: Any) -> T:
+        """Call a method, and settle what it leads to, even if it raises."""
+        try:
+            return method(*what)
+        finally:
+            self.settle(now)
 
     def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
         answer = Reply()
@@ -298,6 +380,7 @@ class GroupService:
         try:
             coordinator.advance(now)
             self.consumer.work_off(self.store, now)
+            self.share.work_off(self.store, now)
             while True:
                 saves, replies = coordinator.outbox.take()
                 if not saves and not replies:
@@ -417,7 +500,7 @@ class GroupService:
             return ErrorCode.NONE
         if consumer is not None:
             try:
-                consumer.check_commit(member_id, instance_id, generation, partitions)
+                consumer.check_commit(member_id, generation, partitions)
             except KafkaError as refusal:
                 # The API is older than member epochs, and has no error for them.
                 is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH
@@ -485,10 +568,12 @@ class GroupService:
         """
         if NAME in topics:
             self.coordinator.forget_everything()
-            self.consumer.unload(lambda group_id: True)
+            for kind in (self.consumer, self.share):
+                kind.unload(lambda group_id: True)
             self.store.forget_everything()
         else:
             self.store.forget_topics(topics, now_ms)
+            self.share.forget_topics(self.store)
 
     def _wrote(self, partition: Any, size: int) -> None:
         self._host.purgatory.notify(partition, size)

@@ -27,6 +27,4 @@ def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatRe
         service.open(request.group_id)
     except KafkaError as error:
         return HeartbeatResponse(error_code=error.code)
-    with service.settling(context.now):
-        error_code = service.coordinator.heartbeat(request, context.now)
-    return HeartbeatResponse(error_code=error_code)
+    return HeartbeatResponse(error_code=service.keep_alive(request, context.now))

@@ -44,15 +44,17 @@ def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         service.open(request.group_id)
-        if not service.consumer.make_way(service.store, request.group_id):
+        if request.group_id in service.share.groups:
             return _fit(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL), version)
+        service.consumer.make_way(service.store, request.group_id)
     except KafkaError as error:
         return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
     except StorageError as error:
         logger.error("%s", error)
         return _fit(refused_join(request.member_id, ErrorCode.NOT_COORDINATOR), version)
     client_id, address = context.session.client_id or "", f"/{context.session.client_address}"
-    if not service.has_room_for_member(request, client_id):
+    is_classic = service.classic_members.group(request.group_id) is None
+    if is_classic and not service.has_room_for_member(request, client_id):
         # Clients look for their coordinator again after a while, and find room or not.
         refused = refused_join(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return _fit(refused, version)

@@ -34,8 +34,7 @@ def leave_group(request: LeaveGroupRequest, context: Context[Needs]) -> LeaveGro
         service.open(request.group_id)
     except KafkaError as error:
         return LeaveGroupResponse(error_code=error.code)
-    with service.settling(context.now):
-        response = service.coordinator.leave(request, identities, context.now)
+    response = service.leave(request, identities, context.now)
     if one_only and response.members:
         return LeaveGroupResponse(error_code=response.members[0].error_code)
     return response

@@ -15,7 +15,12 @@ from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
 from penstock.broker.metadata.own_authority import OwnAuthority
 from penstock.broker.metadata.planning import NewTopic, Planner, partition_record
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -48,6 +53,7 @@ TOPICS_TOLD = 10
 _FACTORS = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.replication.factor",
 }
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.metadata_log import unframe
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.files import storage
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from penstock.log.directory.metadata_snapshots import Snapshot
     from penstock.protocol.message import Message
     from penstock.records.format.batch_header import BatchHeader
-
-GROUPS_NAMED = 10
-"""So many share groups are named when a directory is refused for them."""
 
 BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
@@ -68,7 +65,7 @@ def check_takeover(
     Raises:
         StorageError: it cannot be taken over whole, or cannot be read.
     """
-    known, places = _check_others(path, others)
+    known = _check_others(path, others)
     if not os.path.isdir(path):
         return
     meta = read_meta_properties(path)
@@ -112,7 +109,7 @@ def check_takeover(
                 has_authorizer=has_authorizer,
                 has_token_secret=has_token_secret,
             )
-            _say(path, found or check_quorum(records.quorum, node_id) or _found_share_groups(places))
+            _say(path, found or check_quorum(records.quorum, node_id))
 
 
 def bootstrap_records(path: str) -> list[Message]:
@@ -219,25 +216,10 @@ def _assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]
                 yield f"{names.get(topic_id, '?')}-{index}", directory_id
 
 
-def _found_share_groups(places: Mapping[TopicPartition, str]) -> tuple[str, str] | None:
-    from penstock.broker.metadata.foreign_groups import SHARE_STATE_TOPIC, share_groups
-
-    if all(partition.topic != SHARE_STATE_TOPIC for partition in places):
-        return None
-    logs = [f"{place}/{partition}" for partition, place in places.items() if partition.topic == OFFSETS_TOPIC]
-    groups = share_groups(logs)
-    if not groups:
-        return None
-    return (
-        f"it has share groups ({', '.join(groups[:GROUPS_NAMED])}), which are not served here",
-        "delete them (kafka-share-groups --delete), or " + _COPY,
-    )
-
-
-def _check_others(path: str, others: Sequence[str]) -> tuple[set[str], Mapping[TopicPartition, str]]:
+def _check_others(path: str, others: Sequence[str]) -> set[str]:
     """See that directories are one node's, and that none has what another has.
 
-    Return the ids of the directories, and in which of them each partition lies.
+    Return the ids of the directories.
 
     Raises:
         StorageError: they are not; nothing was changed.
@@ -267,7 +249,7 @@ def _check_others(path: str, others: Sequence[str]) -> tuple[set[str], Mapping[T
                 )
             if (other.cluster_id, other.node_id) != (meta.cluster_id, meta.node_id):
                 raise _refusal(each, f"it is not of the cluster and the node of {before}", _ONE_NODE)
-    return {meta.directory_id for meta in found.values() if meta.directory_id}, places
+    return {meta.directory_id for meta in found.values() if meta.directory_id}
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:

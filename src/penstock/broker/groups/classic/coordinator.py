@@ -107,12 +107,20 @@ class Coordinator:
 
     def create(self, group_id: str) -> RecoverableGroup:
         """Add a new group without members. One with the same id is replaced."""
-        failed = None if self._caught is None else self._timer_failed
-        group = RecoverableGroup(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
-        self.forget(group_id)
-        self.groups[group_id] = group
-        self.size_bytes += GROUP_BYTES + len(group_id)
+        group = self.build(group_id)
+        self.adopt(group)
         return group
+
+    def build(self, group_id: str) -> RecoverableGroup:
+        """Return a new group without members, which is not one of the coordinator's yet."""
+        failed = None if self._caught is None else self._timer_failed
+        return RecoverableGroup(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
+
+    def adopt(self, group: RecoverableGroup) -> None:
+        """Add a group that `build` has returned. One with the same id is replaced."""
+        self.forget(group.id)
+        self.groups[group.id] = group
+        self.size_bytes += GROUP_BYTES + len(group.id)
 
     def forget(self, group_id: str) -> None:
         """Drop a group, if there is one with this id."""
@@ -161,17 +169,9 @@ class Coordinator:
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
         """JoinGroup. The answer comes through `outbox`, perhaps at once."""
-        settings = self.settings
-        timeout_ms = request.session_timeout_ms
         group = self.groups.get(request.group_id)
-        error = ErrorCode.NONE
-        if not request.group_id:
-            error = ErrorCode.INVALID_GROUP_ID
-        elif not _can_be_stored(request):
-            error = ErrorCode.INVALID_REQUEST
-        elif not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
-            error = ErrorCode.INVALID_SESSION_TIMEOUT
-        elif group is None and request.member_id:
+        error = check_join(request, self.settings)
+        if not error and group is None and request.member_id:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error:
             self.outbox.replies.append((ticket, refused_join(request.member_id, error)))
@@ -232,6 +232,18 @@ def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[E
     else:
         group.go_on(now)
     return codes
+
+
+def check_join(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
+    """Check a JoinGroup, as far as no group has to be known for it: return NONE, or the error to answer."""
+    timeout_ms = request.session_timeout_ms
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not _can_be_stored(request):
+        return ErrorCode.INVALID_REQUEST
+    if not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE
 
 
 def _can_be_stored(request: JoinGroupRequest) -> bool:

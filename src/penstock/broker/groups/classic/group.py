@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.broker.groups.classic.member import Caller, Member, Ticket, protocols_of
-from penstock.broker.groups.classic.roster import Roster, next_generation
+from penstock.broker.groups.classic.roster import CONSUMER, Roster, next_generation
 from penstock.broker.groups.classic.states import (
     BYPASSES,
     REFUSALS,
@@ -444,6 +444,11 @@ class Group(Roster):
     # --- properties ----------------------------------------------------------------------------------
 
     @property
+    def is_stable(self) -> bool:
+        """Whether every member has what the leader has assigned, and none is asked to join again."""
+        return self.state is State.STABLE
+
+    @property
     def can_be_deleted(self) -> bool:
         """Whether the group has no members."""
         return not self.refusal(Ask.DELETE)
@@ -462,6 +467,28 @@ class Group(Roster):
             topics = self.subscribed_topics()
             return None if topics is None else OffsetExpiration(subscribed_topics=frozenset(topics))
         return None
+
+    def begin_stable(self, generation: int) -> None:
+        """Be a stable generation of consumers with the members that were added; the caller assigns.
+
+        Raises:
+            ValueError: the members have no protocol in common.
+        """
+        self.protocol_type, self.generation = CONSUMER, generation
+        self.leader_id = next(iter(self.members), None)
+        self.protocol = self._vote()
+        self.bypass(Bypass.TURNED)
+
+    def give_way(self) -> None:
+        """Have every member that waits join again, and be done with: a consumer group takes its place."""
+        for member in self.members.values():
+            if member.join_ticket is not None:
+                self._refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
+                member.join_ticket = None
+                self._waiting_to_join -= 1
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.disband()
 
     def delete(self) -> None:
         """Delete the group, and withdraw the member ids that were assigned."""

@@ -290,6 +290,11 @@ class Roster(ABC):
         self._withdraw(member_id)
 
     @property
+    def size_bytes(self) -> int:
+        """About what its members take in memory."""
+        return sum(member.size_bytes for member in self.members.values())
+
+    @property
     def is_of_consumers(self) -> bool:
         """Whether its members' metadata are subscriptions."""
         return self.protocol_type == CONSUMER

@@ -2,7 +2,8 @@
 
 A group changes its state in two ways. `TRANSITIONS.next_state` looks up (state, cause), and raises
 `IllegalTransitionError` for a pair that is not listed. `BYPASSES` lists the states that a group is put into
-from any other: when it is read from the store, and when an exception has left it half-changed.
+from any other: when it is read from the store, when a consumer group becomes it, and when an exception has
+left it half-changed.
 `tools/draw_group_states.py` draws the picture in the documentation from `TRANSITIONS`.
 
 States and their names follow Apache Kafka's classic groups.
@@ -73,6 +74,7 @@ class Bypass(StrEnum):
     READ_ASSIGNED = "a generation was read from the store, with its assignments"
     READ_UNASSIGNED = "a generation was read from the store whose leader had not assigned"
     REBUILT = "an exception has left it half-changed; its members are asked to join again"
+    TURNED = "a consumer group that only classic members are left of has become it"
     STARTED_OVER = "an exception has left it half-changed, again; its members are removed"
 
 
@@ -80,6 +82,7 @@ BYPASSES: dict[Bypass, State] = {
     Bypass.READ_ASSIGNED: State.STABLE,
     Bypass.READ_UNASSIGNED: State.PREPARING,
     Bypass.REBUILT: State.PREPARING,
+    Bypass.TURNED: State.STABLE,
     Bypass.STARTED_OVER: State.EMPTY,
 }
 """The state that a group is put into, from any state."""

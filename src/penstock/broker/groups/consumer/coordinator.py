@@ -7,7 +7,7 @@ them. Timers that have fired are taken by `take_due`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ from penstock.broker.groups.consumer.state import (
     MemberState,
     removal,
 )
-from penstock.broker.groups.consumer.topics import TopicsView
+from penstock.broker.groups.due_timers import RETRY_S, Due
+from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.timers import NEVER, Timer, Timers
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -34,9 +35,6 @@ CONSUMER = "consumer"
 GROUP_BYTES = 3000
 """About what a group takes in memory beside its name and members."""
 
-RETRY_S = 1.0
-"""When a timer fires again whose changes could not be stored."""
-
 SeesTopic = Callable[[str], bool]
 """Returns whether the client of a request may see a topic."""
 
@@ -44,13 +42,16 @@ SeesTopic = Callable[[str], bool]
 class Plan(NamedTuple):
     """What a request or a timer leads to: changes to be stored, and the answer to a request.
 
-    `touched` is the member whose session goes on.
+    `touched` is the member whose session goes on. Where members leave a group that `turns_classic`, the
+    changes are those of a group that does not.
     """
 
     group: ConsumerGroup
     draft: Draft
     answer: Answer | None = None
     touched: str | None = None
+    turns_classic: bool = False
+    """Whether the group ends after these changes, and becomes a classic group of its members."""
 
     @property
     def changes(self) -> list[Change]:
@@ -58,21 +59,25 @@ class Plan(NamedTuple):
         return self.draft.changes
 
 
-class Due(NamedTuple):
-    """A timer that has fired. `plan` is called with the monotonic and the wall clock's time."""
+class Upgrade(NamedTuple):
+    """What makes a consumer group of a classic one: the changes, and whether it has to be assigned anew."""
 
-    timer: Timer
-    plan: Callable[[float, int], Plan | None]
+    changes: list[Change]
+    assigns_anew: bool
 
 
 class _MemberTimers:
     """The timers of one member."""
 
-    __slots__ = ("revocation", "revoking_since", "session")
+    __slots__ = ("join", "revocation", "revoking_since", "session", "sync")
 
-    def __init__(self, session: Timer, revocation: Timer) -> None:
+    def __init__(self, session: Timer, revocation: Timer, join: Timer, sync: Timer) -> None:
         self.session = session
         self.revocation = revocation
+        self.join = join
+        """When a classic member that was asked to join again must have done so."""
+        self.sync = sync
+        """When a classic member that has joined must have asked for its assignment."""
         self.revoking_since: int | None = None
         """The member epoch at which the member began to give up partitions; None where it does not."""
 
@@ -106,8 +111,17 @@ class ConsumerCoordinator:
 
     # --- requests ----------------------------------------------------------------------------------------
 
-    def heartbeat(self, group_id: str, beat: Heartbeat, now_ms: int, *, makes_group: bool = True) -> Plan:
+    def heartbeat(
+        self,
+        group_id: str,
+        beat: Heartbeat,
+        now_ms: int,
+        upgrade: Callable[[], Upgrade] | None = None,
+    ) -> Plan:
         """ConsumerGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+
+        `upgrade` returns what makes the group of a classic one, which has members; it may raise
+        GROUP_ID_NOT_FOUND.
 
         Raises:
             KafkaError: the error to answer with. INVALID_REQUEST (42) and UNSUPPORTED_ASSIGNOR (112) for what
@@ -117,15 +131,46 @@ class ConsumerCoordinator:
         settings = self.settings_of(group_id)
         check_heartbeat(group_id, beat, settings)
         group = self.groups.get(group_id)
+        draft, assigns_anew = None, False
         if group is None:
-            if beat.epoch != JOIN_EPOCH or not makes_group:
+            if beat.epoch != JOIN_EPOCH:
                 raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id}")
             group = ConsumerGroup(group_id, self._compile)
+            draft = Draft(group.stored)
+            if upgrade is not None:
+                changes, assigns_anew = upgrade()
+                draft.make(*changes)
         if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, self._view)
-            return Plan(group, draft, Answer(beat.member_id, beat.epoch))
-        draft, answer = group.heartbeat(beat, settings, self._view, now_ms)
+            turns = beat.epoch == LEAVE_EPOCH and self._turns_classic(group, draft)
+            return Plan(group, draft, Answer(beat.member_id, beat.epoch), None, turns)
+        draft, answer = group.heartbeat(beat, settings, self._view, now_ms, draft, bump=assigns_anew)
         return Plan(group, draft, answer, beat.member_id)
+
+    def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> Plan:
+        """JoinGroup of a group that has members: return what it leads to.
+
+        Raises:
+            KafkaError: the error to answer with, as in `ConsumerGroup.heartbeat`.
+        """
+        settings = self.settings_of(group.id)
+        state = group.stored
+        holder = state.instances.get(beat.instance_id) if beat.instance_id is not None else None
+        turns = False
+        if holder is not None and not state.subscriptions[holder].is_classic:
+            others = state.subscriptions.keys() - {holder}
+            turns = group.turns_classic(settings, others, len(state.subscriptions))
+        draft, answer = group.heartbeat(beat, settings, self._view, now_ms, assigns=not turns)
+        return Plan(group, draft, answer, beat.member_id, turns)
+
+    def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> Plan:
+        """LeaveGroup for members that there are: return what it leads to."""
+        draft = group.remove(member_ids, self._view)
+        return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
+
+    def _turns_classic(self, group: ConsumerGroup, draft: Draft) -> bool:
+        left = draft.state.subscriptions
+        return group.turns_classic(self.settings_of(group.id), left, len(left))
 
     def accept(self, plan: Plan, now: float, sees: SeesTopic | None = None) -> None:
         """Make the changes of a plan, which have been stored.
@@ -138,8 +183,10 @@ class ConsumerCoordinator:
         group.accept(plan.draft)
         for member_id in before.subscriptions.keys() - group.stored.subscriptions.keys():
             self._end_member(group.id, member_id)
+        for member_id in [each for each in group.stored.subscriptions if each not in before.subscriptions]:
+            self.touch(group, member_id, now)
         if plan.touched is not None:
-            self._touch(group, plan.touched, now)
+            self.touch(group, plan.touched, now)
         settings = self.settings_of(group.id)
         if sees is not None and group.needs_refresh(settings, self._view, now):
             self._refresh_soon(group, sees, now)
@@ -155,7 +202,7 @@ class ConsumerCoordinator:
             group = self.groups[group_id]
             self._drop_remains(group)
             for member_id in group.stored.subscriptions:
-                self._touch(group, member_id, now)
+                self.touch(group, member_id, now)
 
     @staticmethod
     def _drop_remains(group: ConsumerGroup) -> None:
@@ -208,7 +255,31 @@ class ConsumerCoordinator:
         """Have a timer fire again soon, because what it has led to could not be stored."""
         self._timers.set(timer, now + RETRY_S)
 
-    def _touch(self, group: ConsumerGroup, member_id: str, now: float) -> None:
+    def awaits_join(self, group: ConsumerGroup, member_id: str, now: float) -> None:
+        """Remove a classic member that does not join again within its rebalance timeout."""
+        join = self._members[group.id, member_id].join
+        if join.when == NEVER:
+            timeout_ms = group.stored.subscriptions[member_id].rebalance_timeout_ms
+            self._timers.set(join, now + timeout_ms / 1000)
+
+    def awaits_sync(self, group: ConsumerGroup, member_id: str, now: float) -> None:
+        """Remove a classic member that has joined and does not ask for its assignment within its rebalance
+        timeout.
+        """
+        timers = self._members[group.id, member_id]
+        timers.join.stop()
+        timeout_ms = group.stored.subscriptions[member_id].rebalance_timeout_ms
+        self._timers.set(timers.sync, now + timeout_ms / 1000)
+
+    def waits_for_join(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Return whether a classic member has to join again for the target to be computed anew."""
+        return group.waits_for_join(self.settings_of(group.id), self._view, now_ms)
+
+    def has_synced(self, group: ConsumerGroup, member_id: str) -> None:
+        """A classic member has been answered its assignment."""
+        self._members[group.id, member_id].sync.stop()
+
+    def touch(self, group: ConsumerGroup, member_id: str, now: float) -> None:
         """Begin the session of a member anew, and time how long it takes to give up partitions."""
         key = group.id, member_id
         timers = self._members.get(key)
@@ -219,6 +290,9 @@ class ConsumerCoordinator:
         if session_ms is None:
             session_ms = self.settings_of(group.id).session_timeout_ms
         self._timers.set(timers.session, now + session_ms / 1000)
+        if not subscription.is_classic:
+            timers.join.stop()
+            timers.sync.stop()
         if current.state is not MemberState.UNREVOKED:
             timers.revoking_since = None
             timers.revocation.stop()
@@ -232,24 +306,27 @@ class ConsumerCoordinator:
 
         session = Timer(lambda now: fence(session))
         revocation = Timer(lambda now: fence(revocation))
-        timers = _MemberTimers(session, revocation)
+        join = Timer(lambda now: fence(join))
+        sync = Timer(lambda now: fence(sync))
+        timers = _MemberTimers(session, revocation, join, sync)
         return timers
 
     def _fence(
         self, group: ConsumerGroup, member_id: str, timers: _MemberTimers, timer: Timer
     ) -> Plan | None:
-        """Remove a member whose session is over, or which has not given up partitions in time."""
+        """Remove a member whose session is over, or which has not done in time what it was asked to do."""
         if self._members.get((group.id, member_id)) is not timers or timer.when < NEVER:
             return None  # it has gone, or a heartbeat has come in between
         if timer is timers.revocation and timers.revoking_since is None:
             return None
-        return Plan(group, group.remove(member_id, self._view))
+        draft = group.remove([member_id], self._view)
+        return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
 
     def _end_member(self, group_id: str, member_id: str) -> None:
         timers = self._members.pop((group_id, member_id), None)
         if timers is not None:
-            timers.session.end()
-            timers.revocation.end()
+            for timer in (timers.session, timers.revocation, timers.join, timers.sync):
+                timer.end()
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
         """Match regular expressions with the next timers, so that the answer does not wait for it."""

@@ -38,7 +38,7 @@ from penstock.broker.groups.consumer.state import (
     State,
     Subscription,
 )
-from penstock.broker.groups.consumer.topics import TopicsView, counts_of, hash_of, ids_of
+from penstock.broker.groups.metadata_view import TopicsView, counts_of, hash_of, ids_of
 from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.errors import KafkaError
 from penstock.printable import printable
@@ -48,8 +48,20 @@ Matcher = Callable[[str], bool]
 """Returns whether all of a name matches a regular expression."""
 
 
+class Classic(NamedTuple):
+    """What only classic members have: a session timeout of their own, and assignors with metadata."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    has_id: bool = True
+    """Whether the member has sent the id; False for one that the broker has just made."""
+
+
 class Heartbeat(NamedTuple):
-    """One ConsumerGroupHeartbeat, as a group needs it. None leaves a field as it is."""
+    """One ConsumerGroupHeartbeat, as a group needs it. None leaves a field as it is.
+
+    A JoinGroup of the classic protocol is one with `classic`.
+    """
 
     member_id: str
     epoch: int
@@ -62,6 +74,7 @@ class Heartbeat(NamedTuple):
     owned: frozenset[Partition] | None = None
     client_id: str = ""
     client_host: str = ""
+    classic: Classic | None = None
 
     @property
     def is_full(self) -> bool:
@@ -105,32 +118,38 @@ class ConsumerGroup:
     # --- heartbeats --------------------------------------------------------------------------------------
 
     def heartbeat(
-        self, beat: Heartbeat, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int
+        self,
+        beat: Heartbeat,
+        settings: ConsumerGroupSettings,
+        view: TopicsView,
+        now_ms: int,
+        draft: Draft | None = None,
+        *,
+        bump: bool = False,
+        assigns: bool = True,
     ) -> tuple[Draft, Answer]:
         """Join, or go on as a member: return what changes, and the answer.
 
-        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
+        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with. `draft` has
+        changes that come before. `bump` raises the group epoch in any case; without `assigns` the target
+        assignment stays as it is.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
                 FENCED_INSTANCE_ID (82), UNRELEASED_INSTANCE_ID (111) or INVALID_REGULAR_EXPRESSION (128).
         """
-        draft = Draft(self.stored)
-        is_known = beat.member_id in self.stored.subscriptions
-        if not is_known and len(self.stored.subscriptions) >= settings.max_size:
-            raise error_for(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"group {self.id} has reached its maximum capacity of {settings.max_size} members",
-            )
+        draft = Draft(self.stored) if draft is None else draft
+        self._check_room(beat.member_id, draft.state, settings)
         if beat.instance_id is None:
-            self._check_dynamic(beat)
+            self._check_dynamic(beat, draft.state)
         else:
             self._check_static(beat, draft)
         before = draft.state.current(beat.member_id)
         is_new = beat.member_id not in draft.state.subscriptions
         has_changed = self._subscribe(beat, draft)
-        self._refresh_epoch(draft, view, bump=has_changed)
-        self._refresh_target(draft, settings, view, now_ms)
+        self._refresh_epoch(draft, view, bump=bump or has_changed)
+        if assigns:
+            self._refresh_target(draft, settings, view, now_ms)
         self._reconcile(beat, draft, view, has_changed=has_changed, is_new=is_new)
         after = draft.state.current(beat.member_id)
         tells = beat.epoch == JOIN_EPOCH or beat.is_full or after.assigned != before.assigned
@@ -141,9 +160,27 @@ class ConsumerGroup:
             after.assigned if tells else None,
         )
 
-    def _check_dynamic(self, beat: Heartbeat) -> None:
-        if beat.member_id in self.stored.subscriptions:
-            self._check_epoch(beat, self.stored.current(beat.member_id))
+    def _check_room(self, member_id: str, state: GroupState, settings: ConsumerGroupSettings) -> None:
+        """Check that a member is in the group, or that the group has room for one more.
+
+        Raises:
+            KafkaError: GROUP_MAX_SIZE_REACHED (81).
+        """
+        if member_id not in state.subscriptions and len(state.subscriptions) >= settings.max_size:
+            raise error_for(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {self.id} has reached its maximum capacity of {settings.max_size} members",
+            )
+
+    def _check_dynamic(self, beat: Heartbeat, state: GroupState) -> None:
+        if beat.classic is not None:
+            if beat.owned and beat.member_id not in state.subscriptions:
+                # Its session has ended, and others may have what it says that it owns: it has to give it up
+                # first. Apache Kafka lets it in, and both read for a while.
+                raise unknown_member(self.id, beat.member_id)
+            return
+        if beat.member_id in state.subscriptions:
+            self._check_epoch(beat, state.current(beat.member_id))
         elif beat.epoch != JOIN_EPOCH:
             raise unknown_member(self.id, beat.member_id)
 
@@ -165,13 +202,18 @@ class ConsumerGroup:
         )
 
     def _check_static(self, beat: Heartbeat, draft: Draft) -> None:
-        """Check a static member; one that comes back under a new id takes over what the old one had."""
+        """Check a static member; one that comes back under a new id takes over what the old one had.
+
+        A classic member that brings its own id has to be the one with the instance id; one that does not may
+        take the place of any.
+        """
         assert beat.instance_id is not None
-        state = self.stored
+        state, classic = draft.state, beat.classic
         holder = state.instances.get(beat.instance_id)
-        if beat.epoch != JOIN_EPOCH:
-            self.check_instance(beat.member_id, beat.instance_id)
-            self._check_epoch(beat, state.current(beat.member_id))
+        if beat.epoch != JOIN_EPOCH or (classic is not None and classic.has_id):
+            check_instance(self.id, state, beat.member_id, beat.instance_id)
+            if classic is None:
+                self._check_epoch(beat, state.current(beat.member_id))
             return
         if holder is None:
             return
@@ -181,7 +223,7 @@ class ConsumerGroup:
             if has_left:
                 draft.make(SetCurrent(holder, current._replace(epoch=JOIN_EPOCH)))
             return
-        if not has_left and not subscription.is_classic:
+        if not has_left and not subscription.is_classic and classic is None:
             raise error_for(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"the instance id {beat.instance_id} is held by member {holder} of group {self.id}, "
@@ -196,21 +238,6 @@ class ConsumerGroup:
             SetTarget(beat.member_id, target),
             SetCurrent(beat.member_id, current._replace(epoch=JOIN_EPOCH, previous_epoch=current.epoch)),
         )
-
-    def check_instance(self, member_id: str, instance_id: str) -> None:
-        """Check that a member is the one with its instance id.
-
-        Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
-        """
-        holder = self.stored.instances.get(instance_id)
-        if holder is None:
-            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.id} has no instance id {instance_id}")
-        if holder != member_id:
-            raise error_for(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"the instance id {instance_id} of group {self.id} is that of member {holder}",
-            )
 
     # --- the steps of a heartbeat ------------------------------------------------------------------------
 
@@ -228,6 +255,8 @@ class ConsumerGroup:
             beat.regex if beat.regex is not None else base.regex,
             beat.rebalance_timeout_ms if beat.rebalance_timeout_ms != -1 else base.rebalance_timeout_ms,
             beat.assignor if beat.assignor is not None else base.assignor,
+            None if beat.classic is None else beat.classic.session_timeout_ms,
+            () if beat.classic is None else beat.classic.protocols,
         )
         has_other_regex = newer.regex != base.regex
         if has_other_regex and newer.regex and not state.has_regex(newer.regex):
@@ -269,10 +298,7 @@ class ConsumerGroup:
     ) -> None:
         """Compute the target assignment, if it is behind the group epoch and the interval has passed."""
         state = draft.state
-        if state.epoch <= state.target_epoch:
-            return
-        since_ms = now_ms - state.target_time_ms
-        if state.target_time_ms != NO_TIME and 0 <= since_ms < settings.assignment_interval_ms:
+        if not _is_due(state, settings, now_ms):
             return
         topics = {
             member_id: ids_of(state.topics_of(each), view.topics)
@@ -325,11 +351,11 @@ class ConsumerGroup:
             KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
         """
         if instance_id is not None:
-            self.check_instance(member_id, instance_id)
+            check_instance(self.id, self.stored, member_id, instance_id)
         elif member_id not in self.stored.subscriptions:
             raise unknown_member(self.id, member_id)
         if epoch == LEAVE_EPOCH:
-            return self.remove(member_id, view)
+            return self.remove([member_id], view)
         draft = Draft(self.stored)
         current = self.stored.current(member_id)
         draft.make(
@@ -346,15 +372,45 @@ class ConsumerGroup:
         )
         return draft
 
-    def remove(self, member_id: str, view: TopicsView) -> Draft:
-        """Return what changes when a member is gone."""
+    def remove(self, member_ids: Iterable[str], view: TopicsView) -> Draft:
+        """Return what changes when members are gone."""
         draft = Draft(self.stored)
-        regex = self.stored.subscriptions[member_id].regex
-        draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetSubscription(member_id, None))
-        self._forget_regex(regex, draft)
+        regexes = []
+        for member_id in member_ids:
+            regexes.append(draft.state.subscriptions[member_id].regex)
+            draft.make(
+                SetCurrent(member_id, None), SetTarget(member_id, None), SetSubscription(member_id, None)
+            )
+        for regex in regexes:
+            self._forget_regex(regex, draft)
         topics = draft.state.subscribed_topics()
         draft.make(SetEpoch((draft.state.epoch + 1, hash_of(topics, view.topics))))
         return draft
+
+    def waits_for_join(self, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int) -> bool:
+        """Return whether a classic member has to join again for the target to be computed anew.
+
+        Heartbeats of consumers do that as well; a group without any has only its classic members.
+        """
+        state = self.stored
+        if not all(each.is_classic for each in state.subscriptions.values()):
+            return False
+        topics = state.subscribed_topics()
+        if self._hashed != (view.version, topics):
+            if hash_of(topics, view.topics) != state.metadata_hash:
+                return True
+            self._hashed = view.version, topics
+        return _is_due(state, settings, now_ms)
+
+    def turns_classic(self, settings: ConsumerGroupSettings, left: Iterable[str], size: int) -> bool:
+        """Return whether it becomes a classic group of `size` members, where these of its members are left.
+
+        That is so where all of them speak the classic protocol, and `group.consumer.migration.policy` and
+        `group.max.size` allow it.
+        """
+        if size == 0 or size > settings.classic_max_size or not settings.migration.allows_downgrade:
+            return False
+        return all(self.stored.subscriptions[member_id].is_classic for member_id in left)
 
     # --- regular expressions -----------------------------------------------------------------------------
 
@@ -405,25 +461,24 @@ class ConsumerGroup:
     def check_commit(
         self,
         member_id: str,
-        instance_id: str | None,
         epoch: int,
         partitions: Iterable[Partition],
         *,
         has_epochs: bool = True,
     ) -> None:
-        """OffsetCommit: check who commits.
+        """OffsetCommit: check who commits. As at Apache Kafka, the member's id alone counts.
 
         An older epoch is right for partitions that the member has been assigned in it or before, and still
-
+        has. Members of the classic protocol send their generation, which is their epoch.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25), FENCED_INSTANCE_ID (82), STALE_MEMBER_EPOCH (113), or
-                UNSUPPORTED_VERSION (35) without member epochs.
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22) for
+                a classic member, or UNSUPPORTED_VERSION (35) without member epochs.
         """
         if epoch < 0 and not self.stored.subscriptions:
             return
-        current = self._member_of_offsets(member_id, instance_id)
-        if not has_epochs:
+        current = self._member_of_offsets(member_id)
+        if not has_epochs and not self.stored.subscriptions[member_id].is_classic:
             raise error_for(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"a member of consumer group {self.id} commits by version 9 or later",
@@ -440,22 +495,22 @@ class ConsumerGroup:
         """OffsetFetch: check who asks.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113).
+            KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22)
+                for a classic member.
         """
-        current = self._member_of_offsets(member_id, None)
+        current = self._member_of_offsets(member_id)
         if epoch != current.epoch:
             raise self._stale(member_id, epoch, current)
 
-    def _member_of_offsets(self, member_id: str, instance_id: str | None) -> Current:
-        if instance_id is not None:
-            self.check_instance(member_id, instance_id)
+    def _member_of_offsets(self, member_id: str) -> Current:
         if member_id not in self.stored.subscriptions:
             raise unknown_member(self.id, member_id)
         return self.stored.current(member_id)
 
     def _stale(self, member_id: str, epoch: int, current: Current) -> KafkaError:
+        is_classic = self.stored.subscriptions[member_id].is_classic
         return error_for(
-            ErrorCode.STALE_MEMBER_EPOCH,
+            ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH,
             f"member {member_id} of group {self.id} has epoch {current.epoch}, not {epoch}",
         )
 
@@ -474,6 +529,30 @@ class ConsumerGroup:
     def offset_expiration(self) -> OffsetExpiration:
         """Return which offsets may expire: each from its commit, but none of a subscribed topic."""
         return OffsetExpiration(subscribed_topics=self.stored.subscribed_topics())
+
+
+def _is_due(state: GroupState, settings: ConsumerGroupSettings, now_ms: int) -> bool:
+    """Return whether the target assignment is behind the group epoch, and the interval has passed."""
+    if state.epoch <= state.target_epoch:
+        return False
+    since_ms = now_ms - state.target_time_ms
+    return state.target_time_ms == NO_TIME or not 0 <= since_ms < settings.assignment_interval_ms
+
+
+def check_instance(group_id: str, state: GroupState, member_id: str, instance_id: str) -> None:
+    """Check that a member is the one with its instance id.
+
+    Raises:
+        KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
+    """
+    holder = state.instances.get(instance_id)
+    if holder is None:
+        raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no instance id {instance_id}")
+    if holder != member_id:
+        raise error_for(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"the instance id {instance_id} of group {group_id} is that of member {holder}",
+        )
 
 
 def assignor_of(state: GroupState, settings: ConsumerGroupSettings) -> str:

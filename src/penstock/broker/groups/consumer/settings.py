@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
 UNIFORM, RANGE = "uniform", "range"
@@ -18,6 +19,25 @@ REGEX_REFRESH_MIN_S = 10.0
 """A group resolves its regular expressions at most once in so many seconds, unless one is new."""
 
 
+class MigrationPolicy(StrEnum):
+    """The values of `group.consumer.migration.policy`: how groups that have members change their protocol."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a consumer that joins a classic group turns it into a consumer group."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a consumer group of classic members only becomes a classic group."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
 class ConsumerGroupSettings(NamedTuple):
     """The values of ``group.consumer.*`` for one group, with Apache Kafka's defaults."""
 
@@ -28,3 +48,6 @@ class ConsumerGroupSettings(NamedTuple):
     assignors: tuple[str, ...] = (UNIFORM, RANGE)
     """The assignors that members may name; the first is that of groups whose members name none."""
     regex_refresh_interval_ms: int = 600_000
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    classic_max_size: int = 2**31 - 1
+    """`group.max.size`: the most members of a classic group."""

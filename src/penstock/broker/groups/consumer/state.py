@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
-Partition: TypeAlias = tuple[bytes, int]
+from penstock.broker.groups import metadata_view
+
+Partition: TypeAlias = metadata_view.Partition
 """A topic's id and the number of a partition."""
 
 FIRST_EPOCH = 1
@@ -61,8 +63,8 @@ class MemberState(IntEnum):
 class Subscription(NamedTuple):
     """Who a member is, and what it subscribes to. `regex` is empty where there is none.
 
-    `session_timeout_ms` is set for a member of the classic protocol, which a directory of Apache Kafka may
-    have; `protocols` are then its assignors with their metadata.
+    `session_timeout_ms` is set for a member of the classic protocol; `protocols` are then its assignors with
+    their metadata, in the order in which it likes them.
     """
 
     instance_id: str | None = None
@@ -231,6 +233,10 @@ class GroupState:
     def has_regex(self, regex: str) -> bool:
         """Return whether any member subscribes by this regular expression."""
         return any(each.regex == regex for each in self.subscriptions.values())
+
+    def classic_members(self) -> list[str]:
+        """Return the ids of the members that speak the classic protocol."""
+        return [member_id for member_id, each in self.subscriptions.items() if each.is_classic]
 
     def unresolved(self) -> set[str]:
         """Return the regular expressions of members that have not been matched with topics yet."""

@@ -1,0 +1,109 @@
+"""The metadata of classic consumers, as the broker reads and writes them for members of consumer groups.
+
+An int16 version, then a ConsumerProtocolSubscription or a ConsumerProtocolAssignment. A version newer than 3
+begins as version 3 does. Topics are names there, and ids in consumer groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from penstock.broker.groups.consumer.state import Partition
+from penstock.broker.groups.metadata_view import TopicView, by_topic
+from penstock.errors import DecodeError
+from penstock.protocol.message import Message
+from penstock.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from penstock.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+PROTOCOL_TYPE = "consumer"
+
+NEWEST_VERSION = 3
+
+M = TypeVar("M", bound=Message)
+
+
+class Wanted(NamedTuple):
+    """What a classic consumer says when it joins: its topics, what it has and since which generation, and
+    its rack.
+    """
+
+    topics: tuple[str, ...]
+    owned: frozenset[Partition]
+    generation: int
+    rack_id: str | None
+
+
+def version_of(data: bytes) -> int:
+    """Return the version that metadata begin with, at most the newest that is supported.
+
+    Raises:
+        DecodeError: there are no two bytes, or the version is negative.
+    """
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if len(data) < 2 or version < 0:
+        raise DecodeError("the metadata of a consumer do not begin with a version")
+    return min(version, NEWEST_VERSION)
+
+
+def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> Wanted:
+    """Read a subscription. Partitions of topics that do not exist are left out.
+
+    Raises:
+        DecodeError: the bytes are no subscription.
+    """
+    read = _read(ConsumerProtocolSubscription, data)
+    owned = frozenset(
+        (topics[each.topic].id, index)
+        for each in read.owned_partitions
+        if each.topic in topics
+        for index in each.partitions
+    )
+    return Wanted(tuple(read.topics), owned, read.generation_id, read.rack_id)
+
+
+def read_assignment(data: bytes, topics: Mapping[str, TopicView]) -> frozenset[Partition]:
+    """Read what the leader of a classic group has assigned; no bytes at all are no partitions.
+
+    Partitions of topics that do not exist are left out.
+
+    Raises:
+        DecodeError: the bytes are no assignment.
+        ValueError: the assignment carries data of its assignor, which would be lost.
+    """
+    if not data:
+        return frozenset()
+    read = _read(ConsumerProtocolAssignment, data)
+    if read.user_data:
+        raise ValueError("an assignor of the members' own keeps data in assignments")
+    return frozenset(
+        (topics[each.topic].id, index)
+        for each in read.assigned_partitions
+        if each.topic in topics
+        for index in each.partitions
+    )
+
+
+def write_assignment(
+    partitions: Iterable[Partition], names: Mapping[bytes, str], subscription: bytes
+) -> bytes:
+    """Return the assignment of a classic consumer, in the version of its subscription.
+
+    `names` has the names of topics by id; partitions of other topics are left out.
+
+    Raises:
+        DecodeError: the subscription does not begin with a version.
+    """
+    version = version_of(subscription)
+    assigned = [
+        TopicPartition(topic=names[topic_id], partitions=indexes)
+        for topic_id, indexes in by_topic(partitions).items()
+        if topic_id in names
+    ]
+    message = ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=None)
+    return version.to_bytes(2, "big") + message.encode(version)
+
+
+def _read(kind: type[M], data: bytes) -> M:
+    version = version_of(data)
+    return kind.decode(memoryview(data)[2:], version)

@@ -1,0 +1,159 @@
+"""How a group that has members changes its protocol: from classic to consumer (KIP-848), and back.
+
+No I/O: `upgrade` returns the changes that make a consumer group of a classic one, `downgrade` fills a classic
+group from a consumer group. The caller stores both ends in one batch, and then has the one take the place of
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.member import Member
+from penstock.broker.groups.consumer.embedded_protocol import (
+    Wanted,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
+from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
+from penstock.broker.groups.consumer.state import (
+    FIRST_EPOCH,
+    NO_TIME,
+    Change,
+    Current,
+    GroupState,
+    MemberState,
+    Partition,
+    SetCurrent,
+    SetEpoch,
+    SetSubscription,
+    SetTarget,
+    SetTargetEpoch,
+    Subscription,
+)
+from penstock.broker.groups.metadata_view import TopicView, hash_of
+from penstock.errors import DecodeError, KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+
+def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, TopicView]) -> list[Change]:
+    """Return the changes that make a consumer group of a classic group with members, in Kafka's order.
+
+    The generation becomes the epoch of the group and of its members, and what each has been assigned its
+    target and its assignment. The target is computed anew with the next heartbeat.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND (69), the group stays as it is: `group.consumer.migration.policy` says
+            so, the members are no consumers or too many, or an assignor of theirs keeps data of its own.
+    """
+    if not settings.migration.allows_upgrade:
+        raise _refusal(group, f"group.consumer.migration.policy is {settings.migration}")
+    if not group.is_of_consumers:
+        raise _refusal(group, "its members are no consumers")
+    if len(group.members) > settings.max_size:
+        raise _refusal(group, f"it has more than group.consumer.max.size ({settings.max_size}) members")
+    try:
+        wanted = {
+            each.id: read_subscription(_metadata(group, each), topics) for each in group.members.values()
+        }
+        held = _held(group, wanted, topics)
+    except DecodeError as error:
+        raise _refusal(group, f"the metadata of a member cannot be read ({error})") from None
+    except ValueError as error:
+        raise _refusal(group, f"{error}, which would be lost") from None
+    epoch = max(group.generation, FIRST_EPOCH)
+    changes: list[Change] = [
+        SetSubscription(each.id, _subscription(each, wanted[each.id])) for each in group.members.values()
+    ]
+    subscribed = {topic for each in wanted.values() for topic in each.topics}
+    changes.append(SetEpoch((epoch, hash_of(subscribed, topics))))
+    changes += [SetTarget(member_id, partitions) for member_id, partitions in held.items()]
+    changes.append(SetTargetEpoch((epoch, NO_TIME)))
+    changes += [
+        SetCurrent(
+            member_id, Current(epoch, epoch, MemberState.STABLE, dict.fromkeys(sorted(partitions), epoch))
+        )
+        for member_id, partitions in held.items()
+    ]
+    return changes
+
+
+def _held(
+    group: Group, wanted: Mapping[str, Wanted], topics: Mapping[str, TopicView]
+) -> dict[str, frozenset[Partition]]:
+    """Return what each member may hold: what it was assigned, and what it had when it joined.
+
+    A cooperative member goes on with what it had until it has got its assignment, and in a generation that
+    was cut short there is none. Of several that say they own a partition the one counts that was assigned
+    it, then the one of the latest generation.
+    """
+    held = {each.id: read_assignment(each.assignment, topics) for each in group.members.values()}
+    taken = {partition for partitions in held.values() for partition in partitions}
+    for member_id in sorted(held, key=lambda each: -wanted[each].generation):
+        held[member_id] |= wanted[member_id].owned - taken
+        taken |= held[member_id]
+    return held
+
+
+def _metadata(group: Group, member: Member) -> bytes:
+    """Return the subscription of a member; in a group that has not chosen a protocol yet its first."""
+    return member.metadata(group.protocol) if group.protocol else member.protocols[0][1]
+
+
+def _subscription(member: Member, wanted: Wanted) -> Subscription:
+    return Subscription(
+        member.instance_id,
+        wanted.rack_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(set(wanted.topics))),
+        "",
+        member.rebalance_timeout_ms,
+        None,
+        member.session_timeout_ms,
+        member.protocols,
+    )
+
+
+def _refusal(group: Group, why: str) -> KafkaError:
+    return error_for(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"group {group.id} has members of the classic protocol, and cannot turn to the consumer protocol: "
+        f"{why}",
+    )
+
+
+def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[str, TopicView]) -> None:
+    """Fill a new classic group from a consumer group, all of whose members speak the classic protocol.
+
+    Their targets become their assignments. In a group that was not stable these are what each holds, and what
+    of its target no other does: members that come back before the next generation get no more.
+
+    Raises:
+        DecodeError, ValueError: the members do not make a classic group.
+    """
+    for member_id, each in state.subscriptions.items():
+        member = group.make_member(
+            member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            each.session_timeout_ms or 0,
+            each.rebalance_timeout_ms,
+            list(each.protocols),
+            b"",
+        )
+        group.enrol(member)
+    group.begin_stable(generation)
+    names = {topic.id: name for name, topic in topics.items()}
+    for member in group.members.values():
+        partitions = _held_or_free(state, member.id)
+        member.assignment = write_assignment(partitions, names, member.metadata(group.protocol))
+
+
+def _held_or_free(state: GroupState, member_id: str) -> set[Partition]:
+    current = state.current(member_id)
+    free = {each for each in state.target(member_id) if state.owners.get(each, member_id) == member_id}
+    return free | current.assigned.keys() | current.revoking.keys()
