@@ -26,6 +26,7 @@ from penstock.registry import (
     RegistryClient,
     SerializationContext,
     from_schema,
+    to_schema,
 )
 from penstock.registry.protobuf.schema import message_named, parse_protobuf
 
@@ -60,6 +61,18 @@ JSON = json.dumps(
         },
     }
 )
+COLUMNS = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.float64()),
+        ("n", pa.int32()),
+        ("ok", pa.bool_()),
+        ("city", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("share", pa.float32()),
+    ]
+)
 CONTEXT = SerializationContext("rows")
 
 
@@ -93,6 +106,7 @@ def avro_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]
     bare = [one[5:] for one in framed if one is not None]
     count = len(rows)
     few = framed[: count // 20]
+    columns = pa.array(rows, COLUMNS)
     found = [
         Contestant(
             "fastavro to dict",
@@ -100,6 +114,16 @@ def avro_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]
             len(few),
         ),
         Contestant("penstock from_schema", lambda: from_schema(column, "avro", client).whole(), count),
+        Contestant(
+            "penstock to_schema",
+            lambda: to_schema(columns, "avro", client, topic="rows", schema=json.dumps(AVRO)),
+            count,
+        ),
+        Contestant(
+            "fastavro from dict",
+            each(lambda one: fastavro.schemaless_writer(io.BytesIO(), parsed, one), rows[: len(few)]),
+            len(few),
+        ),
         Contestant(
             "penstock AvroDeserializer",
             each(lambda data: AvroDeserializer.__call__(reader, data, CONTEXT), few),
@@ -146,7 +170,7 @@ def avro_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]
     return found
 
 
-def protobuf_contestants(rows: list[dict[str, Any]]) -> list[Contestant]:
+def protobuf_contestants(client: RegistryClient, rows: list[dict[str, Any]]) -> list[Contestant]:
     made: Any = GetMessageClass(message_named(parse_protobuf(PROTO), "R"))
     data = [
         made(**{key: value for key, value in one.items() if value is not None}).SerializeToString()
@@ -154,10 +178,17 @@ def protobuf_contestants(rows: list[dict[str, Any]]) -> list[Contestant]:
     ]
     column = pa.array(data)
     few = data[: len(data) // 5]
+    plain = pa.struct([field if field.name != "at" else pa.field("at", pa.int64()) for field in COLUMNS])
+    columns = pa.array(rows[: len(few)], plain)
     return [
         Contestant("protobuf FromString", each(made.FromString, few), len(few)),
         Contestant(
             "penstock from_schema", lambda: from_schema(column, "protobuf", schema=PROTO).whole(), len(rows)
+        ),
+        Contestant(
+            "penstock to_schema",
+            lambda: to_schema(columns, "protobuf", client, topic="messages", schema=PROTO),
+            len(columns),
         ),
     ]
 
@@ -189,9 +220,12 @@ def main() -> None:
         contestants = avro_contestants(client, registry.url, rows)
         measure(contestants, options.rounds)
         report("Avro", contestants, unit="rows")
-    for title, made in (("Protobuf", protobuf_contestants(rows)), ("JSON", json_contestants(rows))):
-        measure(made, options.rounds)
-        report(title, made, unit="rows")
+        for title, made in (
+            ("Protobuf", protobuf_contestants(client, rows)),
+            ("JSON", json_contestants(rows)),
+        ):
+            measure(made, options.rounds)
+            report(title, made, unit="rows")
 
 
 if __name__ == "__main__":

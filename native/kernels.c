@@ -5352,6 +5352,173 @@ static tuple2_t registry_columns_avro_kernel__read_avro(bytes_t data, ints_t sta
     return (tuple2_t){{row, (-1LL)}};
 }
 
+/* registry.columns.avro_write_kernel.put_varint */
+static inline int64_t registry_columns_avro_write_kernel__put_varint(bytes_t target, int64_t at, int64_t number) {
+    int64_t rest = 0;
+    rest = ((number << 1LL) ^ (number >> 63LL));
+    while (((rest & (-128LL)) != 0)) {
+        target.at[CHECKED(at, COUNT(target))] = (uint8_t)(((rest & 127LL) | 128LL));
+        rest = ((rest >> 7LL) & 144115188075855871LL);
+        at = (at + 1LL);
+    }
+    target.at[CHECKED(at, COUNT(target))] = (uint8_t)(rest);
+    return (at + 1LL);
+}
+
+/* registry.columns.avro_write_kernel.put_span */
+static inline int64_t registry_columns_avro_write_kernel__put_span(bytes_t target, int64_t at, bytes_t data, int64_t start, int64_t size) {
+    int64_t step = 0;
+    if ((size > 16LL)) {
+        copy_bytes(target, at, data, start, size);
+    } else {
+        for (int64_t t1 = 0, t2 = size; t1 < t2; t1 += 1) {
+            step = t1;
+            target.at[CHECKED((at + step), COUNT(target))] = (uint8_t)((int64_t)data.at[CHECKED((start + step), COUNT(data))]);
+        }
+    }
+    return (at + size);
+}
+
+/* registry.columns.avro_write_kernel.put_decimal */
+static inline int64_t registry_columns_avro_write_kernel__put_decimal(bytes_t target, int64_t at, int64_t low, int64_t high) {
+    int64_t sign = 0;
+    int64_t size = 0;
+    int64_t shift = 0;
+    int64_t byte = 0;
+    int64_t below = 0;
+    int64_t step = 0;
+    sign = (high >> 63LL);
+    size = 16LL;
+    while ((size > 1LL)) {
+        shift = ((size - 1LL) * 8LL);
+        byte = (((shift >= 64LL) ? (high >> (shift - 64LL)) : (low >> shift)) & 255LL);
+        shift = (shift - 8LL);
+        below = (((shift >= 64LL) ? (high >> (shift - 64LL)) : (low >> shift)) & 128LL);
+        if (((byte != (sign & 255LL)) || (below != (sign & 128LL)))) {
+            break;
+        }
+        size = (size - 1LL);
+    }
+    target.at[CHECKED(at, COUNT(target))] = (uint8_t)((size << 1LL));
+    at = (at + 1LL);
+    for (int64_t t1 = 0, t2 = size; t1 < t2; t1 += 1) {
+        step = t1;
+        shift = (((size - 1LL) - step) * 8LL);
+        target.at[CHECKED((at + step), COUNT(target))] = (uint8_t)((((shift >= 64LL) ? (high >> (shift - 64LL)) : (low >> shift)) & 255LL));
+    }
+    return (at + size);
+}
+
+/* registry.columns.avro_write_kernel.write_avro */
+static int64_t registry_columns_avro_write_kernel__write_avro(bytes_t data, bytes_t prefix, bytes_t present, ints_t ops, ints_t base, ints_t store, ints_t at_item, ints_t stack, int32s_t ends, bytes_t target) {
+    int64_t at = 0;
+    int64_t row = 0;
+    int64_t pc = 0;
+    int64_t depth = 0;
+    int64_t op = 0;
+    int64_t index = 0;
+    int64_t number = 0;
+    int64_t size = 0;
+    int64_t step = 0;
+    int64_t group = 0;
+    at = 0LL;
+    for (int64_t t1 = 0, t2 = present.size[0]; t1 < t2; t1 += 1) {
+        row = t1;
+        if (((int64_t)present.at[CHECKED(row, COUNT(present))] != 0)) {
+            at = registry_columns_avro_write_kernel__put_span(target, at, prefix, 0LL, prefix.size[0]);
+            pc = 0LL;
+            depth = 0LL;
+            while (1LL) {
+                op = (int64_t)ops.at[CHECKED(pc, COUNT(ops))];
+                if ((op == 0LL)) {
+                    break;
+                }
+                index = (int64_t)at_item.at[CHECKED((int64_t)ops.at[CHECKED((pc + 2LL), COUNT(ops))], COUNT(at_item))];
+                number = (int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)ops.at[CHECKED((pc + 1LL), COUNT(ops))], COUNT(base))] + index), COUNT(store))];
+                if ((op == 1LL)) {
+                    at = registry_columns_avro_write_kernel__put_varint(target, at, number);
+                } else {
+                    if ((op == 5LL)) {
+                        size = (int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED(((int64_t)ops.at[CHECKED((pc + 1LL), COUNT(ops))] + 1LL), COUNT(base))] + index), COUNT(store))];
+                        at = registry_columns_avro_write_kernel__put_varint(target, at, size);
+                        at = registry_columns_avro_write_kernel__put_span(target, at, data, number, size);
+                    } else {
+                        if ((op == 8LL)) {
+                            if ((number != 0)) {
+                                at = registry_columns_avro_write_kernel__put_varint(target, at, (int64_t)ops.at[CHECKED((pc + 3LL), COUNT(ops))]);
+                            } else {
+                                at = registry_columns_avro_write_kernel__put_varint(target, at, (1LL - (int64_t)ops.at[CHECKED((pc + 3LL), COUNT(ops))]));
+                                pc = (int64_t)ops.at[CHECKED((pc + 4LL), COUNT(ops))];
+                                continue;
+                            }
+                        } else {
+                            if ((op == 2LL)) {
+                                for (int64_t t3 = 0, t4 = 8LL; t3 < t4; t3 += 1) {
+                                    step = t3;
+                                    target.at[CHECKED((at + step), COUNT(target))] = (uint8_t)(((number >> (8LL * step)) & 255LL));
+                                }
+                                at = (at + 8LL);
+                            } else {
+                                if ((op == 3LL)) {
+                                    for (int64_t t5 = 0, t6 = 4LL; t5 < t6; t5 += 1) {
+                                        step = t5;
+                                        target.at[CHECKED((at + step), COUNT(target))] = (uint8_t)(((number >> (8LL * step)) & 255LL));
+                                    }
+                                    at = (at + 4LL);
+                                } else {
+                                    if ((op == 4LL)) {
+                                        target.at[CHECKED(at, COUNT(target))] = (uint8_t)(number);
+                                        at = (at + 1LL);
+                                    } else {
+                                        if ((op == 6LL)) {
+                                            at = registry_columns_avro_write_kernel__put_span(target, at, data, number, (int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED(((int64_t)ops.at[CHECKED((pc + 1LL), COUNT(ops))] + 1LL), COUNT(base))] + index), COUNT(store))]);
+                                        } else {
+                                            if ((op == 7LL)) {
+                                                at = registry_columns_avro_write_kernel__put_decimal(target, at, number, (int64_t)store.at[CHECKED(((int64_t)base.at[CHECKED(((int64_t)ops.at[CHECKED((pc + 1LL), COUNT(ops))] + 1LL), COUNT(base))] + index), COUNT(store))]);
+                                            } else {
+                                                if ((op == 9LL)) {
+                                                    at = registry_columns_avro_write_kernel__put_varint(target, at, (int64_t)ops.at[CHECKED((pc + 3LL), COUNT(ops))]);
+                                                } else {
+                                                    if ((op == 10LL)) {
+                                                        if ((number == 0LL)) {
+                                                            target.at[CHECKED(at, COUNT(target))] = (uint8_t)(0LL);
+                                                            at = (at + 1LL);
+                                                            pc = (int64_t)ops.at[CHECKED((pc + 4LL), COUNT(ops))];
+                                                            continue;
+                                                        }
+                                                        at = registry_columns_avro_write_kernel__put_varint(target, at, number);
+                                                        stack.at[CHECKED(depth, COUNT(stack))] = (int64_t)(number);
+                                                        depth = (depth + 1LL);
+                                                    } else {
+                                                        group = (int64_t)ops.at[CHECKED((pc + 3LL), COUNT(ops))];
+                                                        at_item.at[CHECKED(group, COUNT(at_item))] = (int64_t)(((int64_t)at_item.at[CHECKED(group, COUNT(at_item))] + 1LL));
+                                                        stack.at[CHECKED((depth - 1LL), COUNT(stack))] = (int64_t)(((int64_t)stack.at[CHECKED((depth - 1LL), COUNT(stack))] - 1LL));
+                                                        if (((int64_t)stack.at[CHECKED((depth - 1LL), COUNT(stack))] != 0)) {
+                                                            pc = (int64_t)ops.at[CHECKED((pc + 4LL), COUNT(ops))];
+                                                            continue;
+                                                        }
+                                                        depth = (depth - 1LL);
+                                                        target.at[CHECKED(at, COUNT(target))] = (uint8_t)(0LL);
+                                                        at = (at + 1LL);
+                                                    }
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                pc = (pc + 5LL);
+            }
+        }
+        at_item.at[CHECKED(0LL, COUNT(at_item))] = (int64_t)(((int64_t)at_item.at[CHECKED(0LL, COUNT(at_item))] + 1LL));
+        ends.at[CHECKED((row + 1LL), COUNT(ends))] = (int32_t)(at);
+    }
+    return at;
+}
+
 /* registry.columns.protobuf_kernel.entry_of */
 static inline int64_t registry_columns_protobuf_kernel__entry_of(ints_t entries, int64_t first, int64_t count, int64_t hint, int64_t number) {
     int64_t low = 0;
@@ -8060,6 +8227,76 @@ static PyObject *py_registry_columns_avro_kernel__read_avro(PyObject *self, PyOb
     return tuple_of(result.part, 2);
 }
 
+static PyObject *py_registry_columns_avro_write_kernel__put_varint(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "put_varint", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 1);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_avro_write_kernel__put_varint(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_avro_write_kernel__put_span(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "put_span", given, count, 5);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 1);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const bytes_t argument2 = take_bytes_t(&call, 2, 0);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_avro_write_kernel__put_span(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_avro_write_kernel__put_decimal(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "put_decimal", given, count, 4);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 1);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_avro_write_kernel__put_decimal(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_avro_write_kernel__write_avro(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "write_avro", given, count, 10);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const bytes_t argument1 = take_bytes_t(&call, 1, 0);
+    const bytes_t argument2 = take_bytes_t(&call, 2, 0);
+    const ints_t argument3 = take_ints_t(&call, 3, 0);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    const ints_t argument6 = take_ints_t(&call, 6, 1);
+    const ints_t argument7 = take_ints_t(&call, 7, 1);
+    const int32s_t argument8 = take_int32s_t(&call, 8, 1);
+    const bytes_t argument9 = take_bytes_t(&call, 9, 1);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_avro_write_kernel__write_avro(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
 static PyObject *py_registry_columns_protobuf_kernel__entry_of(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call; begin_call(&call, "entry_of", given, count, 5);
     const ints_t argument0 = take_ints_t(&call, 0, 0);
@@ -8354,6 +8591,10 @@ static PyMethodDef METHODS[] = {
     {"registry_columns_span_kernels__read_decimals", (PyCFunction)(void (*)(void))py_registry_columns_span_kernels__read_decimals, METH_FASTCALL, NULL},
     {"registry_columns_avro_kernel__undo_row", (PyCFunction)(void (*)(void))py_registry_columns_avro_kernel__undo_row, METH_FASTCALL, NULL},
     {"registry_columns_avro_kernel__read_avro", (PyCFunction)(void (*)(void))py_registry_columns_avro_kernel__read_avro, METH_FASTCALL, NULL},
+    {"registry_columns_avro_write_kernel__put_varint", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__put_varint, METH_FASTCALL, NULL},
+    {"registry_columns_avro_write_kernel__put_span", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__put_span, METH_FASTCALL, NULL},
+    {"registry_columns_avro_write_kernel__put_decimal", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__put_decimal, METH_FASTCALL, NULL},
+    {"registry_columns_avro_write_kernel__write_avro", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__write_avro, METH_FASTCALL, NULL},
     {"registry_columns_protobuf_kernel__entry_of", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__entry_of, METH_FASTCALL, NULL},
     {"registry_columns_protobuf_kernel__scalar", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__scalar, METH_FASTCALL, NULL},
     {"registry_columns_protobuf_kernel__skipped", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__skipped, METH_FASTCALL, NULL},
@@ -8368,5 +8609,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "0ec4f1f5c39f53db"
+#define DIGEST "f55e8b70623a0258"
 #include "module.h"

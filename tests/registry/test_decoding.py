@@ -66,6 +66,32 @@ def test_a_guid_in_the_headers_or_in_front() -> None:
     assert found.to_pylist() == [{"a": 7, "b": "none"}, {"a": 7, "b": "none"}, {"a": 1, "b": ""}]
 
 
+def test_ids_in_headers_of_apicurio() -> None:
+    """Content ids are read; global ids have a reason; Confluent's header counts before them; nulls stay."""
+    content, global_id = "apicurio.value.contentId", "apicurio.value.globalId"
+    one, bare = (1).to_bytes(8, "big"), drawn.encode(OLD, {"a": 7})
+    entries = [
+        [(global_id, one), (content, one)],
+        [(global_id, one)],
+        [(content, b"x")],
+        [(content, b"x"), (framing.VALUE_HEADER, framing.id_prefix(1))],
+        [(content, one)],
+        [("apicurio.key.contentId", one)],
+    ]
+    headers = pa.array(
+        [[{"key": key, "value": value} for key, value in each] for each in entries],
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    )
+    column = pa.array([bare, bare, bare, bare, None, row(1, OLD, {"a": 8})], pa.binary())
+    found = Decoder("avro", two_versions()).decode(column, headers)
+    assert found.rows.tolist() == [0, 3, 4, 5]
+    assert found.values.to_pylist() == [{"a": 7}, {"a": 7}, None, {"a": 8}]
+    assert found.dead.column("row").to_pylist() == [1, 2]
+    reasons = found.dead.column("reason").to_pylist()
+    assert "use-id = contentId" in reasons[0]
+    assert "no id of a schema" in reasons[1]
+
+
 def test_rows_that_name_no_schema_and_schemas_that_are_unknown() -> None:
     registry = two_versions()
     registry.add("other", Schema("{}", "JSON"))

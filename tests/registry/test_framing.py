@@ -42,6 +42,18 @@ def test_what_has_no_schema_says_so(value: bytes, reason: str) -> None:
         framing.read_framing(value)
 
 
+def test_apicurio_names_content_ids_in_headers() -> None:
+    seven = (7).to_bytes(8, "big")
+    headers = {"apicurio.value.contentId": seven, "apicurio.value.globalId": (9).to_bytes(8, "big")}
+    assert framing.read_framing(b"rest", headers) == (7, 0)
+    assert framing.read_framing(b"rest", {"apicurio.key.contentId": seven}, is_key=True) == (7, 0)
+    with pytest.raises(DecodeError, match=r"global id.*use-id = contentId"):
+        framing.read_framing(b"rest", {"apicurio.value.globalId": seven})
+    for wrong in (b"", seven[1:], (1 << 32).to_bytes(8, "big")):
+        with pytest.raises(DecodeError, match="no id of a schema"):
+            framing.read_framing(b"rest", {"apicurio.value.contentId": wrong})
+
+
 def test_a_header_of_another_size_is_refused() -> None:
     with pytest.raises(DecodeError, match="18 bytes"):
         framing.read_framing(b"x", {framing.VALUE_HEADER: framing.guid_header(GUID) + b"x"})

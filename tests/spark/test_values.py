@@ -171,7 +171,7 @@ def test_functions_say_what_is_wrong(spark: Any, registry: Registry) -> None:
         (lambda: from_schema("v", "avro", subject="x"), "subject= needs registry="),
         (lambda: from_schema("v", "avro", {"ulr": "x"}, subject="x"), "did you mean 'url'"),
         (lambda: from_schema("v", "avro", registry.url, subject="x"), "no subject 'x'"),
-        (lambda: to_schema("v", "protobuf", registry.url, topic="t"), "'avro' or 'json'"),
+        (lambda: to_schema("v", "thrift", registry.url, topic="t"), "'avro', 'json' or 'protobuf'"),
         (lambda: to_schema("v", "avro", registry.client(), topic="t"), "which go to the workers"),
     ):
         with pytest.raises(ConfigError, match=words):

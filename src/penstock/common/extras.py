@@ -30,6 +30,7 @@ EXTRAS = {
     "proto_schema_parser": "schemas",
     "pyspark": "spark",
     "referencing": "schemas",
+    "sqlglot": "spark",
     "starlette": "registry",
     "uvicorn": "registry",
 }

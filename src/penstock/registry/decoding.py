@@ -19,11 +19,15 @@ from penstock.errors import ConfigError, DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.client import Finder, RegistryError, client_of
 from penstock.registry.framing import (
+    APICURIO_CONTENT_ID,
+    APICURIO_GLOBAL_ID,
     GUID_BYTES,
     ID_BYTES,
     KEY_HEADER,
+    NO_GLOBAL_IDS,
     VALUE_HEADER,
     SchemaId,
+    apicurio_prefix,
     read_message_indexes,
     read_prefix,
 )
@@ -178,7 +182,16 @@ class Decoder:
             self._readings.setdefault(bare, self._format.reading(self._bare or Schema("true", JSON), {}, ()))
             return self._decode_groups(column, data, starts, ends, {bare: present}, {}, present)
         named = _header_ids(headers, self._header)
+        reasons: dict[int, str] = {}
+        if self._type != PROTOBUF:  # whose message Apicurio names in a header of its own
+            foreign, reasons = _apicurio_ids(headers, self._header)
+            reasons = {row: reason for row, reason in reasons.items() if row not in named}
+            named = {**foreign, **dict.fromkeys(reasons, b""), **named}
+        # A null stays a null, also where a header names a schema.
+        there = set(present[np.isin(present, np.fromiter(named, dtype=np.int64))].tolist()) if named else ()
+        named = {row: named[row] for row in there}
         found, begins, dead = _by_schema(data, starts, ends, present, named)
+        dead.update((row, reasons[row]) for row in reasons if row in there)
         groups: dict[Kind, Ints]
         if self._type == PROTOBUF:
             groups = _by_message(found, data, begins, ends, named, dead)
@@ -367,6 +380,21 @@ def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[i
                 )
         first += len(chunk)
     return found
+
+
+def _apicurio_ids(
+    headers: pa.Array | pa.ChunkedArray | None, own: str
+) -> tuple[dict[int, bytes], dict[int, str]]:
+    """What Apicurio's headers of rows say, as prefixes of format 0, and why rows have no such prefix."""
+    found = {}
+    reasons = dict.fromkeys(_header_ids(headers, APICURIO_GLOBAL_ID[own]), NO_GLOBAL_IDS)
+    for row, content_id in _header_ids(headers, APICURIO_CONTENT_ID[own]).items():
+        reasons.pop(row, None)
+        try:
+            found[row] = apicurio_prefix(content_id)
+        except DecodeError as error:
+            reasons[row] = str(error)
+    return found, reasons
 
 
 def _by_schema(

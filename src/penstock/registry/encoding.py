@@ -8,10 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, DecodeError, EncodeError
 from penstock.registry.client import RegistryClient
+from penstock.registry.protobuf.writing import message_row, protobuf_schema
 from penstock.registry.schemas import Schema
-from penstock.registry.serializers import AvroSerializer, JSONSerializer, SerializationContext
+from penstock.registry.serializers import (
+    AvroSerializer,
+    JSONSerializer,
+    ProtobufRowSerializer,
+    SerializationContext,
+)
 
 _AVRO_PLAIN: tuple[tuple[Any, Any], ...] = (
     (pa.types.is_boolean, "boolean"),
@@ -37,17 +43,19 @@ def to_schema(
     schema: str | Schema | None = None,
     is_key: bool = False,
     conf: Mapping[str, Any] | None = None,
+    message: str | None = None,
 ) -> pa.Array:
     """Return the rows of a column as bytes, with the id of their schema in front; nulls stay nulls.
 
     Args:
         column: structs, or any other type that the schema has.
-        format: ``"avro"`` or ``"json"``.
+        format: ``"avro"``, ``"json"`` or ``"protobuf"``, of which columns are structs.
         registry: the URL of a registry, its settings, or a client. The schema is registered there.
         topic: the topic, of which the subject is made.
         schema: the schema to write; by default the one that the column's type says.
         is_key: whether the bytes are keys.
-        conf: settings of `AvroSerializer` or `JSONSerializer`.
+        conf: settings of serializers.
+        message: the full name of a Protobuf message of `schema`; by default the file's first.
 
     Raises:
         ConfigError: the format is another one, or a type of the column has no counterpart.
@@ -56,19 +64,58 @@ def to_schema(
     """
     client = registry if isinstance(registry, RegistryClient) else RegistryClient(_settings(registry))
     context = SerializationContext(topic, "key" if is_key else "value")
-    write: AvroSerializer | JSONSerializer
+    write: AvroSerializer | JSONSerializer | ProtobufRowSerializer
     if format == "avro":
         text = schema or json.dumps(avro_schema(column.type, topic.replace("-", "_").replace(".", "_")))
         write = AvroSerializer(client, text, lambda row, _: row, conf)
+        written = _avro_in_bulk(column, client, write, context)
+        if written is not None:
+            return written
     elif format == "json":
         write = JSONSerializer(
             schema or json.dumps(json_schema(column.type)), client, lambda row, _: row, conf
         )
+    elif format == "protobuf":
+        own = schema or protobuf_schema(column.type, topic.replace("-", "_").replace(".", "_"))
+        write = ProtobufRowSerializer(own, client, message, conf)
+        messages = (message_row(row, column.type) for row in column.to_pylist())
+        return pa.array([write(row, context) for row in messages], pa.binary())
     else:
-        raise ConfigError(f"columns are written as 'avro' or 'json', not {format!r}")
+        raise ConfigError(f"columns are written as 'avro', 'json' or 'protobuf', not {format!r}")
     maps = _has_map(column.type)
     rows = (_plain(row, column.type) if maps else row for row in column.to_pylist())
     return pa.array([write(row, context) for row in rows], pa.binary())
+
+
+def _avro_in_bulk(
+    column: pa.Array | pa.ChunkedArray,
+    client: RegistryClient,
+    write: AvroSerializer,
+    context: SerializationContext,
+) -> pa.Array | None:
+    """The column as Avro, written by a compiled loop; None where rows must be written one by one."""
+    from penstock.registry.avro.schema import parse_avro
+    from penstock.registry.avro.writing import write_columns
+
+    framing = write.framing(context) if column.null_count < len(column) else None
+    if framing is None:
+        return None
+    schema, prefix = framing
+    try:
+        kind = parse_avro(schema.text, [each.text for each in client.referenced(schema).values()])
+    except DecodeError:  # fastavro may take it, or says what is wrong
+        return None
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    pieces = []
+    for chunk in chunks:
+        piece = write_columns(chunk, kind, prefix)
+        if piece is None:
+            return None
+        pieces.append(piece)
+    try:
+        return pa.concat_arrays(pieces)
+    except pa.ArrowInvalid:
+        raise EncodeError("the values have more than 2 GiB: write fewer rows at a time") from None
 
 
 def _settings(registry: str | Mapping[str, object]) -> str | Mapping[str, object]:

@@ -3,6 +3,9 @@
 Format 0 is the byte 0, the id of the schema in four bytes, and the value; a Protobuf value has the path of
 its message type between. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID. Confluent's
 serializers put it into a header, and leave the value alone.
+
+Apicurio's serializers write format 0, or name the id in a header of eight bytes: the content id, which is the
+id of Confluent's interface at Apicurio Registry, or the global id, which that interface does not have.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ ID_BYTES = 5
 GUID_BYTES = 17
 KEY_HEADER = "__key_schema_id"
 VALUE_HEADER = "__value_schema_id"
+APICURIO_CONTENT_ID = {KEY_HEADER: "apicurio.key.contentId", VALUE_HEADER: "apicurio.value.contentId"}
+"""Apicurio's headers of ids, by Confluent's of the same field."""
+APICURIO_GLOBAL_ID = {KEY_HEADER: "apicurio.key.globalId", VALUE_HEADER: "apicurio.value.globalId"}
 MESSAGE_INDEXES_MAX = 64
 """How deep the message type of a Protobuf value may be nested."""
 
@@ -91,14 +97,38 @@ def header_value(headers: Headers, name: str) -> bytes | None:
     return found
 
 
+def apicurio_prefix(content_id: bytes) -> bytes:
+    """Return what format 0 has for a content id in a header of Apicurio's.
+
+    Raises:
+        DecodeError: it is none of eight bytes, or has no place in four.
+    """
+    number = int.from_bytes(content_id, "big")
+    if len(content_id) != 8 or number >= 1 << 32:
+        raise DecodeError(f"the header of Apicurio's content id has {content_id.hex(' ')}: no id of a schema")
+    return id_prefix(number)
+
+
+NO_GLOBAL_IDS = (
+    "a header of Apicurio's names its global id, which Confluent's interface does not have: write with "
+    "apicurio.registry.use-id = contentId"
+)
+
+
 def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False) -> Framed:
     """Return which schema a value has: the one that a header names, or else the one in front of it.
 
     Raises:
         DecodeError: neither names one.
     """
-    named = header_value(headers, KEY_HEADER if is_key else VALUE_HEADER)
+    own = KEY_HEADER if is_key else VALUE_HEADER
+    named = header_value(headers, own)
     if named is None:
+        content_id = header_value(headers, APICURIO_CONTENT_ID[own])
+        if content_id is not None:
+            return Framed(read_prefix(apicurio_prefix(content_id)).schema, 0)
+        if header_value(headers, APICURIO_GLOBAL_ID[own]) is not None:
+            raise DecodeError(NO_GLOBAL_IDS)
         return read_prefix(data)
     found = read_prefix(named)
     if found.begin != len(named):

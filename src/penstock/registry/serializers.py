@@ -169,6 +169,20 @@ class _Serializer(ABC):
             raise EncodeError("the context has no headers, into which the GUID of the schema belongs")
         return payload
 
+    def framing(self, context: SerializationContext) -> tuple[Schema, bytes] | None:
+        """Return the schema of a topic's values and what stands in front of each; None where headers name it.
+
+        Raises:
+            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+        """
+        if self._settings.in_header:
+            return None
+        subject = self._settings.subject(context, self._record)
+        chosen = self._chosen.get(subject)
+        if chosen is None:
+            chosen = self._chosen[subject] = self._choose(subject)
+        return chosen[0], framing.id_prefix(chosen[1])
+
     def _choose(self, subject: str) -> tuple[Schema, int, str | None]:
         settings, registry = self._settings, self._registry
         if settings.schema_id is not None:
@@ -526,6 +540,51 @@ class ProtobufSerializer(_Serializer):
             return json_format.ParseDict(row, self._class())
         except json_format.ParseError as error:
             raise EncodeError(f"the value does not fit {self._descriptor.full_name}: {error}") from None
+
+
+class ProtobufRowSerializer(_Serializer):
+    """Writes dictionaries as messages of a schema given as text, as the messages' constructors take them."""
+
+    type = PROTOBUF
+
+    def __init__(
+        self,
+        schema: Schema | str,
+        schema_registry_client: RegistryClient | str,
+        message: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take a schema, a registry, the full name of a message (the file's first by default), and settings.
+
+        Raises:
+            ConfigError: a setting is unknown or wrong.
+            DecodeError: the text is no schema, or has no such message.
+        """
+        own = Schema(schema, PROTOBUF) if isinstance(schema, str) else schema
+        super().__init__(schema_registry_client, own, None, _Settings(conf, _DEFAULTS))
+        self._message = message
+        self._made: dict[Schema, tuple[Any, tuple[int, ...]]] = {}
+        self._record = self._class_of(own)[0].DESCRIPTOR.full_name
+
+    def _class_of(self, schema: Schema) -> tuple[Any, tuple[int, ...]]:
+        from google.protobuf.message_factory import GetMessageClass
+
+        from penstock.registry.protobuf.schema import message_at, message_named, parse_protobuf, path_of
+
+        found = self._made.get(schema)
+        if found is None:
+            referenced = self._registry.referenced(schema)
+            file = parse_protobuf(schema.text, {name: each.text for name, each in referenced.items()})
+            kind = message_at(file, (0,)) if self._message is None else message_named(file, self._message)
+            found = self._made[schema] = GetMessageClass(kind), path_of(kind)
+        return found
+
+    def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
+        made, path = self._class_of(schema)
+        try:
+            return made(**value).SerializeToString(), path
+        except (TypeError, ValueError, AttributeError) as error:
+            raise EncodeError(f"the value does not fit {made.DESCRIPTOR.full_name}: {error}") from None
 
 
 class ProtobufDeserializer(_Deserializer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.registry.encoding import avro_schema, json_schema, to_schema
+from penstock.registry.protobuf.writing import protobuf_schema
 from penstock.spark.registries import client_for
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
         schema=field.schema,
         is_key=field.field == "key",
         conf=dict(field.settings),
+        message=field.message,
     )
 
 
@@ -38,4 +40,4 @@ def check_type(field: WrittenField, kind: pa.DataType) -> None:
         ConfigError: it has none.
     """
     if field.schema is None:
-        (avro_schema if field.format == "avro" else json_schema)(kind)
+        {"avro": avro_schema, "json": json_schema, "protobuf": protobuf_schema}[field.format](kind)

@@ -18,10 +18,10 @@ REGISTRY_PREFIX = "schema.registry."
 
 FIELDS = ("key", "value")
 FORMATS = ("bytes", "avro", "json", "protobuf")
-WRITTEN_FORMATS = ("bytes", "avro", "json")
+WRITTEN_FORMATS = ("bytes", "avro", "json", "protobuf")
 
-_BOTH_PARTS = ("format", "schema")
-_READ_PARTS = ("subject", "version", "message", "invalid", "raw", "newVersion")
+_BOTH_PARTS = ("format", "schema", "message")
+_READ_PARTS = ("subject", "version", "invalid", "raw", "newVersion")
 SERIALIZER_SETTINGS = (
     "auto.register.schemas",
     "normalize.schemas",
@@ -68,13 +68,17 @@ class ValueOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenField:
-    """How keys or values are written: the format, the text of a schema if there is one, and settings."""
+    """How keys or values are written: the format, the text of a schema if there is one, and settings.
+
+    `message` is the full name of a Protobuf message of the schema, None for the file's first.
+    """
 
     field: str
     format: str
     schema: str | None
     settings: tuple[tuple[str, object], ...]
     registry: tuple[tuple[str, str | Secret], ...]
+    message: str | None = None
 
 
 def read_value_options(
@@ -158,8 +162,12 @@ def write_value_options(given: Mapping[str, str]) -> tuple[WrittenField, ...]:
             name: given[f"{field}.{name}"] for name in SERIALIZER_SETTINGS if f"{field}.{name}" in given
         }
         schema = given.get(f"{field}.schema")
+        message = given.get(f"{field}.message")
+        if message is not None and kind != "bytes" and (kind != "protobuf" or schema is None):
+            raise ConfigError(f"{field}.message names a message of {field}.schema in format protobuf")
         if kind == "bytes":
-            for name in settings or (("schema",) if schema is not None else ()):
+            parts = [part for part in _BOTH_PARTS[1:] if f"{field}.{part}" in given]
+            for name in (*settings, *reversed(parts)):
                 raise ConfigError(f"{field}.{name} needs the option {field}.format, such as 'avro'")
             continue
         if registry is None:
@@ -171,6 +179,7 @@ def write_value_options(given: Mapping[str, str]) -> tuple[WrittenField, ...]:
                 schema,
                 tuple((name, _setting(field, name, text)) for name, text in settings.items()),
                 registry,
+                message,
             )
         )
     if registry is not None and not found:

@@ -144,3 +144,6 @@ def test_what_contradicts_landing_is_said(registry: Registry, tmp_path: Path) ->
     given = options("localhost:1", registry, "orders", tmp_path / "t", value__newVersion="fail")
     with pytest.raises(ConfigError, match="newVersion = fail and landing contradict each other"):
         BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))
+    given = options("localhost:1", registry, "orders", tmp_path / "t", where="partition = 1")
+    with pytest.raises(ConfigError, match="where and landing contradict each other"):
+        BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))

@@ -95,6 +95,7 @@ def test_cloudevents_options() -> None:
 REFUSALS = {
     "misspelt": ({"startingOfsets": "earliest"}, "did you mean 'startingOffsets'"),
     "filters": ({"pushFilters": "true"}, "not offered: Spark takes what one query filtered"),
+    "a condition": ({"where": "length(value) > 3"}, "cannot decide a function: LENGTH"),
     "not ours at all": ({"xyzzy": "1"}, "start with 'kafka.'"),
     "a path": ({"path": "x"}, "take no path"),
     "Java classes": ({"kafka.key.deserializer": "x"}, "cast the column"),
@@ -132,6 +133,8 @@ def test_refusals_say_what_is_wrong(case: str) -> None:
 def test_a_stream_has_no_end_and_a_query_needs_broker_and_topic() -> None:
     with pytest.raises(ConfigError, match="endingOffsets means nothing in a streaming query"):
         stream(endingOffsets="latest")
+    with pytest.raises(ConfigError, match="where is for batch queries"):
+        stream(where="partition = 1")
     with pytest.raises(ConfigError, match="which broker"):
         read_options({"subscribe": "t"}, streaming=True)
     with pytest.raises(ConfigError, match="what to read"):

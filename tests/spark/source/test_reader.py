@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.spark.source import reader as module
 from penstock.spark.source.options import RateLimits
-from penstock.spark.source.reader import RowWork
+from penstock.spark.source.reader import BatchReader, RowWork
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import UNLIMITED_ROWS, Pacing, StreamReader
 
@@ -78,6 +79,44 @@ def test_tasks_of_a_batch_are_the_same_every_time() -> None:
     plans = [reader.partitions({"t": {"0": 0}}, {"t": {"0": 8, "1": 8}}) for _ in range(2)]
     assert repr(plans[0]) == repr(plans[1]) == "[t-0[0:4], t-0[4:8], t-1[0:4], t-1[4:8]]"
     assert repr(pickle.loads(pickle.dumps(plans[0]))) == repr(plans[0])
+
+
+class Closing(Log):
+    """Stands in for brokers of a batch query, and answers 12 to any time."""
+
+    def lookup(self, questions: dict[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        times = {where: 12 for where, question in questions.items() if question >= 0}
+        return times if times else super().lookup(questions)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("where", "planned"),
+    [
+        ("partition = 1", "[t-1[0:30]]"),
+        ("offset >= 7 and offset < 9", "[t-0[7:9] t-1[7:9]]"),
+        ("timestamp >= '2026-11-01'", "[t-0[12:20] t-1[12:30]]"),
+        ("timestamp >= '2026-11-01' and partition = 5", "[]"),
+        ("timestamp >= '2026-11-01 00:00:00Z' and partition = 5", ""),
+        ("value is null", "[t-0[0:20] t-1[0:30]]"),
+    ],
+)
+def test_a_condition_says_what_tasks_read(monkeypatch: pytest.MonkeyPatch, where: str, planned: str) -> None:
+    """Where a time without a zone leaves nothing, a task without records is there to check the zone."""
+    monkeypatch.setattr(module, "open_brokers", lambda options: Closing({A0: 0, A1: 0}, {A0: 20, A1: 30}))
+    work = RowWork({**OPTIONS, "where": where}, schema_for(False, None), streaming=False)
+    reader = pickle.loads(pickle.dumps(BatchReader(work)))
+    tasks = reader.partitions()
+    assert repr(tasks) == planned if planned else tasks == []
+
+
+def test_a_condition_brings_its_columns_and_they_do_not_show() -> None:
+    schema = StructType([StructField("key", BinaryType())])
+    work = RowWork({**OPTIONS, "where": "partition = 1 or value is null"}, schema, streaming=False)
+    assert work.projection.fetched == ("key", "value", "partition")
+    assert work.projection.columns == ["key"]
 
 
 def test_a_reader_travels_without_its_connection() -> None:

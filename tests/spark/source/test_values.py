@@ -380,6 +380,26 @@ def test_the_sink_takes_settings_of_serializers(
     assert found.column("value")[0].as_py()[:5] == b"\0" + number.to_bytes(4, "big")
 
 
+def test_rows_are_written_as_protobuf(registry: Registry, client: RegistryClient, topic: str) -> None:
+    options = write_options(sink(registry, topic=topic, value__format="protobuf"))
+    columns = pickle.loads(pickle.dumps(SinkColumns(StructType([ROWS[0]]), options)))
+    ((_, found),) = columns.by_topic(rows_of(topic).select(["value"]))
+    assert client.version(f"{topic}-value").schema.type == "PROTOBUF"
+    data = found["value"].to_pylist()
+    assert data[1] is None
+    assert [one[5:] for one in data if one is not None] == [b"\0\x08\x01\x12\x01a", b"\0\x08\x02"]
+    back = decoded(registered(registry, topic, value__format="protobuf"), fetched(data))
+    assert [(row["id"], row["tags"]) for row in back] == [(1, "a"), (None, None), (2, None)]
+
+
+def test_a_message_of_a_schema_is_named(registry: Registry, topic: str) -> None:
+    text = 'syntax = "proto3"; message A { int32 n = 1; } message B { int64 id = 2; string tags = 1; }'
+    named = {"value__schema": text, "value__message": "B", "value__format": "protobuf"}
+    columns = SinkColumns(StructType([ROWS[0]]), write_options(sink(registry, topic=topic, **named)))
+    ((_, found),) = columns.by_topic(rows_of(topic).select(["value"]))
+    assert found["value"][0].as_py()[5:] == b"\x02\x02\x0a\x01a\x10\x01"
+
+
 def test_what_the_sink_refuses(registry: Registry) -> None:
     from pyspark.sql.types import DayTimeIntervalType
 
@@ -387,8 +407,14 @@ def test_what_the_sink_refuses(registry: Registry) -> None:
         write_options({**HERE, "value.format": "avro"})
     with pytest.raises(ConfigError, match=r"value.use.latest.version needs the option value.format"):
         write_options({**HERE, "value.use.latest.version": "true"})
-    with pytest.raises(ConfigError, match="one of bytes, avro, json, not 'protobuf'"):
-        write_options(sink(registry, value__format="protobuf"))
+    with pytest.raises(ConfigError, match="one of bytes, avro, json, protobuf, not 'thrift'"):
+        write_options(sink(registry, value__format="thrift"))
+    with pytest.raises(ConfigError, match=r"value.message names a message of value.schema in format proto"):
+        write_options(sink(registry, value__format="protobuf", value__message="M"))
+    with pytest.raises(ConfigError, match=r"value.message needs the option value.format"):
+        write_options({**HERE, "value.message": "M", "value.schema": PROTO})
+    with pytest.raises(ConfigError, match="Protobuf has messages alone, not int64"):
+        SinkColumns(ROWS, write_options(sink(registry, topic="t", key__format="protobuf")))
     with pytest.raises(ConfigError, match="rows have no column 'key'"):
         SinkColumns(StructType([ROWS[0]]), write_options(sink(registry, topic="t", key__format="avro")))
     with pytest.raises(ConfigError, match=r"or other types with value.format"):

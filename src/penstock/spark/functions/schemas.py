@@ -91,6 +91,7 @@ def to_schema(
     schema: str | None = None,
     is_key: bool = False,
     conf: Mapping[str, Any] | None = None,
+    message: str | None = None,
 ) -> Column:
     """Return the rows of a column as bytes, with the id of their schema in front; nulls stay nulls.
 
@@ -100,12 +101,13 @@ def to_schema(
 
     Args:
         column: structs, or any other type that the schema has.
-        format: ``"avro"`` or ``"json"``.
+        format: ``"avro"``, ``"json"``, or ``"protobuf"``, of which columns are structs.
         registry: the URL of a registry, or settings of its client.
         topic: the topic, of which the subject is made.
         schema: the text of the schema; by default the one that the column's type says.
         is_key: whether the bytes are keys.
-        conf: settings of `penstock.registry.AvroSerializer` or `penstock.registry.JSONSerializer`.
+        conf: settings of the serializers of `penstock.registry`.
+        message: the full name of a Protobuf message of `schema`; by default the file's first.
 
     Raises:
         ConfigError: the arguments do not fit each other.
@@ -113,13 +115,13 @@ def to_schema(
     """
     import pyarrow as pa
 
-    if format not in ("avro", "json"):
-        raise ConfigError(f"columns are written as 'avro' or 'json', not {format!r}")
+    if format not in FORMATS[1:]:
+        raise ConfigError(f"columns are written as 'avro', 'json' or 'protobuf', not {format!r}")
     settings = _settings(registry)
     if settings is None:
         raise ConfigError("to_schema needs registry=, where the schema is registered")
     name = "key" if is_key else "value"
-    field = WrittenField(name, format, schema, tuple((conf or {}).items()), settings)
+    field = WrittenField(name, format, schema, tuple((conf or {}).items()), settings, message)
 
     def encode(rows: Any) -> Any:
         from penstock.spark.runtime.worker_errors import plain_errors

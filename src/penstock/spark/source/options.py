@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
@@ -36,6 +37,9 @@ from penstock.spark.value_options import (
     write_value_options,
 )
 
+if TYPE_CHECKING:
+    from penstock.spark.source.where.condition import Where
+
 BOOTSTRAP_NAMES = ("kafka.bootstrap.servers", "bootstrap.servers", "bootstrapServers")
 SELECTION_NAMES = ("assign", "subscribe", "subscribePattern")
 
@@ -48,6 +52,7 @@ READ_NAMES = (
     "endingOffsets",
     "endingTimestamp",
     "endingOffsetsByTimestamp",
+    "where",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -193,6 +198,8 @@ class ReadOptions:
     """The consumer group to which a stream commits its offsets."""
     values: ValueOptions | None = None
     """How keys and values are read by their schemas."""
+    where: Where | None = None
+    """Which records are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +250,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         values=read_value_options(
             given, selection.single_topic, _max_broker_outage_ms(given) if streaming else 0
         ),
+        where=_where(given, streaming),
     )
 
 
@@ -309,6 +317,7 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
     flag(given, "failOnDataLoss", True)
     flag(given, "commitOffsets", False)
     _max_broker_outage_ms(given)
+    _where(given, streaming=False)
     return flag(given, "includeHeaders", False), _cloudevents(given)
 
 
@@ -341,7 +350,7 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
         if lowered == "pushfilters":
             raise ConfigError(
                 "pushFilters is not offered: Spark takes what one query filtered for the next query of "
-                "the same DataFrame; say what to read by assign, startingOffsets or startingTimestamp"
+                "the same DataFrame; give the condition to the option where"
             )
         if lowered in REFUSED:
             raise ConfigError(f"{lowered} cannot be set: {REFUSED[lowered]}")
@@ -398,6 +407,18 @@ def _protocol(given: Mapping[str, str]) -> str:
 
 def _max_broker_outage_ms(given: Mapping[str, str]) -> int:
     return duration_ms("maxBrokerOutage", given.get("maxBrokerOutage", MAX_BROKER_OUTAGE))
+
+
+def _where(given: Mapping[str, str], streaming: bool) -> Where | None:
+    if "where" not in given:
+        return None
+    if streaming:
+        raise ConfigError(
+            "where is for batch queries: give the condition of a stream to .where(...) of its DataFrame"
+        )
+    from penstock.spark.source.where.sql import parsed_where
+
+    return parsed_where(given["where"])
 
 
 def _commit_group(given: Mapping[str, str], streaming: bool) -> str | None:

@@ -18,6 +18,7 @@ from itertools import pairwise
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.protocol.uuid import uuid_from_text, uuid_to_text
+from penstock.queries.pushdown.wanted import Wanted, on_topic
 from penstock.spark.source.options import Bound, Selection
 
 Offsets = dict[TopicPartition, int]
@@ -232,6 +233,37 @@ def batch_ranges(
         if begin < until:
             ranges.append(OffsetRange(tp.topic, tp.partition, begin, until))
     return ranges
+
+
+def narrowed_ranges(
+    ranges: Sequence[OffsetRange], wanted: Wanted, lookup: Lookup | None
+) -> list[OffsetRange]:
+    """What is left of ranges where only some places are wanted; empty ranges left out.
+
+    The ends of the ranges must have been asked before: what is written meanwhile lies behind them. Without a
+    `lookup`, offsets are bytes that only messages end (Kafka 0.7), so that ranges stay or go as a whole.
+    """
+    found = []
+    for each in ranges:
+        one = on_topic(wanted, each.topic)
+        if one.is_nothing or not one.partitions_among([each.partition]):
+            continue
+        if lookup is not None:
+            end = each.end if one.offset_end is None else min(each.end, one.offset_end)
+            each = each._replace(start=max(each.start, one.offset_min), end=end)
+        if each.start < each.end:
+            found.append(each)
+    if lookup is None or wanted.time_min_ms is None or wanted.time_min_ms < 0 or not found:
+        return found
+    # Brokers answer with the first offset whose record is that late: every record before it is older,
+    # although times may fall behind it.
+    partitions = [TopicPartition(each.topic, each.partition) for each in found]
+    first = lookup(dict.fromkeys(partitions, wanted.time_min_ms))
+    return [
+        each._replace(start=max(each.start, start))
+        for each, tp in zip(found, partitions, strict=True)
+        if (start := first.get(tp)) is not None and start < each.end
+    ]
 
 
 def stream_ranges(

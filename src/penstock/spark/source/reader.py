@@ -24,6 +24,7 @@ from penstock.spark.source.options import ReadOptions, read_options
 from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import (
     batch_ranges,
+    narrowed_ranges,
     pack_ranges,
     resolve,
     select_partitions,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.spark.source.brokers07 import Brokers07
+    from penstock.spark.source.where.condition import Where
     from penstock.spark.value_columns import ValueColumns
     from penstock.spark.value_options import ValueOptions
 
@@ -135,10 +137,30 @@ class BatchReader(DataSourceReader):
                 brokers.lookup,
                 fail_on_data_loss=options.fail_on_data_loss,
             )
+            if options.where is not None:
+                return _narrowed(options, options.where, ranges, brokers, topic_ids)
             return tasks(options, ranges, topic_ids=topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._work.read(partition)
+
+
+def _narrowed(
+    options: ReadOptions,
+    where: Where,
+    ranges: list[OffsetRange],
+    brokers: Brokers | Brokers07,
+    topic_ids: Mapping[str, bytes],
+) -> list[InputPartition]:
+    """The tasks that read what a condition may be true of.
+
+    Where it is true of nothing because a time is read in UTC, one task without records checks that it may be.
+    """
+    lookup = None if options.protocol == "0.7" else brokers.lookup
+    found = tasks(options, narrowed_ranges(ranges, where.wanted, lookup), topic_ids=topic_ids)
+    if not found and ranges and where.reads_utc:
+        return [RangePartition(())]
+    return found
 
 
 def value_columns(
@@ -167,10 +189,10 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
         PenstockError: as from `value_columns`.
     """
     if options.values is None:
-        return Projection(schema, options.cloudevents)
+        return Projection(schema, options.cloudevents, where=options.where)
     from penstock.spark.value_columns import versions_in
 
-    return Projection(schema, None, value_columns(options.values, versions_in(schema)))
+    return Projection(schema, None, value_columns(options.values, versions_in(schema)), options.where)
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
@@ -204,12 +226,24 @@ def read_range(
 
     try:
         with plain_errors():
+            if options.where is not None:
+                options.where.check_zone(_session_zone())
+            if not partition.spans:
+                return
             for batch in fetch(
                 options, projection.fetched, partition.spans, partition.patience, partition.topic_ids
             ):
                 yield from projection.batches(batch)
     finally:
         settle()
+
+
+def _session_zone() -> str | None:
+    """The time zone of the session whose task this is, where it is set."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty("spark.sql.session.timeZone")
 
 
 _is_settled = False

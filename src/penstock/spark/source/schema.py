@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.spark.source.options import CloudEventsOptions
+    from penstock.spark.source.where.condition import Where
     from penstock.spark.value_columns import ValueColumns
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
@@ -109,6 +110,7 @@ class Projection:
         schema: StructType,
         cloudevents: CloudEventsOptions | None,
         values: ValueColumns | None = None,
+        where: Where | None = None,
     ) -> None:
         known = {
             **KAFKA_COLUMNS,
@@ -122,6 +124,7 @@ class Projection:
         self.schema = schema
         self.cloudevents = cloudevents
         self.values = values
+        self.where = where
         self.columns: list[str] = []
         for field in schema.fields:
             name = spellings.get(field.name.lower())
@@ -149,10 +152,14 @@ class Projection:
                 wanted |= {"topic", "partition", "offset"}
         if self.values is not None:
             wanted |= self.values.fetched(wanted)
+        if self.where is not None:
+            wanted |= self.where.columns
         return tuple(name for name in COLUMN_NAMES if name in wanted)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield `batch` with the types of the schema, cut into batches of a good size for Spark."""
+        """Yield what is wanted of `batch` with the types of the schema, cut to a good size for Spark."""
+        if self.where is not None:
+            batch = self.where.filtered(batch)
         if batch.num_rows:
             yield from cut(self._project(batch))
 

@@ -74,6 +74,8 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
     landing = landing_options(ours)
     include_headers, cloudevents = schema_options(others)
     options = read_options(others, streaming=streaming)
+    if options.where is not None:
+        raise ConfigError("where and landing contradict each other: a table has all records of its offsets")
     values = _value_columns(options, landing)
     records = record_schema(landing, include_headers, cloudevents, values)
     layout = layout_of(landing, records, {} if values is None else values.versions)

@@ -1,0 +1,262 @@
+"""Conditions on records: what they say of the places of records, and which rows of a batch fulfil them.
+
+A condition is true, false or null of a row, by the rules of SQL; rows come for which it is true. `Not` stands
+before columns only: what reads a text moves it there, which changes no answer.
+"""
+
+from __future__ import annotations
+
+import operator as operators
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError
+from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted, comparison, is_null, one_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Value = int | str | bytes
+
+COLUMNS: Mapping[str, type] = {
+    "topic": str,
+    "partition": int,
+    "offset": int,
+    "timestamp": datetime,
+    "timestampType": int,
+    "key": bytes,
+    "value": bytes,
+}
+"""The columns that a condition may look at, and what they are compared with. Values of `timestamp` are
+numbers here: microseconds since 1970."""
+
+NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+_COMPARE = {"==": operators.eq, "!=": operators.ne, "<": operators.lt, "<=": operators.le, ">": operators.gt}
+_COMPARE[">="] = operators.ge
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A condition that has one answer for all rows."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A column beside a value; null where the column is null."""
+
+    column: str
+    operator: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Whether a column has one of some values; null where it is null, or has none and `has_null` is set."""
+
+    column: str
+    values: tuple[Value, ...]
+    has_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a column is null: never null itself."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; null stays null."""
+
+    inner: OneOf | IsNull
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """``and``."""
+
+    left: Condition
+    right: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """``or``."""
+
+    left: Condition
+    right: Condition
+
+
+Condition = Constant | Comparison | OneOf | IsNull | Not | Both | Either
+
+
+def negated(condition: Condition) -> Condition:
+    """Return what is true where a condition is false, and null where it is null."""
+    match condition:
+        case Constant(value):
+            return Constant(None if value is None else not value)
+        case Comparison(column, operator, value):
+            return Comparison(column, NEGATED[operator], value)
+        case Not(inner):
+            return inner
+        case Both(left, right):
+            return Either(negated(left), negated(right))
+        case Either(left, right):
+            return Both(negated(left), negated(right))
+    return Not(condition)
+
+
+def wanted(condition: Condition) -> Wanted:
+    """Return places of records that hold every record for which a condition is true."""
+    match condition:
+        case Constant(value):
+            return EVERYTHING if value else NOTHING
+        case Comparison(column, operator, value):
+            return EVERYTHING if operator == "!=" else comparison(column, operator, _placed(column, value))
+        case OneOf(column, values, _):
+            return one_of(column, (_placed(column, value) for value in values))
+        case IsNull(column):
+            return is_null(column)
+        case Both(left, right):
+            return wanted(left).both(wanted(right))
+        case Either(left, right):
+            return wanted(left).either(wanted(right))
+    return EVERYTHING
+
+
+def _placed(column: str, value: Value) -> object:
+    if column == "timestamp" and isinstance(value, int):
+        return _EPOCH + timedelta(microseconds=value)
+    return value
+
+
+def columns_of(condition: Condition) -> frozenset[str]:
+    """Return the columns that a condition looks at."""
+    match condition:
+        case Constant():
+            return frozenset()
+        case Comparison() | OneOf() | IsNull():
+            return frozenset([condition.column])
+        case Not(inner):
+            return columns_of(inner)
+        case Both(left, right) | Either(left, right):
+            return columns_of(left) | columns_of(right)
+
+
+def mask(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
+    """Return true, false or null for each row of a batch, which has the condition's columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    match condition:
+        case Constant(value):
+            return pa.repeat(pa.scalar(value, pa.bool_()), batch.num_rows)
+        case Comparison(column, operator, value):
+            return _compared(batch.column(column), operator, value)
+        case OneOf(column, values, has_null):
+            found = _among(batch.column(column), values)
+            absent = pc.is_null(batch.column(column))
+            if has_null:
+                absent = pc.or_(absent, pc.invert(found))
+            return pc.if_else(absent, pa.scalar(None, pa.bool_()), found)
+        case IsNull(column):
+            return pc.is_null(batch.column(column))
+        case Not(inner):
+            return pc.invert(mask(inner, batch))
+        case Both(left, right):
+            return pc.and_kleene(mask(left, batch), mask(right, batch))
+        case Either(left, right):
+            return pc.or_kleene(mask(left, batch), mask(right, batch))
+
+
+def _numbers(column: pa.Array) -> pa.Array:
+    """Numbers as 64 bits, times as their microseconds, other columns as they are."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
+
+
+def _compared(column: pa.Array, operator: str, value: Value) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = _numbers(column)
+    if isinstance(value, int) and not _INT64_MIN <= value <= _INT64_MAX:
+        outcome = _COMPARE[operator](0, value)
+        return pc.if_else(pc.is_valid(column), pa.scalar(outcome), pa.scalar(None, pa.bool_()))
+    functions = {
+        "==": pc.equal,
+        "!=": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }
+    return functions[operator](numbers, pa.scalar(value, numbers.type))
+
+
+def _among(column: pa.Array, values: tuple[Value, ...]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = _numbers(column)
+    fitting = [one for one in values if not isinstance(one, int) or _INT64_MIN <= one <= _INT64_MAX]
+    return pc.is_in(numbers, value_set=pa.array(fitting, numbers.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The option where. `reads_utc` says that a time in it names no zone, and is read in UTC."""
+
+    text: str
+    condition: Condition
+    reads_utc: bool = False
+
+    @property
+    def wanted(self) -> Wanted:
+        """Where the rows are."""
+        return wanted(self.condition)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of records that decide."""
+        return columns_of(self.condition)
+
+    def filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch for which the condition is true."""
+        return batch.filter(mask(self.condition, batch), null_selection_behavior="drop")
+
+    def check_zone(self, session_zone: str | None) -> None:
+        """Check that times without a zone mean in Spark's session what they mean here.
+
+        Raises:
+            ConfigError: the session has another zone than UTC, or none that is known.
+        """
+        if not self.reads_utc or session_zone in _UTC_NAMES:
+            return
+        is_known = session_zone is not None
+        raise ConfigError(
+            f"where has a time without a zone, and spark.sql.session.timeZone is "
+            f"{session_zone if is_known else 'not set'}: name the zone in the time, such as "
+            f"'2026-11-01 00:00:00 {session_zone if is_known else 'Europe/Berlin'}', or set that to UTC"
+        )
+
+
+_UTC_NAMES = frozenset(("UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "+00:00"))
+
+
+def joined(parts: list[Condition], kind: type[Both] | type[Either]) -> Condition:
+    """Return conditions as one; there is at least one."""
+    return reduce(kind, parts)
