@@ -26,7 +26,10 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
 """Settings of topics that not every release has: the first that does, the first later one that does not."""
 
 _BROKER_SETTINGS_SINCE_4 = frozenset(
-    f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")
+    (
+        *(f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
+        "group.consumer.migration.policy",
+    )
 )
 """Settings of brokers, with an effect here, that releases before 4.0 do not have."""
 
