@@ -43,11 +43,11 @@ FETCH_BYTES = 50 << 20
 
 
 @contextmanager
-def gateway_to(broker: Side) -> Iterator[Side]:
-    """Run a gateway in front of a broker."""
+def gateway_to(broker: Side, *options: str) -> Iterator[Side]:
+    """Run a gateway in front of a broker; `options` are further ones of its command line."""
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "gateway", "--to", broker.bootstrap, "--port", "0"],
+        [sys.executable, "-m", "penstock", "gateway", "--to", broker.bootstrap, "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -97,7 +97,8 @@ def made(message: Message, version: int) -> bytes:
 
 
 def produce(topic: str, size: int, version: int) -> bytes:
-    batch = encode_batch([(None, bytes(size), (), 1_700_000_000_000)])
+    now_ms = int(time.time() * 1000)  # older records would be deleted while they are read
+    batch = encode_batch([(None, bytes(size), (), now_ms)])
     part = PartitionProduceData(index=0, records=batch)
     named = TopicProduceData(name=topic, partition_data=[part])
     return made(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[named]), version)

@@ -20,6 +20,7 @@ CAPTIONS = {
     "demo": "the main job",
     "gateway": "old clients, a cluster of today",
     "spark": "data source, session, exactly-once tables",
+    "lake": "Iceberg, Delta, object stores",
     "testing": "faults, fixtures for pytest",
     "queries": "sql, topic_dataset, scan_polars",
     "tables": "read_topic, scan_log, write_topic",

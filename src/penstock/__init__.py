@@ -15,12 +15,15 @@ from penstock.version import __version__ as __version__
 if TYPE_CHECKING:
     from penstock.broker import Broker as Broker
     from penstock.broker import Cluster as Cluster
+    from penstock.client import AcknowledgeType as AcknowledgeType
     from penstock.client import Admin as Admin
     from penstock.client import AsyncAdmin as AsyncAdmin
     from penstock.client import AsyncConsumer as AsyncConsumer
     from penstock.client import AsyncProducer as AsyncProducer
+    from penstock.client import AsyncShareConsumer as AsyncShareConsumer
     from penstock.client import Consumer as Consumer
     from penstock.client import Producer as Producer
+    from penstock.client import ShareConsumer as ShareConsumer
     from penstock.client.record import Record as Record
     from penstock.cloudevents import Event as Event
     from penstock.model import EARLIEST as EARLIEST
@@ -43,10 +46,12 @@ if TYPE_CHECKING:
 
 
 _HOMES = {
+    "AcknowledgeType": "client",
     "Admin": "client",
     "AsyncAdmin": "client",
     "AsyncConsumer": "client",
     "AsyncProducer": "client",
+    "AsyncShareConsumer": "client",
     "Broker": "broker",
     "Cluster": "broker",
     "Consumer": "client",
@@ -56,6 +61,7 @@ _HOMES = {
     "Producer": "client",
     "Record": "client.record",
     "RecordMetadata": "model",
+    "ShareConsumer": "client",
     "TopicPartition": "model",
     "capture_dataset": "queries",
     "log_dataset": "queries",

@@ -35,6 +35,7 @@ HERE: Any = "localhost:1"
 CLASSES: dict[str, type] = {
     "Producer": Producer,
     "Consumer": Consumer,
+    "ShareConsumer": penstock.ShareConsumer,
     "Admin": Admin,
     "Delivery": Delivery,
     "Record": Record,
@@ -53,7 +54,12 @@ CLASSES: dict[str, type] = {
     "KafkaError": KafkaError,
     "PenstockError": PenstockError,
 }
-ASYNC: dict[str, type] = {"Producer": AsyncProducer, "Consumer": AsyncConsumer, "Admin": AsyncAdmin}
+ASYNC: dict[str, type] = {
+    "Producer": AsyncProducer,
+    "Consumer": AsyncConsumer,
+    "ShareConsumer": penstock.AsyncShareConsumer,
+    "Admin": AsyncAdmin,
+}
 CALL_SECTIONS = [each for each in table() if each.partition(".")[0] in CLASSES and "." in each]
 OTHER = {
     "groups of commands",
@@ -133,6 +139,8 @@ def test_what_the_table_says_to_type_exists() -> None:
         for name, said in entries.items():
             for noun, attribute in CALLS.findall(said):
                 kind: Any = KafkaBroker() if noun == "broker" and section in OF_TESTS else MEANS.get(noun)
+                if noun == "consumer" and section == "ShareConsumer":
+                    kind = penstock.AsyncShareConsumer
                 if kind is not None and not attribute.startswith("{") and not hasattr(kind, attribute):
                     missing.append(f"{section}: {name}: {noun}.{attribute}")
             for module, names in re.findall(r"from (penstock[\w.]*) import ((?:\w+, )*\w+)", said):

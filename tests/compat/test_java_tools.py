@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.wire_client import WireClient
 from compat.peers import java, maven_classpath, real_kafka
 from compat.places import ONE, PLACES, made
 from penstock import Broker
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -185,6 +188,54 @@ def test_descriptions_of_the_broker(servers: str) -> None:
     brokers = re.findall(r"^\d+\s.*(Leader|Observer)\s*$", replication, re.MULTILINE)
     assert brokers in (["Leader"], ["Leader", "Observer", "Observer", "Observer"]), replication
     assert "metadata.version" in tool("FeatureCommand", "--bootstrap-server", servers, "describe")
+
+
+def share_groups(servers: str, *args: object, **more: bool) -> str:
+    return tool("consumer.group.ShareGroupCommand", "--bootstrap-server", servers, *args, **more)
+
+
+def row_of(text: str, word: str) -> list[str]:
+    """The words of the line of a table in which a word stands first."""
+    return next(line.split() for line in lines(text) if line.split()[0] == word)
+
+
+def test_share_groups(servers: str) -> None:
+    topics(servers, "--create", "--topic", "shared", "--partitions", 2)
+    reset = ("--group", "workers", "--topic", "shared", "--execute")
+    with WireClient(int(servers.partition(",")[0].rpartition(":")[2])) as client:
+        beat = ShareGroupHeartbeatRequest(
+            group_id="workers", member_id="m", member_epoch=0, subscribed_topic_names=["shared"]
+        )
+        asked = FindCoordinatorRequest(key_type=0, coordinator_keys=["workers"])
+        deadline = time.monotonic() + 60
+        while (found := client.ask(asked, 6).coordinators[0]).error_code:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+    with WireClient(found.port) as client:
+        while (answer := client.ask(beat, 1)).error_code:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.1)
+        while not (answer.assignment and answer.assignment.topic_partitions):
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.5)
+            beat.member_epoch = answer.member_epoch
+            answer = client.ask(beat, 1)
+        assert "workers" in lines(share_groups(servers, "--list"))
+        state = row_of(share_groups(servers, "--describe", "--group", "workers", "--state"), "workers")
+        assert "Stable" in state
+        members = row_of(share_groups(servers, "--describe", "--group", "workers", "--members"), "workers")
+        assert "m" in members
+        refused = share_groups(servers, "--reset-offsets", *reset, "--to-earliest", fails=True)
+        assert "not empty" in refused
+        beat.member_epoch, beat.subscribed_topic_names = -1, None
+        assert client.ask(beat, 1).error_code == 0
+    share_groups(servers, "--reset-offsets", *reset, "--to-earliest")
+    described = share_groups(servers, "--describe", "--group", "workers", "--offsets")
+    assert row_of(described, "workers")[1:] == ["shared", "0", "0", "0"]
+    deleted = share_groups(servers, "--delete-offsets", "--group", "workers", "--topic", "shared")
+    assert "Successful" in row_of(deleted, "shared")
+    assert "workers" in share_groups(servers, "--delete", "--group", "workers")
+    assert "workers" not in lines(share_groups(servers, "--list"))
 
 
 def test_dump_log_reads_our_files(place: tuple[str, Path]) -> None:

@@ -202,6 +202,15 @@ class Talk:
         finally:
             del self.exchanges[noted:]
 
+    def fetched(self, api: str, version: int, tree: Tree) -> bytes:
+        """Ask for the records of one partition without noting it; return them as they came."""
+        self.send(api, version, tree, on=-1)
+        self._due[-1].pop(0)
+        frame = self._frame(-1)
+        assert isinstance(frame, bytes), frame
+        message: Any = decode_response(frame, API_TABLE[ApiKey[_constant(api)]].response, version)[1]
+        return bytes(message.responses[0].partitions[0].records or b"")
+
     def each(self, api: str, *trees: Tree) -> None:
         """Ask every tree in every version."""
         for version in self.versions(api):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from for_each import for_each
 from gateway.relays import ADVERTISED, KAFKA_4, World, answers_of, asked_of, frames_of, request, response
 from penstock.errors import NetworkError
+from penstock.gateway import addresses, nodes
 from penstock.gateway.calls import Call
 from penstock.gateway.contracts import Pause
 from penstock.gateway.limits import DECODED_FETCH_BYTES, DUE_MAX, INLINE_BYTES_MAX, Limits
@@ -151,6 +153,54 @@ def test_metadata_name_the_ports_of_the_gateway(version: int, split: int) -> Non
     assert answer.topics[0].partitions[0].leader_id == 2
     assert world.nodes.by_id[2].address == ("kafka-2", 9092)
     assert world.held == 0
+
+
+def test_equal_metadata_are_decoded_once_for_as_long_as_no_broker_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[int] = []
+    real = addresses.decode_response
+
+    def decode(body: memoryview, response_type: Any, version: int) -> Any:
+        decoded.append(version)
+        return real(body, response_type, version)
+
+    monkeypatch.setattr(addresses, "decode_response", decode)
+    world = World()
+
+    def asked(message: MetadataResponse, version: int = 9) -> list[tuple[str, int]]:
+        number = next(numbers)
+        world.client_sends(request(MetadataRequest(topics=[]), version, number))
+        world.broker_sends(response(message, version, number))
+        [(correlation_id, answer)] = answers_of(world.client.taken(), 3, version)
+        assert correlation_id == number
+        assert answer.topics[0].name == "t"
+        return [(each.host, each.port) for each in answer.brokers]
+
+    numbers = itertools.count(5)
+    ports = [(ADVERTISED, 20_001), (ADVERTISED, 20_002)]
+    assert [asked(metadata()) for _ in range(5)] == [ports] * 5
+    assert decoded == [9, 9]  # the first answer made ports
+    assert asked(metadata(), 8) == ports
+    assert asked(metadata(9093)) == ports  # both brokers have moved
+    assert world.nodes.by_id[2].address == ("kafka-2", 9093)
+    assert asked(metadata()) == ports
+    assert world.nodes.by_id[2].address == ("kafka-2", 9092)
+    assert decoded == [9, 9, 8, 9, 9]
+
+
+def test_answers_that_are_kept_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "ANSWERS_BYTES_MAX", 100)
+    answers = nodes.MovedAnswers()
+    answers.keep(1, "h", b"a" * 20, b"b" * 30)
+    answers.keep(1, "h", b"c" * 20, b"d" * 30)
+    assert answers.of(1, "h", b"a" * 20) == b"b" * 30
+    assert answers.of(1, "other", b"a" * 20) is None
+    answers.keep(1, "h", b"e" * 20, b"f" * 30)
+    assert answers.of(1, "h", b"a" * 20) is None
+    assert answers.of(1, "h", b"e" * 20) == b"f" * 30
+    answers.keep(1, "h", b"g" * 60, b"h" * 60)
+    assert answers.of(1, "h", b"g" * 60) is None
 
 
 @for_each(range(7))

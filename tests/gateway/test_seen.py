@@ -34,6 +34,7 @@ from penstock.v07.driver import Driver07
 BEAT = request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4, 7)
 BEATEN = response(HeartbeatResponse(), 4, 7)
 PEER = "10.0.0.7:1234"
+LOCAL = "10.0.0.1:9092"
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def taps_of(seen: Seen, clock: ManualClock, caught: Callable[[str], None] = rais
 
 
 def tap_of(seen: Seen, clock: ManualClock, caught: Callable[[str], None] = raised) -> Tap:
-    tap = taps_of(seen, clock, caught).of(PEER)
+    tap = taps_of(seen, clock, caught).of(PEER, LOCAL)
     assert tap is not None
     return tap
 
@@ -167,7 +168,7 @@ def test_chosen_clients_are_explained() -> None:
     assert (asked["name"], asked["connection"]) == ("HeartbeatRequest", PEER)
     assert asked["json"]["groupId"] == "g"
     assert answered["name"] == "HeartbeatResponse"
-    assert Taps(seen, raised).of("10.0.0.8:1234") is None
+    assert Taps(seen, raised).of("10.0.0.8:1234", LOCAL) is None
 
 
 def test_passwords_are_not_explained() -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError, DecodeError, EncodeError, UnsupportedVersionError
 from penstock.model import NO_TIMESTAMP, TimestampType
+from penstock.records import message_loops
 from penstock.records.batch import decode_batch, encode_batch, encode_marker
+from penstock.records.compression import gzip
 from penstock.records.compression.codecs import Codec, compress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
@@ -238,3 +240,35 @@ def test_checksums_inside_a_wrapper_are_compared(magic: int, codec: Codec, depth
         b"good",
         b"evil",
     ]
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_what_is_small_is_compressed_again_quickly(
+    is_compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gzip at level 1 up to a size, at the default level beyond: the same records either way."""
+    if not is_compiled:
+        monkeypatch.setattr(message_loops, "_raise_messages", None)
+        monkeypatch.setattr(message_loops, "_lower_records", None)
+    levels: list[int | None] = []
+
+    def compress(data: memoryview, level: int | None, _: bool) -> bytes:
+        levels.append(level)
+        return real(data, level, _)
+
+    real = gzip.compress
+    monkeypatch.setattr(gzip, "compress", compress)
+    rows = [(None, b"%d" % number, [], 1000) for number in range(500)]
+    batch = encode_batch(rows, codec=Codec.GZIP)
+    old = encode_message_set([(None, value, time) for _, value, _, time in rows], 1, codec=Codec.GZIP)
+    levels.clear()
+    for quick_bytes in (0, len(batch) - 1, len(batch)):
+        assert [row[4] for row in decode_all(convert_down(batch, 1, quick_bytes=quick_bytes))] == [
+            row[1] for row in rows
+        ]
+    for quick_bytes in (0, len(old) - 1, len(old)):
+        found = decode_all(convert_up(old, base_offset=0, quick_bytes=quick_bytes))
+        assert [row[4] for row in found] == [row[1] for row in rows]
+    assert levels == [None, None, 1] * 2
+    snappy = encode_batch(rows, codec=Codec.SNAPPY)
+    assert convert_down(snappy, 1, quick_bytes=1 << 20) == convert_down(snappy, 1)

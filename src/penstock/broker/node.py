@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
@@ -15,7 +16,12 @@ from penstock.broker.metadata.cluster import Cluster
 from penstock.broker.metadata.cluster_view import ClusterView, LoneView
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.partitions.upkeep.inspection import Inspection
 from penstock.broker.partitions.upkeep.retention import Retention
 from penstock.broker.requests.kept_state import KeptState
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.client_metrics.service import ClientMetrics
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.groups.share_state.service import ShareStateService
     from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
@@ -41,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
     from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.sharing.persister import SharePersister
+    from penstock.broker.sharing.service import ShareService
     from penstock.broker.transactions.service import Elsewhere, TransactionService
     from penstock.clock import Clock
 
@@ -50,6 +59,12 @@ if TYPE_CHECKING:
         @property
         def not_ready(self) -> str | None:
             """Why clients should not come to this broker yet; None where they should."""
+
+        def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+            """Send a request to the share coordinators, which may be other nodes."""
+
+        def leader_of(self, topic: str, index: int) -> Node:
+            """Return the node that leads a partition."""
 
 
 logger = logger_named("penstock.broker")
@@ -140,6 +155,8 @@ class Node:
         self._begin_tokens()
         self._groups: GroupService | None = None
         self._transactions: TransactionService | None = None
+        self._sharing: ShareService | None = None
+        self._share_states: ShareStateService | None = None
         self._compactor: Compactor | None = None
         self._metadata_upkeep: MetadataUpkeep | None = None
         self._snapshot_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
@@ -212,6 +229,54 @@ class Node:
         return self._transactions
 
     @property
+    def sharing(self) -> ShareService:
+        """Share groups at the leaders of partitions; imported on first use."""
+        if self._sharing is None:
+            from penstock.broker.sharing.service import ShareService
+
+            self._sharing = ShareService(self)
+        return self._sharing
+
+    @cached_property
+    def share_persister(self) -> SharePersister | None:
+        """Who reads and writes the state of share partitions; None where share groups have no coordinator."""
+        from penstock.broker.groups.share_state.persister import Persister
+
+        return Persister(self.send_share_state)
+
+    @property
+    def share_states(self) -> ShareStateService:
+        """The share coordinator; imported on first use."""
+        if self._share_states is None:
+            from penstock.broker.groups.share_state.service import ShareStateService
+
+            self._share_states = ShareStateService(self)
+        return self._share_states
+
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinator; `done` is called once with its answer, now or later."""
+        if self.membership is None:
+            from penstock.broker.groups.share_state.persister import send_here
+
+            send_here(self.share_states, self.clock.now_ms(), request, done)
+        else:
+            self.membership.send_share_state(request, done)
+
+    def unload_share_states(self, index: int) -> None:
+        """Another node leads a partition of `__share_group_state` from now on, or this one does again."""
+        if self._share_states is not None:
+            self._share_states.unload(index)
+
+    def end_offset(self, topic: str, index: int) -> int:
+        """Return the end of a partition, as consumers see it.
+
+        Raises:
+            KafkaError: there is no such partition, or its leader cannot be asked.
+        """
+        leader = self if self.membership is None else self.membership.leader_of(topic, index)
+        return leader.cluster.topic(topic).partition(index).high_watermark
+
+    @property
     def groups_if_used(self) -> GroupService | None:
         """Consumer groups, None where they have not been used."""
         return self._groups
@@ -225,6 +290,18 @@ class Node:
                 logger.error("offsets in deleted topics stay: %s", error)
         if TRANSACTIONS_TOPIC in names and self._transactions is not None:
             self._transactions.forget_everything()
+        self.forget_share_states(names)
+
+    def forget_share_states(self, names: Sequence[str]) -> None:
+        """Topics were deleted: what share groups have done with their records is dropped."""
+        if self._share_states is not None:
+            try:
+                if SHARE_STATE_TOPIC in names:
+                    self._share_states.forget_everything()
+                else:
+                    self._share_states.forget_topics()
+            except (KafkaError, StorageError) as error:
+                logger.error("states of share groups in deleted topics stay: %s", error)
 
     def _begin_authorization(self) -> None:
         from penstock.broker.config.security_settings import SecuritySettings
@@ -307,6 +384,12 @@ class Node:
         if self._transactions is not None or TRANSACTIONS_TOPIC in self.cluster.topics:
             with self.failures.barrier("housekeeping", "transactions"):
                 self.transactions.advance()
+        if self._sharing is not None:
+            with self.failures.barrier("housekeeping", "share groups"):
+                self._sharing.maintain()
+        if self._share_states is not None:
+            with self.failures.barrier("housekeeping", "states of share groups"):
+                failures.extend(self._share_states.maintain(now_ms))
         if self.client_metrics is not None:
             with self.failures.barrier("housekeeping", "metrics of clients"):
                 self.client_metrics.expire(uptime_s)

@@ -50,7 +50,12 @@ LEAST_MS = 100
 @click.option(
     "--advertised-host",
     metavar="HOST",
-    help="The host that clients are to connect to.  [default: the address that they have connected to]",
+    help="The host that clients are to connect to; {id} in it is a broker's.  [default: as they have]",
+)
+@click.option(
+    "--one-port",
+    is_flag=True,
+    help="Serve all brokers at --port, by names of TLS (SNI): with {id} in --advertised-host.",
 )
 @click.option(
     "--accounts",
@@ -121,6 +126,18 @@ LEAST_MS = 100
     metavar="ADDRESS",
     help="Print the conversations of the client at this address, decoded, as lines of JSON.",
 )
+@click.option(
+    "--capture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the conversations of clients to this file as a capture (pcap), without logins.",
+)
+@click.option(
+    "--capture-of",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Capture those of the client at this address alone.  [default: all]",
+)
 @json_option()
 @property_option()
 def command(
@@ -129,6 +146,7 @@ def command(
     port: int,
     ports: str | None,
     advertised_host: str | None,
+    one_port: bool,
     accounts: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -143,6 +161,8 @@ def command(
     access_log: Path | None,
     access_log_of: Literal["requests", "connections"],
     explain: tuple[str, ...],
+    capture: Path | None,
+    capture_of: tuple[str, ...],
     as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
@@ -159,7 +179,10 @@ def command(
       penstock gateway --profile prod --host 0.0.0.0 --advertised-host gw.example
       penstock gateway --to kafka:9093 --port 19092 --ports 19093-19099 --watch
       penstock gateway --to kafka:9093 --metrics-port 9100 --access-log log.jsonl
+      penstock gateway --to kafka:9093 --capture talk.pcap --capture-of 10.0.0.7
       penstock gateway --profile prod --accounts accounts.toml
+      penstock gateway --to kafka:9093 --tls-cert gw.pem --one-port \\
+          --advertised-host 'b{id}.kafka.example'
       penstock gateway --to kafka:9093 --v07-port 9097 --v07-zookeeper zk:2181
     """
     every_ms = parse_duration(every, "--every", 1000)
@@ -183,6 +206,7 @@ def command(
         port=port,
         ports=None if ports is None else port_range(ports),
         advertised_host=advertised_host,
+        one_port=one_port,
         config=config,
         seen=Seen(
             metrics_port=metrics_port,
@@ -190,6 +214,8 @@ def command(
             access_log_of=access_log_of,
             explain=explain,
             explain_to=_put_line,
+            capture=capture,
+            capture_of=capture_of,
         ),
         accounts=accounts,
         tls_cert=tls_cert,

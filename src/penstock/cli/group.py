@@ -19,6 +19,8 @@ from penstock.errors import ConfigError, KafkaError, UnsupportedVersionError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
+SHARE_PROTOCOL = "share"
+
 if TYPE_CHECKING:
     from penstock.client import Admin
     from penstock.client.admin.groups import GroupDescription, MemberDescription
@@ -114,7 +116,7 @@ def _print_group(group: GroupDescription) -> None:
     tp = f"coordinator {node.node_id} at {node.host}:{node.port}"
     put(f"group {group.group_id}, {group.state}{assignor}, {tp}")
     rows = [
-        (m.member_id, m.group_instance_id or "-", m.client_id, m.host, _places(m.partitions))
+        (m.member_id, m.group_instance_id or "-", m.client_id, m.host, places(m.partitions))
         for m in group.members
     ]
     if rows:
@@ -136,7 +138,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
         members = _members(admin, name, has_offsets=bool(committed))
         readers = {tp: member for member in members for tp in member.partitions}
         tps = sorted(committed.keys() | readers.keys())
-        ends = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
+        ends = known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
     behind = lags(committed, ends)
     rows = []
     for tp in tps:
@@ -160,7 +162,10 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
 def _members(admin: Admin, name: str, *, has_offsets: bool) -> Sequence[MemberDescription]:
     """Return the members of a group as far as its broker returns them; raise where there is no such group."""
     try:
-        return admin.describe_groups([name])[0].members
+        (group,) = admin.describe_groups([name])
+        if group.protocol_type == SHARE_PROTOCOL:
+            raise ConfigError(f"group {name!r} is a share group: penstock share lag {name}")
+        return group.members
     except UnsupportedVersionError:  # before 0.9 they are known to ZooKeeper alone
         return ()
     except KafkaError as error:
@@ -226,8 +231,8 @@ def _reset(
 ) -> None:
     committed = {tp: at.offset for tp, at in admin.list_group_offsets(name).items()}
     tps = _partitions_to_reset(admin, name, topics, committed)
-    first = _known(admin.list_offsets(dict.fromkeys(tps, EARLIEST)))
-    last = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
+    first = known(admin.list_offsets(dict.fromkeys(tps, EARLIEST)))
+    last = known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
     at_time = (
         {tp: None if at is None else at.offset for tp, at in found.items()}
         if target.time_ms is not None and (found := admin.list_offsets(dict.fromkeys(tps, target.time_ms)))
@@ -301,11 +306,13 @@ def delete_groups(
             done(f"deleted {counted(len(gone), 'offset')} of group {name}")
 
 
-def _known(answers: Answers) -> dict[TopicPartition, int]:
+def known(answers: Answers) -> dict[TopicPartition, int]:
+    """Return the offsets that were found."""
     return {tp: at.offset for tp, at in answers.items() if at is not None}
 
 
-def _places(partitions: Iterable[TopicPartition]) -> str:
+def places(partitions: Iterable[TopicPartition]) -> str:
+    """Return partitions in one line: ``orders:0,1 letters:2``."""
     topics: dict[str, list[str]] = {}
     for topic, number in partitions:
         topics.setdefault(topic, []).append(str(number))

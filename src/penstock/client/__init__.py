@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupDescription as GroupDescription
     from penstock.client.admin.groups import GroupListing as GroupListing
     from penstock.client.admin.groups import MemberDescription as MemberDescription
+    from penstock.client.admin.share_groups import ShareGroupDescription as ShareGroupDescription
+    from penstock.client.admin.share_groups import ShareGroupOffset as ShareGroupOffset
+    from penstock.client.admin.share_groups import ShareMemberDescription as ShareMemberDescription
     from penstock.client.admin.topics import NewTopic as NewTopic
     from penstock.client.admin.topics import TopicDescription as TopicDescription
     from penstock.client.admin.transactions import HangingTransaction as HangingTransaction
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.client.blocking.admin import Admin as Admin
     from penstock.client.blocking.consumer import Consumer as Consumer
     from penstock.client.blocking.producer import Producer as Producer
+    from penstock.client.blocking.share_consumer import ShareConsumer as ShareConsumer
     from penstock.client.cluster.client import AsyncClient as AsyncClient
     from penstock.client.fetch.consumer import AsyncConsumer as AsyncConsumer
     from penstock.client.fetch.offsets import OffsetAt as OffsetAt
@@ -37,10 +41,15 @@ if TYPE_CHECKING:
     from penstock.client.options import AdminOptions as AdminOptions
     from penstock.client.options import ConsumerOptions as ConsumerOptions
     from penstock.client.options import ProducerOptions as ProducerOptions
+    from penstock.client.options import ShareConsumerOptions as ShareConsumerOptions
     from penstock.client.produce.columns import TableDelivery as TableDelivery
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
     from penstock.client.produce.producer import AsyncProducer as AsyncProducer
+    from penstock.client.record import ShareRecord as ShareRecord
+    from penstock.client.share.acknowledgements import AcknowledgeType as AcknowledgeType
+    from penstock.client.share.consumer import AsyncShareConsumer as AsyncShareConsumer
+    from penstock.client.share.workers import PoolSummary as PoolSummary
     from penstock.client.statistics import BrokerStatistics as BrokerStatistics
     from penstock.client.statistics import GroupStatistics as GroupStatistics
     from penstock.client.statistics import PartitionStatistics as PartitionStatistics
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.model import OffsetRange as OffsetRange
 
 _HOMES = {
+    "AcknowledgeType": "share.acknowledgements",
     "Admin": "blocking.admin",
     "AdminOptions": "options",
     "Assignor": "assignors.base",
@@ -56,6 +66,7 @@ _HOMES = {
     "AsyncClient": "cluster.client",
     "AsyncConsumer": "fetch.consumer",
     "AsyncProducer": "produce.producer",
+    "AsyncShareConsumer": "share.consumer",
     "BrokerStatistics": "statistics",
     "ClusterDescription": "admin.admin",
     "ConfigValue": "admin.configs",
@@ -74,8 +85,15 @@ _HOMES = {
     "OffsetRange": "fetch.ranges",
     "PartitionProducer": "admin.transactions",
     "PartitionStatistics": "statistics",
+    "PoolSummary": "share.workers",
     "Producer": "blocking.producer",
     "ProducerOptions": "options",
+    "ShareConsumer": "blocking.share_consumer",
+    "ShareConsumerOptions": "options",
+    "ShareGroupDescription": "admin.share_groups",
+    "ShareGroupOffset": "admin.share_groups",
+    "ShareMemberDescription": "admin.share_groups",
+    "ShareRecord": "record",
     "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",

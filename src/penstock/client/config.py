@@ -440,6 +440,66 @@ class ConsumerConfig(ClientConfig):
                 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShareConsumerConfig(ClientConfig):
+    """The further options of a share consumer (KIP-932)."""
+
+    group_id: str | None = _option(None, optional_text)
+    share_acknowledgement_mode: str = _option("implicit", one_of("implicit", "explicit"))
+    share_acquire_mode: str = _option("batch_optimized", one_of("batch_optimized", "record_limit"))
+    max_poll_records: int = _option(500, whole_number(1))
+    max_poll_interval_ms: float = _option(300_000.0, milliseconds(1))
+    fetch_min_bytes: int = _option(1, whole_number(0))
+    fetch_max_wait_ms: int = _option(500, whole_number(0), "fetch.wait.max.ms")
+    fetch_max_bytes: int = _option(50 << 20, whole_number(1_024))
+    check_crcs: bool = _option(True, boolean)
+    penstock_unpack_max_bytes: int = _option(UNPACKED_BYTES_MAX, whole_number(1))
+    penstock_unpack_max_records: int = _option(UNPACKED_RECORDS_MAX, whole_number(1))
+    client_rack: str | None = _option(None, optional_text)
+    key_deserializer: Callable[[bytes], Any] | None = _option(None, function_of_one)  # noqa: RUF009
+    value_deserializer: Callable[[bytes], Any] | None = _option(None, function_of_one)  # noqa: RUF009
+
+    @property
+    def unpack_limits(self) -> UnpackLimits:
+        """What one compressed batch may hold."""
+        return UnpackLimits(self.penstock_unpack_max_bytes, self.penstock_unpack_max_records)
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether the application acknowledges each record."""
+        return self.share_acknowledgement_mode == "explicit"
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a fetch brings no more than was asked for."""
+        return self.share_acquire_mode == "record_limit"
+
+    def check(self) -> None:
+        super().check()
+        if self.group_id is None:
+            raise ConfigError('option "group.id" is missing: which share group does this consumer belong to?')
+        if self.fetch_max_bytes > self.receive_message_max_bytes:
+            raise ConfigError(
+                f'options "fetch.max.bytes" and "receive.message.max.bytes": {self.fetch_max_bytes} could be '
+                f"fetched, but only {self.receive_message_max_bytes} be received"
+            )
+
+
+NOT_OF_SHARE_GROUPS = {
+    "auto.offset.reset": "the group has share.auto.offset.reset",
+    "isolation.level": "the group has share.isolation.level",
+    "session.timeout.ms": "the group has share.session.timeout.ms",
+    "heartbeat.interval.ms": "the group has share.heartbeat.interval.ms",
+    "enable.auto.commit": "share.acknowledgement.mode is implicit or explicit",
+    "auto.commit.interval.ms": "acknowledgements go with the next poll, or with commit()",
+    "group.instance.id": "members of share groups are not static",
+    "group.protocol": "a share consumer has that of share groups",
+    "group.remote.assignor": "the broker has group.share.assignors",
+    "partition.assignment.strategy": "the broker has group.share.assignors",
+}
+"""Options of a consumer that a share consumer does not take, as in Java, and what there is instead."""
+
+
 SECURITY_NAMES = (
     "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
 )  # fmt: skip
@@ -467,10 +527,20 @@ def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
 
 def _unknown(name: str, dotted: str, known: Mapping[str, object], prefix: str) -> ConfigError:
     """The error for a name that a client of this kind does not have."""
+    if dotted in NOT_OF_SHARE_GROUPS and "share.acquire.mode" in known:
+        return ConfigError(
+            f"option {prefix + name!r} has no meaning in a share group: leave it out; "
+            f"{NOT_OF_SHARE_GROUPS[dotted]}"
+        )
     from penstock.client.security.options import INERT, OPTIONS
     from penstock.client.unknown_options import unknown_option
 
-    for kind, owner in ((ProducerConfig, "producer"), (ConsumerConfig, "consumer")):
+    owners = (
+        (ProducerConfig, "producer"),
+        (ConsumerConfig, "consumer"),
+        (ShareConsumerConfig, "share consumer"),
+    )
+    for kind, owner in owners:
         if dotted in known_names(kind):
             return ConfigError(f"option {prefix + name!r} belongs to the {owner}")
     return unknown_option(name, [*known, *OPTIONS, *INERT], prefix)

@@ -337,6 +337,39 @@ class ConsumerOptions(ClientOptions, total=False):
     """How often; 5,000 by default."""
 
 
+class ShareConsumerOptions(ClientOptions, total=False):
+    """The options of a share consumer, beside `bootstrap_servers` and `config`."""
+
+    group_id: str
+    """The share group, whose members are given records one by one."""
+    share_acknowledgement_mode: Literal["implicit", "explicit"]
+    """Who accepts records: with ``implicit``, the default, the next `poll`; with ``explicit`` the
+    application, by `acknowledge`."""
+    share_acquire_mode: Literal["batch_optimized", "record_limit"]
+    """How many records are locked at once: with ``batch_optimized``, the default, whole batches of the log;
+    with ``record_limit`` ``max_poll_records`` at most (Kafka 4.2)."""
+    max_poll_records: int
+    """How many records `poll` returns at most; 500 by default."""
+    max_poll_interval_ms: float
+    """How long the application may take between two polls; 300,000 by default."""
+    fetch_min_bytes: int
+    """How many bytes a broker waits for before it answers; 1 by default."""
+    fetch_max_wait_ms: int
+    """How long it waits for them; 500 by default. Acknowledgements wait as long."""
+    fetch_wait_max_ms: int
+    """``fetch_max_wait_ms`` in librdkafka."""
+    fetch_max_bytes: int
+    """How many bytes an answer may have; 50 MiB by default."""
+    check_crcs: bool
+    """Whether checksums of batches are verified; True by default."""
+    penstock_unpack_max_bytes: int
+    """How many bytes one compressed batch may unpack to."""
+    penstock_unpack_max_records: int
+    """How many records one compressed batch may hold."""
+    client_rack: str | None
+    """Where this consumer is: brokers show it."""
+
+
 @cache
 def documented(name: str) -> dict[str, tuple[str, str]]:
     """The type and the description of every option of one of these classes, by its keyword."""
@@ -362,7 +395,15 @@ def _classes() -> dict[str, ast.ClassDef]:
     return {made.name: made for made in ast.parse(source).body if isinstance(made, ast.ClassDef)}
 
 
-for _kind in (ClientOptions, AdminOptions, ProducerOptions, ConsumerOptions, SecurityOptions):
+_kinds = (
+    ClientOptions,
+    AdminOptions,
+    ProducerOptions,
+    ConsumerOptions,
+    ShareConsumerOptions,
+    SecurityOptions,
+)
+for _kind in _kinds:
     if _kind.__name__ in _classes():
         _texts = [
             f"    {name}: {kind}\n        {said}" for name, (kind, said) in documented(_kind.__name__).items()

@@ -37,6 +37,17 @@ class Record(PlainRecord[K, V]):
         return from_record(key, value, self.headers)
 
 
+@with_hints("ShareRecord", leave=("__new__",))
+class ShareRecord(Record[K, V]):
+    """One record of a topic, locked for a share consumer until it is acknowledged, or its lock runs out.
+
+    The tuple of `penstock.Record`. `delivery_count` is how often it was delivered, this time included.
+    """
+
+    # Instances have a dictionary: a tuple of nine would not be the tuple that programs unpack.
+    delivery_count: int = 1
+
+
 @with_hints("records", leave=("__init__",))
 class Records(list[Record[K, V]], Generic[K, V]):
     """What `poll` returns: a list of records, which says so where one record or a mapping is expected."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DecodeError
+from penstock.gateway.addresses import host_of
 from penstock.gateway.heads import decoded_request
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
@@ -109,7 +110,7 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
         return None
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.node_id, host=host, port=node.port)
+            MetadataResponseBroker(node_id=node.node_id, host=host_of(host, node.node_id), port=node.port)
             for node in nodes.by_id.values()
         ],
         topics=[

@@ -6,11 +6,16 @@ endpoints of new leaders (KIP-951) in Produce from version 10, Fetch from 16, an
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from penstock.gateway.endpoints import is_plain
+from penstock.gateway.heads import RESPONSE_HEAD
 from penstock.gateway.nodes import Broker, Nodes
+from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import decode_response, encode_response
 
 ADDRESSED_SINCE = {
     int(ApiKey.PRODUCE): 10,
@@ -27,9 +32,60 @@ CONTROLLERS = 2
 """The endpoint type of controllers in DescribeCluster (KIP-919)."""
 
 
+ID = "{id}"
+"""What stands for the id of a broker in an advertised host."""
+
+
+def host_of(host: str, node_id: int) -> str:
+    """Return the host that a broker is advertised at; `host` may have ``{id}`` in it."""
+    return host.replace(ID, str(node_id))
+
+
+class ServerNames:
+    """The names by which clients with TLS ask for brokers at one port (SNI): a host with ``{id}`` in it."""
+
+    def __init__(self, host: str) -> None:
+        before, _, behind = host.partition(ID)
+        self._pattern = re.compile(
+            rf"{re.escape(before)}([0-9]{{1,10}}){re.escape(behind)}\.?", re.IGNORECASE
+        )
+
+    def node_of(self, name: str | None) -> int | None:
+        """Return the id of the broker that a name is for; None for any other name, or for none."""
+        found = self._pattern.fullmatch(name or "")
+        return None if found is None or int(found[1]) >= 1 << 31 else int(found[1])
+
+
 def has_addresses(api_key: int, version: int) -> bool:
     """Whether the response of an API at a version has addresses of brokers."""
     return version >= ADDRESSED_SINCE.get(api_key, 1 << 15)
+
+
+def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytearray:
+    """Return a response, with its size, in which brokers are found at `host` and the gateway's ports.
+
+    `code` is ``(api_key << 16) | version``. A response that is equal to one before, but for its correlation
+    id, is not decoded again. The brokers in it are noted.
+
+    Raises:
+        DecodeError: it cannot be read.
+    """
+    key, version = code >> 16, code & 0xFFFF
+    if key <= ApiKey.FETCH and is_plain(frame, key, version):
+        return frame
+    _, correlation_id = RESPONSE_HEAD.unpack_from(frame)
+    rest = bytes(memoryview(frame)[RESPONSE_HEAD.size :])
+    known = nodes.answers.of(code, host, rest)
+    if known is not None:
+        return RESPONSE_HEAD.pack(len(known) + 4, correlation_id) + known
+    clearings = nodes.answers.clearings
+    _, message = decode_response(memoryview(frame)[4:], API_TABLE[key].response, version)
+    if not rewrite(message, nodes, host):
+        return frame
+    whole = b"".join(encode_response(message, version, correlation_id))
+    if clearings == nodes.answers.clearings:
+        nodes.answers.keep(code, host, rest, whole[RESPONSE_HEAD.size :])
+    return whole
 
 
 def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
@@ -59,7 +115,7 @@ def _moved(brokers: list[Any], id_name: str, nodes: Nodes, host: str) -> list[An
     for each in brokers:
         node = nodes.learn(Broker(getattr(each, id_name), each.host, each.port))
         if node is not None:
-            each.host, each.port = host, node.port
+            each.host, each.port = host_of(host, node.node_id), node.port
             found.append(each)
     return found
 
@@ -72,4 +128,4 @@ def _move_coordinator(each: Any, nodes: Nodes, host: str) -> None:
         each.error_code, each.node_id = ErrorCode.COORDINATOR_NOT_AVAILABLE, -1
         each.host, each.port = "", -1
     else:
-        each.host, each.port = host, node.port
+        each.host, each.port = host_of(host, node.node_id), node.port

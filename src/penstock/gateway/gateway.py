@@ -14,6 +14,7 @@ from penstock.common.listening.serving_thread import Served, ServingThread
 from penstock.errors import ConfigError
 from penstock.gateway import translation as old_versions
 from penstock.gateway.accounts.settings import dotted, has_login, without_login
+from penstock.gateway.addresses import ID, ServerNames
 from penstock.gateway.hooks.chain import Hooks
 from penstock.gateway.hooks.hook import Hook, OnBatches, OnRequest, OnResponse
 from penstock.gateway.limits import Limits
@@ -65,7 +66,10 @@ class Gateway(Served):
         host: the address to listen on; other machines reach the gateway only where this names another one
             than loopback.
         ports: the ports of the brokers. By default the 100 behind `port`, or free ones where that is 0.
-        advertised_host: the host in responses; None for the address that a client has connected to.
+        advertised_host: the host in responses; None for the address that a client has connected to. In it
+            ``{id}`` stands for the id of a broker.
+        one_port: whether all brokers are found at `port`, distinguished by the names that clients with TLS
+            ask for (SNI): this needs `tls_cert`, and ``{id}`` in `advertised_host`.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
         accounts: users of clients, and what each of them is in the cluster: the path of a file, or its tables
             as mappings (docs/how-to/gateway.md). Clients then log in at the gateway.
@@ -99,6 +103,7 @@ class Gateway(Served):
         host: str = "127.0.0.1",
         ports: Sequence[int] | None = None,
         advertised_host: str | None = None,
+        one_port: bool = False,
         config: Mapping[str, object] | None = None,
         accounts: str | os.PathLike[str] | Mapping[str, object] | None = None,
         tls_cert: str | None = None,
@@ -135,6 +140,12 @@ class Gateway(Served):
         _check_number("v07_slot_bytes", v07_slot_bytes, SLOT_BYTES_MIN, SLOT_BYTES_MAX)
         if v07_messages not in ("wrapped", "plain"):
             raise ConfigError(f"v07_messages is {v07_messages!r}: 'wrapped' or 'plain' is needed")
+        if one_port and (tls_cert is None or ports is not None or ID not in (advertised_host or "")):
+            raise ConfigError(
+                "one_port distinguishes brokers by the names that clients with TLS ask for: give tls_cert, "
+                "an advertised_host such as 'b{id}.kafka.example', and no ports"
+            )
+        self._names = ServerNames(advertised_host) if one_port and advertised_host else None
         self._v07 = _V07(v07_port, v07_zookeeper or "", v07_broker_id, v07_slot_bytes, v07_messages)
         self._to = to
         self._given = dict(config or {})
@@ -167,7 +178,8 @@ class Gateway(Served):
     @property
     def bootstrap_servers(self) -> str:
         """Where clients connect, as host:port."""
-        return str(Address(self._advertised_host or self.host, self._port))
+        host = self._advertised_host
+        return str(Address(self.host if host is None or ID in host else host, self._port))
 
     @property
     def node_ports(self) -> list[GatewayPort]:
@@ -271,7 +283,8 @@ class Gateway(Served):
     async def _serving(self) -> AsyncIterator[None]:
         ports = self._ports
         if ports is None:
-            ports = range(self._port + 1, min(self._port + 1 + DEFAULT_PORTS, 65536)) if self._port else ()
+            has_range = self._port and self._names is None
+            ports = range(self._port + 1, min(self._port + 1 + DEFAULT_PORTS, 65536)) if has_range else ()
         async with serving(
             self.config,
             self._translation,
@@ -284,6 +297,7 @@ class Gateway(Served):
             self._seen,
             self._book,
             self._tls,
+            self._names,
         ) as server:
             self._port, self._ports = server.port, ports
             self._server = server
@@ -340,9 +354,12 @@ def _tls_context(certificate: str | None, key: str | None) -> ssl.SSLContext:
     if not certificate or (key is not None and not key):
         raise ConfigError("tls_cert, tls_key: a certificate is needed, and a key unless that is in its file")
     from penstock.security.secrets import Secret
+    from penstock.security.tls import keep_asked_name
     from penstock.security.tls_context import TlsSettings, server_context
 
-    return server_context(TlsSettings(certificate=certificate, key=None if key is None else Secret(key)))
+    context = server_context(TlsSettings(certificate=certificate, key=None if key is None else Secret(key)))
+    context.sni_callback = keep_asked_name
+    return context
 
 
 def _check_port(name: str, port: object, least: int) -> None:

@@ -24,11 +24,8 @@ NODES_MAX = 1000
 CLIENTS_MAX = 1000
 """Kinds of client software that are counted apart; further ones are counted together."""
 
-INLINE_BYTES_MAX = 64 << 10
-"""Frames up to this size are translated on the event loop; longer ones beside it."""
-
-DECODED_FETCH_BYTES = 64 << 10
-"""A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
+ANSWERS_BYTES_MAX = 1 << 20
+"""Bytes of responses that are kept with what became of them, so that equal ones are not decoded again."""
 
 TOKEN_BYTES_MAX = 512 << 10
 """A token of SASL without a header. Apache Kafka has the same limit (`sasl.server.max.receive.size`)."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from penstock.client.addresses import Address
 from penstock.common.logs import logger_named
-from penstock.gateway.limits import NODES_MAX
+from penstock.gateway.limits import ANSWERS_BYTES_MAX, NODES_MAX
 
 logger = logger_named("penstock.gateway")
 
@@ -41,6 +41,41 @@ class Broker(NamedTuple):
     port: int
 
 
+class MovedAnswers:
+    """Responses of brokers, and what became of them: equal ones become the same while no broker moves.
+
+    Clients ask for Metadata again and again, and a cluster answers the same. Beyond `ANSWERS_BYTES_MAX` all
+    are dropped.
+    """
+
+    def __init__(self) -> None:
+        self._moved: dict[tuple[int, str, bytes], bytes] = {}
+        self._size = 0
+        self.clearings = 0
+
+    def of(self, code: int, host: str, rest: bytes) -> bytes | None:
+        """Return what became of a response, without its size and correlation id; None for a new one.
+
+        `code` is ``(api_key << 16) | version``, and `host` what the client finds brokers at.
+        """
+        return self._moved.get((code, host, rest))
+
+    def keep(self, code: int, host: str, rest: bytes, moved: bytes) -> None:
+        """Keep what became of a response."""
+        size = len(rest) + len(moved)
+        if self._size + size > ANSWERS_BYTES_MAX:
+            self.clear()
+        if size <= ANSWERS_BYTES_MAX:
+            self._moved[code, host, rest] = moved
+            self._size += size
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        self.clearings += 1
+        self._moved.clear()
+        self._size = 0
+
+
 class Nodes:
     """The brokers that responses have named.
 
@@ -54,6 +89,7 @@ class Nodes:
         self, ports: Sequence[int], listen: Callable[[int, int], int], stop: Callable[[int], None]
     ) -> None:
         self.by_id: dict[int, GatewayNode] = {}
+        self.answers = MovedAnswers()
         self._ports = ports
         self._listen = listen
         self._stop = stop
@@ -69,12 +105,14 @@ class Nodes:
         node = self.by_id.get(node_id)
         if node is None:
             port = self._open(node_id)
+            self.answers.clear()  # without a port too: the next response tries again
             if port is None:
                 return None
             node = self.by_id[node_id] = GatewayNode(node_id, address, port)
             logger.info("broker %d at %s is found at port %d", node_id, address, port)
         elif node.address != address:
             logger.info("broker %d has moved from %s to %s", node_id, node.address, address)
+            self.answers.clear()
             node.address = address
             node.is_away = False
         node.seen = self._responses

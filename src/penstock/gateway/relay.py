@@ -19,11 +19,11 @@ from penstock.errors import AuthenticationError, DecodeError, PenstockError
 from penstock.gateway.absent import OF_ONE_BROKER, answered_absent
 from penstock.gateway.accounts.login import login_refusal
 from penstock.gateway.accounts.turns import LoginTurns
-from penstock.gateway.addresses import has_addresses, rewrite
+from penstock.gateway.addresses import has_addresses, moved, rewrite
 from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
 from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
 from penstock.gateway.counters import CountedClient
-from penstock.gateway.endpoints import EndpointsHider, is_plain
+from penstock.gateway.endpoints import EndpointsHider
 from penstock.gateway.heads import (
     KERBEROS_TOKEN,
     REQUEST_BYTES_MIN,
@@ -729,8 +729,8 @@ class Relay:
         due = self._responding
         assert due is not None
         key, version = due.code >> 16, due.code & 0xFFFF
-        if due.kind in (Kind.FETCH, Kind.REWRITE) and key <= ApiKey.FETCH and is_plain(frame, key, version):
-            self._client.send(frame)
+        if due.kind in (Kind.FETCH, Kind.REWRITE) and key != ApiKey.API_VERSIONS:
+            self._client.send(moved(frame, due.code, self._host.nodes, self._advertised_host))
             return
         body = memoryview(frame)[4:]
         if key == ApiKey.API_VERSIONS and body[4:6] == UNSUPPORTED_VERSION:
@@ -740,23 +740,17 @@ class Relay:
             self._keep_for_job(len(frame))
             self._step(message, len(frame))
             return
-        has_changed = False
         if due.kind is Kind.HANDSHAKE:
             self._takes_tokens = not message.error_code  # type: ignore[attr-defined]
-        elif isinstance(message, ApiVersionsResponse):
-            if self.upstream is not None:
-                if not message.error_code:
-                    has = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
-                    self.upstream.routes = self._host.routes_of(has)
-                self.upstream.routes.put_versions(message)
-                has_changed = True
-        else:
-            has_changed = rewrite(message, self._host.nodes, self._advertised_host)
-        if not has_changed:
-            self._client.send(frame)
+        elif isinstance(message, ApiVersionsResponse) and self.upstream is not None:
+            if not message.error_code:
+                has = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
+                self.upstream.routes = self._host.routes_of(has)
+            self.upstream.routes.put_versions(message)
+            for chunk in encode_response(message, version, due.correlation_id):
+                self._client.send(chunk)
             return
-        for chunk in encode_response(message, version, due.correlation_id):
-            self._client.send(chunk)
+        self._client.send(frame)
 
     # --- clogged sockets, and the end -------------------------------------------------------------------
 

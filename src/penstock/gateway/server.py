@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.metrics_server import MetricsServer
     from penstock.client.config import ClientConfig
     from penstock.gateway.accounts.book import AccountBook
+    from penstock.gateway.addresses import ServerNames
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Ended
     from penstock.gateway.counters import ClientCount
@@ -70,6 +71,7 @@ class GatewayServer:
         seen: Seen,
         book: AccountBook | None = None,
         tls: ssl.SSLContext | None = None,
+        names: ServerNames | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scratch = new_buffer()
@@ -95,6 +97,7 @@ class GatewayServer:
         self._brokers = Brokers(config, self.nodes, translation, self)
         self._book = book
         self._tls = tls
+        self._names = names
         self._has_account = book is not None or (config.security is not None and config.security.uses_sasl)
         self._host = host
         self._advertised_host = advertised_host
@@ -214,7 +217,12 @@ class GatewayServer:
     # --- ports ------------------------------------------------------------------------------------------
 
     def _listen(self, node_id: int | None, port: int) -> int:
-        """Open the port of a broker, or for None that of all; return its number. Raises OSError."""
+        """Open the port of a broker, or for None that of all; return its number. Raises OSError.
+
+        Where brokers are distinguished by names, the port of all is that of each.
+        """
+        if node_id is not None and self._names is not None:
+            return self.port
         sockets = listening_sockets(self._host, port)
         if not port:
             for other in sockets[1:]:  # it would get another number
@@ -222,7 +230,7 @@ class GatewayServer:
             del sockets[1:]
         acceptor = Acceptor(
             self.loop,
-            lambda: ClientSocket(self, self, node_id, self._advertised_host, self._new_tls()),
+            lambda: ClientSocket(self, self, node_id, self._advertised_host, self._new_tls(), self._names),
             self.failures,
             ConnectionGate(self),
         )
@@ -249,8 +257,8 @@ class GatewayServer:
 
     # --- clients ----------------------------------------------------------------------------------------
 
-    def tap_of(self, peer: str) -> Tap | None:
-        return self._taps.of(peer)
+    def tap_of(self, peer: str, local: str) -> Tap | None:
+        return self._taps.of(peer, local)
 
     def enter(self, client: ClientSocket) -> None:
         self.clients.add(client)
@@ -376,9 +384,12 @@ async def serving(
     seen: Seen,
     book: AccountBook | None = None,
     tls: ssl.SSLContext | None = None,
+    names: ServerNames | None = None,
 ) -> AsyncIterator[GatewayServer]:
     """Serve a gateway on the running loop for as long as the block lasts."""
-    server = GatewayServer(config, translation, limits, host, ports, advertised_host, hooks, seen, book, tls)
+    server = GatewayServer(
+        config, translation, limits, host, ports, advertised_host, hooks, seen, book, tls, names
+    )
     try:
         await server.start(port)
         yield server

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from penstock.gateway.addresses import ServerNames
     from penstock.gateway.calls import Call
     from penstock.gateway.contracts import Attachable, Host
     from penstock.gateway.routes import Routes
@@ -142,8 +143,11 @@ class Socket:
 class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
 
-    def tap_of(self, peer: str) -> Tap | None:
-        """What gets the bytes of a client's connection; None where nothing is written about it."""
+    def tap_of(self, peer: str, local: str) -> Tap | None:
+        """What gets the bytes of a client's connection; None where nothing is written about it.
+
+        Addresses are ``host:port``; `local` is the gateway's own that the client has connected to.
+        """
 
     def enter(self, client: ClientSocket) -> None:
         """There is one more client."""
@@ -155,7 +159,8 @@ class Clients(SocketHost, Protocol):
 class ClientSocket(asyncio.BufferedProtocol):
     """The connection of one client, through TLS where `tls` is given.
 
-    `home` is the broker of its port; None for the port for all.
+    `home` is the broker of its port; None for the port for all. With `names` it is the one whose name the
+    client has asked for.
     """
 
     def __init__(
@@ -165,7 +170,9 @@ class ClientSocket(asyncio.BufferedProtocol):
         home: int | None,
         advertised_host: str | None,
         tls: TlsConnection | None = None,
+        names: ServerNames | None = None,
     ) -> None:
+        self._names = names
         self._clients = clients
         self._relays = relays
         self._home = home
@@ -185,7 +192,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         host = self._advertised_host or canonical_address(local[0])
         self.active_at = self.connected_at = self._loop.time()
         peer_text = f"{canonical_address(peer[0])}:{peer[1]}"
-        self._tap = self._clients.tap_of(peer_text)
+        self._tap = self._clients.tap_of(peer_text, f"{canonical_address(local[0])}:{local[1]}")
         self.relay = Relay(self._relays, self, self._home, peer_text, host)
         self._clients.enter(self)
 
@@ -211,6 +218,8 @@ class ClientSocket(asyncio.BufferedProtocol):
             return
         try:
             tls.receive(self._clients.ciphertext[:nbytes])
+            if self._names is not None and tls.is_ready:
+                relay.home, self._names = self._names.node_of(tls.asked_name), None
             while not relay.is_closed and (count := tls.read_into(scratch)):
                 self._take(relay, scratch[:count])
         except TlsError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.records import native
 from penstock.records.batch import records_bytes
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import Codec, compress, quick_level
 from penstock.records.format.batch_header import (
     HEADER_BYTES,
     LOG_APPEND_BIT,
@@ -50,6 +50,7 @@ def raised(
     budget: UnpackBudget,
     mixed: bool,
     may_be_cut: bool,
+    quick_bytes: int,
 ) -> bytes | None:
     """Return the messages in `view`, whose checksums are compared, as one batch of magic 2.
 
@@ -65,7 +66,8 @@ def raised(
         if codec is None:
             codec = growing.codec
         trial.take_bytes(growing.size - HEADER_BYTES)
-        batch = growing.finish(codec, base_offset, leader_epoch)
+        level = quick_level(codec, len(view), quick_bytes)
+        batch = growing.finish(codec, base_offset, leader_epoch, level)
     except (CorruptRecordError, UnpackLimitError):
         return None
     budget.settle(trial)
@@ -144,13 +146,13 @@ class _Raising:
             return end if is_whole else 0
         return 0
 
-    def finish(self, codec: int, base_offset: int, leader_epoch: int) -> bytes:
+    def finish(self, codec: int, base_offset: int, leader_epoch: int, level: int | None) -> bytes:
         """Return the batch, compressed in `codec`."""
         state = self._state
         batch = self._target
         del batch[self.size :]
         if codec:
-            body = compress(codec, memoryview(batch)[HEADER_BYTES:])
+            body = compress(codec, memoryview(batch)[HEADER_BYTES:], level)
             batch = bytearray(HEADER_BYTES + len(body))
             batch[HEADER_BYTES:] = body
         pack_header(
@@ -178,6 +180,7 @@ def lowered(
     codec: int,
     first_offset: int,
     budget: UnpackBudget,
+    quick_bytes: int,
 ) -> bytes | bytearray | None:
     """Return the batch of magic 2 in `view[start:end]`, whose checksum is right, as messages of `magic`.
 
@@ -219,6 +222,7 @@ def lowered(
     del target[state[_MESSAGES_TO] :]
     if not codec:
         return target
-    value = compress(codec, target, broken_lz4_checksum=magic == 0)
+    level = quick_level(codec, end - start, quick_bytes)
+    value = compress(codec, target, level, broken_lz4_checksum=magic == 0)
     attributes = codec | (LOG_APPEND_BIT if appended and magic == 1 else 0)
     return encode_message(magic, state[_LAST_OFFSET], None, value, state[_LATEST], attributes)

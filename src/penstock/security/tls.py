@@ -40,6 +40,14 @@ INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
 """What Apache Kafka answers bytes that are no TLS; clients recognise it."""
 
 
+ASKED_NAME = "penstock_asked_name"
+
+
+def keep_asked_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+    """Keep the host that a client has connected to (SNI), as the ``sni_callback`` of a context."""
+    setattr(tls, ASKED_NAME, name)
+
+
 class TlsError(AuthenticationError):
     """The two ends do not agree on TLS: protocol, certificate, host name. Never worth another try."""
 
@@ -90,6 +98,15 @@ class TlsConnection:
         """Whether the handshake is over on this side."""
         self.is_ended = False
         """Whether the peer has sent close_notify."""
+
+    @property
+    def asked_name(self) -> str | None:
+        """The host that a client has connected to, by SNI; None where it names none, or before it does.
+
+        It is kept where the context has `keep_asked_name` as its ``sni_callback``.
+        """
+        name: str | None = getattr(self._tls, ASKED_NAME, None)
+        return name
 
     @property
     def version(self) -> str | None:

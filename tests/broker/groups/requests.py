@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.broker.node import Node
-from penstock.protocol.api import ApiKey
+from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.compiler.compile import classes_of
 from penstock.protocol.message import Message
+from penstock.protocol.messages import alter_share_group_offsets_request as alter_offsets
+from penstock.protocol.messages import delete_share_group_offsets_request as delete_offsets
+from penstock.protocol.messages import describe_share_group_offsets_request as describe_offsets
 from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -32,6 +36,8 @@ from penstock.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 SESSION_MS = 10_000
@@ -178,6 +184,19 @@ def _leave(node: Node, version: int) -> Message:
     return leave_request("nobody")
 
 
+def _of_states(node: Node, key: ApiKey) -> Message:
+    """A request to the share coordinator about one share partition."""
+    request_class = API_TABLE[key].request
+    structs = [each for each in classes_of(request_class).values() if isinstance(each, type)]
+    topic, partition = (
+        next(each for each in structs if field in getattr(each, "__slots__", ()))
+        for field in ("topic_id", "partition")
+    )
+    named = topic(topic_id=node.cluster.topic("t").id, partitions=[partition(partition=0)])
+    message: Message = request_class(group_id="g", topics=[named])
+    return message
+
+
 GROUP_REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.JOIN_GROUP: lambda node, version: join_request(),
     ApiKey.SYNC_GROUP: lambda node, version: sync_request(
@@ -207,6 +226,48 @@ GROUP_REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: lambda node, version: ConsumerGroupDescribeRequest(
         group_ids=["g"], include_authorized_operations=True
     ),
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda node, version: ShareGroupHeartbeatRequest(
+        group_id="g", member_id="m", rack_id="r", subscribed_topic_names=["t"]
+    ),
+    ApiKey.SHARE_GROUP_DESCRIBE: lambda node, version: ShareGroupDescribeRequest(
+        group_ids=["g"], include_authorized_operations=True
+    ),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda node, version: (
+        describe_offsets.DescribeShareGroupOffsetsRequest(
+            groups=[
+                describe_offsets.DescribeShareGroupOffsetsRequestGroup(
+                    group_id="g",
+                    topics=[
+                        describe_offsets.DescribeShareGroupOffsetsRequestTopic(
+                            topic_name="t", partitions=[0, 9]
+                        )
+                    ],
+                )
+            ]
+        )
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda node, version: alter_offsets.AlterShareGroupOffsetsRequest(
+        group_id="g",
+        topics=[
+            alter_offsets.AlterShareGroupOffsetsRequestTopic(
+                topic_name="t",
+                partitions=[alter_offsets.AlterShareGroupOffsetsRequestPartition(partition_index=9)],
+            )
+        ],
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda node, version: delete_offsets.DeleteShareGroupOffsetsRequest(
+        group_id="g", topics=[delete_offsets.DeleteShareGroupOffsetsRequestTopic(topic_name="t")]
+    ),
+    **{
+        key: lambda node, version, key=key: _of_states(node, key)  # type: ignore[misc]
+        for key in (
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        )
+    },
 }
 
 GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
@@ -222,5 +283,15 @@ GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda version: set(),
     ApiKey.CONSUMER_GROUP_DESCRIBE: lambda version: {69},
     ApiKey.DELETE_GROUPS: lambda version: {69},
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda version: set(),
+    ApiKey.SHARE_GROUP_DESCRIBE: lambda version: {69},
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda version: set(),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda version: {3},
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda version: {69},
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: lambda version: {16},
+    ApiKey.READ_SHARE_GROUP_STATE: lambda version: {16},
+    ApiKey.WRITE_SHARE_GROUP_STATE: lambda version: {16},
+    ApiKey.DELETE_SHARE_GROUP_STATE: lambda version: {16},
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda version: {16},
 }
 """The errors that these requests run into at a broker which has never seen a group, by version."""

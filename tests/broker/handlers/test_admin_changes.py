@@ -211,7 +211,7 @@ def test_a_partition_on_another_broker_is_named() -> None:
     (result,) = ask(node, api.CreatePartitionsRequest(topics=[wanted]), 3).results
     assert (result.error_code, result.error_message) == (
         39,
-        "partition 5 on brokers [9]; there is only broker 1",
+        "partition 5: brokers [9]; there is only broker 1",
     )
 
 
@@ -357,9 +357,9 @@ def test_features() -> None:
     assert update(1, feature="wings", max_version_level=1).results[0].error_code == 95
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     both = [("metadata.version", 25), ("transaction.version", 2)]
-    groups = ("group.version", 1)
-    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, groups]
-    supported = [*both, ("eligible.leader.replicas.version", 1), groups]
+    groups = [("group.version", 1), ("share.version", 1)]
+    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, *groups]
+    supported = [*both, ("eligible.leader.replicas.version", 1), *groups]
     assert [(f.name, f.max_version) for f in answer.supported_features] == supported
 
 

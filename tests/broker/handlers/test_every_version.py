@@ -13,6 +13,7 @@ from typing import Any
 
 from broker.bench_node import EVERY_API, ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
+from broker.sharing.requests import SHARE_CODES, SHARE_REQUESTS
 from broker.transactions.requests import TRANSACTION_CODES, TRANSACTION_REQUESTS
 from for_each import for_each
 from penstock.broker.client_metrics.service import Origin
@@ -337,6 +338,7 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
         users=[UserName(name=name) for name in "aab"]
     ),
     **GROUP_REQUESTS,
+    **SHARE_REQUESTS,
     **TRANSACTION_REQUESTS,
 }
 
@@ -397,6 +399,7 @@ EXPECTED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.ALTER_REPLICA_LOG_DIRS: {3, 57},
     ApiKey.DESCRIBE_TRANSACTIONS: {16, 42},
     **TRANSACTION_CODES,
+    **SHARE_CODES,
     ApiKey.SASL_HANDSHAKE: {34},
     ApiKey.SASL_AUTHENTICATE: {34},
     ApiKey.DESCRIBE_ACLS: {54},

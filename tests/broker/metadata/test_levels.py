@@ -21,6 +21,8 @@ from penstock.protocol.uuid import uuid_from_text
 
 FOR_ANY_4 = {"metadata.version": 25, "transaction.version": 2, "group.version": 1}
 
+FOR_4_3 = {**FOR_ANY_4, "metadata.version": 30, "share.version": 1}
+
 
 def open_node(path: Path, as_version: str | None = None, **settings: str) -> Node:
     texts = {name.replace("_", "."): value for name, value in settings.items()}
@@ -39,7 +41,7 @@ def open_node(path: Path, as_version: str | None = None, **settings: str) -> Nod
         (None, {"penstock_metadata_version": "3.9"}, {"metadata.version": 21}),
         (None, {"penstock_metadata_version": "3.9.1"}, {"metadata.version": 21}),
         (None, {"penstock_metadata_version": "3.7-IV4"}, {"metadata.version": 19}),
-        ("3.9", {"penstock_metadata_version": "4.3"}, {**FOR_ANY_4, "metadata.version": 30}),
+        ("3.9", {"penstock_metadata_version": "4.3"}, FOR_4_3),
     ],
 )
 def test_a_new_directory_has_the_level_of_the_release_it_is_for(

@@ -248,19 +248,6 @@ def tiered_storage(directory: Directory) -> None:
     )
 
 
-def share_groups(directory: Directory) -> None:
-    (directory.path / "__share_group_state-0").mkdir()
-    place = directory.path / "__consumer_offsets-0"
-    place.mkdir()
-    rows = [
-        (b"\0\x0b\0\x04gone", b"\0\0", (), NOW_MS),
-        (b"\0\x0b\0\x04kept", b"\0\0", (), NOW_MS),
-        (b"\0\x0b\0\x04gone", None, (), NOW_MS),
-        (b"\0\x03\0\x04else", b"\0\0", (), NOW_MS),
-    ]
-    (place / SEGMENT).write_bytes(encode_batch(rows))
-
-
 def zookeeper(directory: Directory) -> None:
     directory.data()
     (directory.path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=abc\n")
@@ -296,7 +283,6 @@ REFUSED = [
     (an_unknown_record, "a record of type 126 and version 0"),
     (an_unknown_version, "a record of type 3 and version 9"),
     (access_rules, "1 access rules"),
-    (share_groups, r"it has share groups \(kept\), which are not served"),
     (zookeeper, "a broker with ZooKeeper has written it"),
     (tiered_storage, "records of topic t are in tiered storage"),
     (damage_before_the_end, "its metadata log is damaged at position"),

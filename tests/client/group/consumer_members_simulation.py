@@ -13,7 +13,7 @@ from typing import NamedTuple
 from broker.groups.consumer_simulation import GROUP, HEARTBEAT_S, REBALANCE_MS, ConsumerWorld
 from penstock.broker.groups.consumer.group import Answer, Heartbeat
 from penstock.broker.groups.consumer.state import Partition
-from penstock.broker.groups.consumer.topics import by_topic
+from penstock.broker.groups.metadata_view import by_topic
 from penstock.client.group.consumer_membership import ConsumerMembership
 from penstock.client.group.requests import (
     Change,

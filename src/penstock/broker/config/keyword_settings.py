@@ -92,6 +92,51 @@ class BrokerSettings(TypedDict, total=False):
     """Most members of a group. Default: 2147483647."""
     group_min_session_timeout_ms: int
     """Shortest session timeout of a member. Default: 6000."""
+    group_share_assignment_interval_ms: int
+    """Least time between two assignments of a share group. Default: 1000."""
+    group_share_assignors: str
+    """The assignor of share groups; there is one. Default: simple."""
+    group_share_delivery_count_limit: int
+    """How often a record is delivered to a share group at most; then it is archived. Default: 5."""
+    group_share_heartbeat_interval_ms: int
+    """How often members of share groups send heartbeats. Default: 5000."""
+    group_share_initialize_retry_interval_ms: int
+    """When the states of new share partitions are asked for again without an answer. Default: 30000."""
+    group_share_max_assignment_interval_ms: int
+    """Longest assignment interval that a share group may have. Default: 15000."""
+    group_share_max_delivery_count_limit: int
+    """Largest limit of deliveries that a share group may have. Default: 10."""
+    group_share_max_heartbeat_interval_ms: int
+    """Longest heartbeat interval that a share group may have. Default: 15000."""
+    group_share_max_partition_max_record_locks: int
+    """Most records in flight that a share group may have set for each partition. Default: 4000."""
+    group_share_max_record_lock_duration_ms: int
+    """Longest lock of records that a share group may have. Default: 60000."""
+    group_share_max_session_timeout_ms: int
+    """Longest session timeout that a share group may have. Default: 60000."""
+    group_share_max_share_sessions: int
+    """Most share sessions of a broker: members of share groups that fetch from it. Default: 2000."""
+    group_share_max_size: int
+    """Most members of a share group. Default: 200."""
+    group_share_min_assignment_interval_ms: int
+    """Shortest assignment interval that a share group may have. Default: 0."""
+    group_share_min_delivery_count_limit: int
+    """Smallest limit of deliveries that a share group may have. Default: 2."""
+    group_share_min_heartbeat_interval_ms: int
+    """Shortest heartbeat interval that a share group may have. Default: 5000."""
+    group_share_min_partition_max_record_locks: int
+    """Least records in flight that a share group may have set for each partition. Default: 100."""
+    group_share_min_record_lock_duration_ms: int
+    """Shortest lock of records that a share group may have. Default: 15000."""
+    group_share_min_session_timeout_ms: int
+    """Shortest session timeout that a share group may have. Default: 45000."""
+    group_share_partition_max_record_locks: int
+    """Most records of a partition that a share group has in flight. Default: 2000."""
+    group_share_record_lock_duration_ms: int
+    """How long a member of a share group may keep a record that it does not acknowledge. Default:
+    30000."""
+    group_share_session_timeout_ms: int
+    """After how long without a heartbeat a member leaves a share group. Default: 45000."""
     host_name: str
     """Address to listen on, before listeners came. Needs port."""
     leader_imbalance_check_interval_seconds: int
@@ -294,6 +339,22 @@ class BrokerSettings(TypedDict, total=False):
     Default: 30000."""
     replica_selector_class: str
     """In a cluster: RackAwareReplicaSelector sends consumers to replicas in their rack."""
+    share_coordinator_cold_partition_snapshot_interval_ms: int
+    """After how long a share partition without changes gets a snapshot. Default: 300000."""
+    share_coordinator_snapshot_update_records_per_snapshot: int
+    """How many changes of a share partition are stored before a snapshot of all of it. Default: 500."""
+    share_coordinator_state_topic_min_isr: int
+    """In-sync replicas that __share_group_state is made to need, no more than it has. Default: 2."""
+    share_coordinator_state_topic_num_partitions: int
+    """Partitions of __share_group_state. Default: 50."""
+    share_coordinator_state_topic_prune_interval_ms: int
+    """How often what is not needed of __share_group_state is deleted. Default: 300000."""
+    share_coordinator_state_topic_replication_factor: int
+    """Replicas of __share_group_state, no more than there are brokers. Default: 3."""
+    share_coordinator_state_topic_segment_bytes: int
+    """Segment size of __share_group_state. Default: 104857600."""
+    share_coordinator_write_timeout_ms: int
+    """How long an answer of the share coordinator waits for its replicas. Default: 5000."""
     socket_listen_backlog_size: int
     """Connections that may wait to be accepted. Default: 50."""
     socket_receive_buffer_bytes: int

@@ -29,6 +29,18 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
     (
         *(f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
         "group.consumer.migration.policy",
+        *(
+            f"group.share.{limit}.{name}"
+            for limit in ("min", "max")
+            for name in ("delivery.count.limit", "partition.max.record.locks")
+        ),
+        *(f"group.share.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
+        "group.share.assignors",
+        "group.share.max.share.sessions",
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.segment.bytes",
+        "share.coordinator.write.timeout.ms",
     )
 )
 """Settings of brokers, with an effect here, that releases before 4.0 do not have."""
@@ -43,6 +55,7 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((0, 11), "group.initial.rebalance.delay.ms", "0"),
     ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
     ((4, 0), "group.consumer.assignors", f"{_ASSIGNORS}UniformAssignor,{_ASSIGNORS}RangeAssignor"),
+    ((4, 0), "group.share.partition.max.record.locks", "200"),
     ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),
 )

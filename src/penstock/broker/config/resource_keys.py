@@ -1,6 +1,6 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
 
-They are checked and kept as Apache Kafka does it. Those of consumer groups have an effect; share groups and
+They are checked and kept as Apache Kafka does it. Those of consumer groups and share groups have an effect;
 streams groups are not offered, so nothing reads theirs. What a group has not set it has from the broker.
 Subscriptions have an effect where metrics of clients are taken (`penstock.client.metrics`).
 
@@ -41,28 +41,38 @@ def _group(name: str, type_: int = INT, default: str | None = None, least: int |
     return idle(ConfigKey(name, type_, default, _NO_GROUPS, at_least=least))
 
 
-def _consumer(name: str, doc: str, least: int) -> ConfigKey:
-    return ConfigKey(name, INT, None, doc, at_least=least)
+def _own(
+    name: str, doc: str, least: int | None = None, type_: int = INT, default: str | None = None
+) -> ConfigKey:
+    return ConfigKey(name, type_, default, doc, at_least=least)
 
 
 _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
     (
         (4, 0),
         (
-            _consumer("consumer.heartbeat.interval.ms", "How often members send heartbeats.", 1),
-            _consumer("consumer.session.timeout.ms", "How long a member may send none.", 1),
-            _group("share.auto.offset.reset", STRING, "latest"),
-            _group("share.heartbeat.interval.ms", least=1),
-            _group("share.record.lock.duration.ms", least=1000),
-            _group("share.session.timeout.ms", least=1),
+            _own("consumer.heartbeat.interval.ms", "How often members send heartbeats.", 1),
+            _own("consumer.session.timeout.ms", "How long a member may send none.", 1),
+            _own(
+                "share.auto.offset.reset",
+                "Where the group begins to read: earliest, latest or by_duration.",
+                type_=STRING,
+                default="latest",
+            ),
+            _own("share.heartbeat.interval.ms", "How often members send heartbeats.", 1),
+            _own("share.record.lock.duration.ms", "How long a member may keep a record.", 1000),
+            _own("share.session.timeout.ms", "How long a member may send no heartbeat.", 1),
         ),
     ),
     (
         (4, 1),
         (
-            _group("share.isolation.level", STRING, "read_uncommitted")._replace(
-                choices=("read_committed", "read_uncommitted")
-            ),
+            _own(
+                "share.isolation.level",
+                "Whether the group reads what no transaction has committed.",
+                type_=STRING,
+                default="read_uncommitted",
+            )._replace(choices=("read_committed", "read_uncommitted")),
             _group("streams.heartbeat.interval.ms", least=1),
             _group("streams.num.standby.replicas", least=0),
             _group("streams.session.timeout.ms", least=1),
@@ -72,11 +82,16 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
     (
         (4, 3),
         (
-            _consumer("consumer.assignment.interval.ms", "Least time between two assignments.", 0),
-            _group("share.assignment.interval.ms", least=0),
-            _group("share.delivery.count.limit", least=2),
-            _group("share.partition.max.record.locks", least=100),
-            _group("share.renew.acknowledge.enable", BOOLEAN, "true"),
+            _own("consumer.assignment.interval.ms", "Least time between two assignments.", 0),
+            _own("share.assignment.interval.ms", "Least time between two assignments.", 0),
+            _own("share.delivery.count.limit", "How often a record is delivered at most.", 2),
+            _own("share.partition.max.record.locks", "Most records in flight for each partition.", 100),
+            _own(
+                "share.renew.acknowledge.enable",
+                "Whether members may renew the locks of records.",
+                type_=BOOLEAN,
+                default="true",
+            ),
             _group("streams.assignment.interval.ms", least=0),
         ),
     ),

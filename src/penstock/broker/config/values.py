@@ -231,25 +231,25 @@ def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) 
 _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
 
 
-def _check_group_keys(integer: Callable[[str], int]) -> None:
-    """Check that the settings of consumer groups fit together. `integer` returns the value of one.
+def _check_group_keys(kind: str, integer: Callable[[str], int]) -> None:
+    """Check that the settings of a kind of groups fit together. `integer` returns the value of one.
 
     Raises:
         ConfigError: one is outside of its bounds, or heartbeats are not more frequent than sessions end.
     """
     for name in _BOUNDED:
-        value = integer(f"group.consumer.{name}")
-        least, most = integer(f"group.consumer.min.{name}"), integer(f"group.consumer.max.{name}")
+        value = integer(f"group.{kind}.{name}")
+        least, most = integer(f"group.{kind}.min.{name}"), integer(f"group.{kind}.max.{name}")
         if not least <= value <= most:
             raise ConfigError(
-                f"group.consumer.{name} is {value}, which is not between group.consumer.min.{name} ({least}) "
-                f"and group.consumer.max.{name} ({most})"
+                f"group.{kind}.{name} is {value}, which is not between group.{kind}.min.{name} ({least}) "
+                f"and group.{kind}.max.{name} ({most})"
             )
-    heartbeat = integer("group.consumer.heartbeat.interval.ms")
-    if heartbeat >= integer("group.consumer.session.timeout.ms"):
+    heartbeat = integer(f"group.{kind}.heartbeat.interval.ms")
+    if heartbeat >= integer(f"group.{kind}.session.timeout.ms"):
         raise ConfigError(
-            f"group.consumer.heartbeat.interval.ms is {heartbeat}, which has to be less than "
-            "group.consumer.session.timeout.ms"
+            f"group.{kind}.heartbeat.interval.ms is {heartbeat}, which has to be less than "
+            f"group.{kind}.session.timeout.ms"
         )
 
 
@@ -288,8 +288,9 @@ class BrokerConfig:
             self.settings[name] = text
         self.dynamic: Mapping[str, str] = {}
         self.dynamic_defaults: Mapping[str, str] = {}
-        if any(name.startswith("group.consumer.") for name in self.settings):
-            _check_group_keys(self.integer)
+        for kind in ("consumer", "share"):
+            if any(name.startswith(f"group.{kind}.") for name in self.settings):
+                _check_group_keys(kind, self.integer)
         self.started_with: dict[str, str] = {}
         """What came of arguments and not of `settings`, such as the address: shown, and no more."""
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from penstock.broker.groups.classic.member import Caller
     from penstock.broker.groups.classic.settings import GroupSettings
     from penstock.broker.groups.consumer.group import ConsumerGroup
-    from penstock.broker.groups.consumer.topics import TopicView
     from penstock.broker.groups.consumer_service import ConsumerGroupService
+    from penstock.broker.groups.metadata_view import TopicView
     from penstock.broker.groups.store import GroupStore
     from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
     from penstock.protocol.messages.join_group_request import JoinGroupRequest

@@ -23,14 +23,14 @@ from penstock.broker.groups.consumer.state import State, removal
 from penstock.broker.groups.migration import downgrade, upgrade
 from penstock.broker.groups.records import KeyAndValue
 from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.storing import store_records, work_off_due
 from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
     from penstock.broker.groups.consumer.state import Change
-    from penstock.broker.groups.consumer.topics import TopicView
+    from penstock.broker.groups.metadata_view import TopicView
     from penstock.broker.groups.timers import Timers
     from penstock.broker.requests.kept_state import KeptState
     from penstock.clock import Clock
@@ -295,17 +295,15 @@ class ConsumerGroupService:
 
     def work_off(self, store: GroupStore, now: float) -> None:
         """Do what the timers lead to that have fired."""
-        due = self.coordinator.take_due()
-        for timer, make_plan in due:
-            try:
-                plan = make_plan(now, self._host.clock.now_ms())
-                if plan is not None:
-                    self._carry_out(store, plan, now)
-            except Exception as error:
-                # A barrier: one group must not stop the timers of the others.
-                if not isinstance(error, KafkaError):
-                    self._host.failures.caught("group timer", "a timer of a consumer group")
-                self.coordinator.fire_again(timer, now)
+        host, coordinator = self._host, self.coordinator
+        work_off_due(
+            coordinator.take_due(),
+            lambda plan: self._carry_out(store, plan, now),
+            coordinator.fire_again,
+            host.clock,
+            host.failures,
+            now,
+        )
 
     def _records_of(self, group: ConsumerGroup, changes: Sequence[Change]) -> list[KeyAndValue]:
         if not changes:
@@ -323,16 +321,7 @@ class ConsumerGroupService:
         """
         if not records:
             return
-        try:
-            store.append(group.id, records, self._host.clock.now_ms())
-        except StorageError as error:
-            logger.error("consumer group %s could not be stored: %s", group.id, error)
-            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
-        except KafkaError as error:
-            if error.code != ErrorCode.MESSAGE_TOO_LARGE:
-                raise
-            logger.error("consumer group %s could not be stored: %s", group.id, error)
-            raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        store_records(store, group.id, records, self._host.clock.now_ms())
 
     # --- groups ------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from penstock.broker.groups.consumer.state import (
     SetTargetEpoch,
     Subscription,
 )
-from penstock.broker.groups.consumer.topics import TopicView, hash_of
+from penstock.broker.groups.metadata_view import TopicView, hash_of
 from penstock.errors import DecodeError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 

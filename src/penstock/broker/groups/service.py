@@ -7,6 +7,7 @@ it wakes the coordinator when its next timer is due.
 from __future__ import annotations
 
 import uuid
+from collections import ChainMap
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -18,18 +19,20 @@ from penstock.broker.groups.classic.records import ClassicRecords, empty_record,
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.classic_members import ClassicMembers
-from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings
+from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings, View
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
-from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.share_service import ShareGroupService
+from penstock.broker.groups.store import GroupKind, GroupStore
 from penstock.broker.groups.timers import Timers
 from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
 from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
+    from penstock.broker.groups.share.group import ShareAnswer, ShareGroup, ShareHeartbeat
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.clock import Clock
@@ -49,6 +52,8 @@ class Metadata(Topics, Protocol):
 
     @property
     def metadata_end_offset(self) -> int: ...
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]: ...
     @property
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
 
@@ -70,6 +75,7 @@ class Host(Protocol):
     def failures(self) -> Failures: ...
     @property
     def kept(self) -> KeptState: ...
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None: ...
 
 
 class Reply:
@@ -141,8 +147,17 @@ class GroupService:
             self.consumer, settings, lambda: host.cluster.topics, lambda: str(uuid.uuid4())
         )
         """The requests of classic members to these."""
-        classic = ClassicKind(self.coordinator, self.consumer.groups, host, self._set_alarm)
-        self.store = GroupStore(host.cluster, host.store, [self.consumer.kind, classic], self._wrote)
+        self.share = ShareGroupService(
+            host,
+            View(host.cluster),
+            timers,
+            lambda group_id: group_id in self.coordinator.groups or group_id in self.consumer.groups,
+        )
+        """The groups of KIP-932."""
+        others: Container[str] = ChainMap[str, Any](self.consumer.groups, self.share.groups)
+        classic = ClassicKind(self.coordinator, others, host, self._set_alarm)
+        kinds: list[GroupKind] = [self.consumer.kind, self.share.kind, classic]
+        self.store = GroupStore(host.cluster, host.store, kinds, self._wrote)
         outbox = self.coordinator.outbox
         given_away = outbox.given_away
         host.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
@@ -176,13 +191,13 @@ class GroupService:
             self.store.load(group_id)
         return groups.get(group_id)
 
-    def find(self, group_id: str) -> Group | ConsumerGroup | None:
+    def find(self, group_id: str) -> Group | ConsumerGroup | ShareGroup | None:
         """Return a group of any kind, read from the store if need be; None if there is none.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
-        return self.open(group_id) or self.consumer.groups.get(group_id)
+        return self.open(group_id) or self.consumer.groups.get(group_id) or self.share.groups.get(group_id)
 
     def open_all(self) -> None:
         """Read every group from the store. What cannot be read is logged, and its groups are missing."""
@@ -203,7 +218,8 @@ class GroupService:
         """
         coordinator = self.coordinator
         self.store.unload(index)
-        self.consumer.unload(lambda group_id: self.topic.partition_of(group_id) == index)
+        for kind in (self.consumer, self.share):
+            kind.unload(lambda group_id: self.topic.partition_of(group_id) == index)
         for group_id, group in list(coordinator.groups.items()):
             if self.topic.partition_of(group_id) == index:
                 group.disband()
@@ -267,8 +283,25 @@ class GroupService:
         """
         self.open(group_id)
         self.settle(now)
+        if group_id in self.share.groups:
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         try:
             return self.consumer.heartbeat(self.store, group_id, beat, sees, now)
+        finally:
+            self.settle(now)
+
+    # --- share groups (KIP-932) --------------------------------------------------------------------------
+
+    def share_heartbeat(self, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
+        """ShareGroupHeartbeat: return the answer.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        self.open(group_id)
+        self.settle(now)
+        try:
+            return self.share.heartbeat(self.store, group_id, beat, now)
         finally:
             self.settle(now)
 
@@ -347,6 +380,7 @@ class GroupService:
         try:
             coordinator.advance(now)
             self.consumer.work_off(self.store, now)
+            self.share.work_off(self.store, now)
             while True:
                 saves, replies = coordinator.outbox.take()
                 if not saves and not replies:
@@ -534,10 +568,12 @@ class GroupService:
         """
         if NAME in topics:
             self.coordinator.forget_everything()
-            self.consumer.unload(lambda group_id: True)
+            for kind in (self.consumer, self.share):
+                kind.unload(lambda group_id: True)
             self.store.forget_everything()
         else:
             self.store.forget_topics(topics, now_ms)
+            self.share.forget_topics(self.store)
 
     def _wrote(self, partition: Any, size: int) -> None:
         self._host.purgatory.notify(partition, size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from penstock.broker.groups.records import (
     GroupRecords,
@@ -18,17 +18,14 @@ from penstock.broker.groups.records import (
     read_record,
 )
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
+from penstock.broker.partitions.own_records import OwnPartition, append_own, check_own_size
 from penstock.broker.partitions.producers.transactional_appends import append_offsets
 from penstock.common.java_hash import partition_of
 from penstock.errors import DecodeError
 from penstock.log.segments.salvage import sound_batches
 from penstock.log.walk import walk_buffer
-from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import decode_batch, encode_batch, read_marker
 from penstock.records.format.batch_header import read_header
-
-if TYPE_CHECKING:
-    from penstock.log.contract import Log
 
 NAME = OFFSETS_TOPIC
 
@@ -37,24 +34,10 @@ _COMMIT_MARKER = 1
 Stored = StoredOffset | StoredRecord
 
 
-class _Limits(Protocol):
-    @property
-    def max_message_bytes(self) -> int: ...
-    @property
-    def segment_bytes(self) -> int: ...
-
-
-class _Partition(Protocol):
-    @property
-    def log(self) -> Log: ...
-    @property
-    def config(self) -> _Limits: ...
-    @property
-    def leader_epoch(self) -> int: ...
+class _Partition(OwnPartition, Protocol):
     @property
     def leads(self) -> bool: ...
     def check_leads(self) -> None: ...
-    def advance(self) -> None: ...
 
 
 class _Topic(Protocol):
@@ -173,23 +156,8 @@ class OffsetsTopic:
             StorageError: they could not be written.
         """
         partition = self._cluster.topics[NAME].partitions[self.partition_of(group_id)]
-        log = partition.log
-        first_offset = log.end_offset
-        batch = encode_batch(
-            [(key, value, (), now_ms) for key, value in records],
-            base_offset=first_offset,
-            partition_leader_epoch=partition.leader_epoch,
-        )
-        self._check_size(len(batch), partition, len(records), group_id)
-        log.append(
-            batch,
-            first_offset=first_offset,
-            last_offset=first_offset + len(records) - 1,
-            max_timestamp=now_ms,
-            now_ms=now_ms,
-        )
-        partition.advance()
-        self._wrote(partition, len(batch))
+        first_offset, size = append_own(partition, records, now_ms, f"group {group_id}")
+        self._wrote(partition, size)
         return first_offset
 
     def append_in_transaction(
@@ -216,7 +184,7 @@ class OffsetsTopic:
             base_sequence=0,
             is_transactional=True,
         )
-        self._check_size(len(batch), partition, len(records), group_id)
+        check_own_size(partition, len(batch), len(records), f"group {group_id}")
         view = memoryview(bytearray(batch))
         offset = append_offsets(partition, view, read_header(view), now_ms, verification)
         self._wrote(partition, len(batch))
@@ -225,15 +193,6 @@ class OffsetsTopic:
     def partition(self, group_id: str) -> Any:
         """Return the partition that a group is stored in, of the topic, which must exist."""
         return self._cluster.topics[NAME].partitions[self.partition_of(group_id)]
-
-    @staticmethod
-    def _check_size(size: int, partition: _Partition, count: int, group_id: str) -> None:
-        limit = min(partition.config.max_message_bytes, partition.config.segment_bytes)
-        if size > limit:
-            raise error_for(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"{count} records of group {group_id} have {size} bytes, the limit is {limit}",
-            )
 
     def replay(
         self, index: int, losses: Losses, pending: dict[int, list[Stored]] | None = None

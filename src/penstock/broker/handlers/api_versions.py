@@ -15,6 +15,8 @@ from penstock.broker.metadata.image import (
     METADATA_FEATURE,
     METADATA_VERSION,
     OTHER_FEATURES,
+    SHARE_FEATURE,
+    share_level,
 )
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
@@ -37,6 +39,9 @@ SOFTWARE_SINCE = FEATURES_SINCE = 3
 
 LOWEST_0_SINCE = 4
 """Older clients take a feature whose lowest level is 0 for a mistake."""
+
+SHARES_SINCE = (4, 2)
+"""The first release of Apache Kafka in which share groups (KIP-932) are on by themselves."""
 
 SOFTWARE_CHARACTERS_MAX = 100
 """How much of a client's software name and version its session keeps."""
@@ -91,17 +96,20 @@ def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> Non
     response.supported_features = [
         SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
     ]
-    others = OTHER_FEATURES if has_transaction_version else {}
+    others = dict(OTHER_FEATURES) if has_transaction_version else {}
+    if profile is not None and profile.numbers < SHARES_SINCE:
+        others.pop(SHARE_FEATURE, None)
     if context.version >= LOWEST_0_SINCE:
         response.supported_features.extend(
             SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in others.items()
         )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
     levels = {name: min(level, high) for name, level in cluster.features.items()}
+    levels[SHARE_FEATURE] = share_level(cluster.features)
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in levels.items()
-        if name == METADATA_FEATURE or name in others
+        if name == METADATA_FEATURE or (name in others and level > 0)
     ]
 
 

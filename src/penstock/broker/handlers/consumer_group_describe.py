@@ -11,7 +11,7 @@ from penstock.broker.context import Context
 from penstock.broker.groups.consumer.coordinator import GROUP_BYTES
 from penstock.broker.groups.consumer.group import ConsumerGroup, assignor_of
 from penstock.broker.groups.consumer.state import MEMBER_BYTES, Partition
-from penstock.broker.groups.consumer.topics import by_topic
+from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.handlers.consumer_group_heartbeat import NOT_OFFERED, Needs, has_consumer_groups
 from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
 from penstock.errors import KafkaError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.consumer.group import Answer, Heartbeat
-from penstock.broker.groups.consumer.topics import by_topic
+from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.metadata.image import GROUP_FEATURE
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.context import Context, Parts
+from penstock.broker.groups.share.group import ShareGroup
+from penstock.broker.handlers.share_groups import PATIENCE_S
+from penstock.broker.requests.later import Later
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -13,6 +16,8 @@ from penstock.protocol.messages.delete_groups_response import DeletableGroupResu
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.groups.share_service import Result
+    from penstock.broker.requests.purgatory import Purgatory
 
 logger = logger_named("penstock.broker")
 
@@ -20,31 +25,46 @@ logger = logger_named("penstock.broker")
 class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
+    purgatory: Purgatory
+
     @property
     def groups(self) -> GroupService: ...
 
 
-def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> DeleteGroupsResponse:
-    """Delete groups without members, with their offsets."""
+def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> Any:
+    """Delete groups without members, with their offsets. Return the response, or the wait for it."""
+    later = Later(context.node.purgatory)
     results = []
     for group_id in dict.fromkeys(request.groups_names):
-        code, message = _delete(group_id, context)
-        results.append(
-            DeletableGroupResult(group_id=group_id, error_code=code, error_message=message or None)
-        )
-    return DeleteGroupsResponse(results=results)
+        result = DeletableGroupResult(group_id=group_id)
+        results.append(result)
+        _delete(group_id, result, later, context)
+    return later.answer(context.now + PATIENCE_S, lambda: DeleteGroupsResponse(results=results))
 
 
-def _delete(group_id: str, context: Context[Needs]) -> tuple[int, str]:
+def _delete(group_id: str, result: DeletableGroupResult, later: Later, context: Context[Needs]) -> None:
     service = context.node.groups
     try:
         group = service.find(group_id)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
-        code = service.delete(group, context.now_ms)
-        return code, f"Group {group_id} is in {group.state} state." if code else ""
+            _fill(result, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        elif isinstance(group, ShareGroup):
+            late = ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator has not answered"
+            _fill(result, *late)
+
+            def take(outcome: Result) -> None:
+                _fill(result, *outcome)
+
+            service.share.delete(service.store, group, context.now_ms, later.expect(take))
+        else:
+            code = service.delete(group, context.now_ms)
+            _fill(result, code, f"Group {group_id} is in {group.state} state." if code else None)
     except KafkaError as error:
-        return error.code, error.detail
+        _fill(result, error.code, error.detail)
     except StorageError as error:
         logger.error("%s", error)
-        return ErrorCode.NOT_COORDINATOR, str(error)
+        _fill(result, ErrorCode.NOT_COORDINATOR, str(error))
+
+
+def _fill(result: DeletableGroupResult, code: int, message: str | None) -> None:
+    result.error_code, result.error_message = code, message

@@ -1,8 +1,8 @@
 """FindCoordinator (10).
 
-v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. The
-coordinator of a group or a transactional id is the leader of the partition that its state is kept in.
-Share groups are not offered, so the answer for these is COORDINATOR_NOT_AVAILABLE, with the reason.
+v1 key types (0 group, 1 transaction, 2 share partition from v6 on) and messages; v4 several keys. The
+coordinator of a group, a transactional id or a share partition is the leader of the partition that its
+state is kept in. The key of a share partition is ``group:topicId:partition``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -20,6 +24,7 @@ from penstock.protocol.messages.find_coordinator_response import Coordinator, Fi
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.groups.share_state.service import ShareStateService
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.metadata.cluster_view import ClusterView
     from penstock.broker.transactions.service import TransactionService
@@ -29,7 +34,8 @@ SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
-_NOT_OFFERED = {2: "share groups"}
+_TOPICS = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTIONS_TOPIC, SHARE_KEY: SHARE_STATE_TOPIC}
+"""The topic that has the state of what a key names, by the type of the key."""
 
 _NO_ERROR = "NONE"
 """Apache Kafka's error message below version 4 where there is no error."""
@@ -47,6 +53,8 @@ class Needs(Parts, Protocol):
     def groups(self) -> GroupService: ...
     @property
     def transactions(self) -> TransactionService: ...
+    @property
+    def share_states(self) -> ShareStateService: ...
 
 
 def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -> FindCoordinatorResponse:
@@ -56,7 +64,10 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -
 
     def find(key: str) -> Coordinator:
         found = Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
-        if not code:
+        if not code and request.key_type == SHARE_KEY and not _is_share_partition(key):
+            found.error_code = ErrorCode.INVALID_REQUEST
+            found.error_message = "The key of a share partition is group:topicId:partition."
+        elif not code:
             leader = living.get(_leader(key, request.key_type, context))
             if leader is None:
                 found.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -81,8 +92,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -
 
 def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
     """Return the broker that leads the partition of a key; -1 where none does."""
-    name = OFFSETS_TOPIC if key_type == GROUP_KEY else TRANSACTIONS_TOPIC
-    topic = context.node.cluster.topics.get(name)
+    topic = context.node.cluster.topics.get(_TOPICS[key_type])
     if topic is None or not topic.partitions:
         return -1
     return topic.partitions[partition_of(key, len(topic.partitions))].leader
@@ -90,16 +100,30 @@ def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
 
 def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
     """Whether keys of this kind have a coordinator: an error and its message, NONE and nothing if so."""
-    if key_type in (GROUP_KEY, TRANSACTION_KEY):
-        owner = context.node.groups if key_type == GROUP_KEY else context.node.transactions
+    node = context.node
+    if key_type in _TOPICS and (key_type != SHARE_KEY or context.version >= SHARE_GROUPS_SINCE):
         try:
+            owner = (
+                node.groups
+                if key_type == GROUP_KEY
+                else node.transactions
+                if key_type == TRANSACTION_KEY
+                else node.share_states
+            )
             owner.create_topic(context.now_ms)
         except (KafkaError, StorageError) as error:
             # A disk that refuses, or too few brokers: another time there may be a coordinator.
             context.node.limited_log.write(logging.ERROR, "coordinators", "no topic for them: %s", error)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
         return ErrorCode.NONE, ""
-    kind = _NOT_OFFERED.get(key_type)
-    if kind is None or (key_type == SHARE_KEY and context.version < SHARE_GROUPS_SINCE):
-        return ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown"
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE, f"this broker offers no {kind}"
+    return ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown"
+
+
+def _is_share_partition(key: str) -> bool:
+    from penstock.broker.groups.share_state.keys import parse_key  # only brokers ask for these
+
+    try:
+        parse_key(key)
+    except ValueError:
+        return False
+    return True

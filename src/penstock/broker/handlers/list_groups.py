@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.classic.coordinator import CLASSIC
 from penstock.broker.groups.consumer.coordinator import CONSUMER
+from penstock.broker.groups.share.coordinator import SHARE
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
@@ -42,5 +43,9 @@ def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGrou
                 group_id=group.id, protocol_type=CONSUMER, group_state=group.state, group_type=CONSUMER
             )
             for group in service.consumer.coordinator.listed(*wanted)
+        ]
+        + [
+            ListedGroup(group_id=group.id, protocol_type=SHARE, group_state=group.state, group_type=SHARE)
+            for group in service.share.coordinator.listed(*wanted)
         ]
     )

@@ -145,6 +145,8 @@ def _commit(
                 [(topics[name].id, index) for (name, index), _ in commits],
                 has_epochs=context.version >= GROUP_ID_NOT_FOUND_SINCE,
             )
+        elif group_id in service.share.groups:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         elif group is None:
             if generation >= 0:
                 is_new = context.version >= GROUP_ID_NOT_FOUND_SINCE

@@ -92,6 +92,8 @@ def _commit(
         # Before the group is asked, as in Apache Kafka: a commit that is refused leaves the partition added.
         permission = join(partition, request.producer_id, request.producer_epoch, 0, joining)
         service.settle(context.now)
+        if group_id in service.share.groups:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         topics = context.node.cluster.topics
         error = service.check_transactional_commit(
             group,

@@ -2,7 +2,7 @@
 
 v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
 features. One level of `metadata.version` is written; `transaction.version` may be 0 to 2, and
-`eligible.leader.replicas.version` 0 or 1.
+`eligible.leader.replicas.version`, `group.version` and `share.version` 0 or 1.
 """
 
 from __future__ import annotations

@@ -8,21 +8,25 @@ a cluster of several the controller (`penstock.broker.replication.control.author
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
 from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
 from penstock.broker.metadata.own_authority import OwnAuthority
-from penstock.broker.metadata.planning import NewTopic, Planner
+from penstock.broker.metadata.planning import NewTopic, Planner, partition_record
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
-from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
@@ -30,12 +34,10 @@ from penstock.protocol.uuid import random_uuid
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
-    from penstock.broker.metadata.metadata_log import MetadataLog
-    from penstock.broker.metadata.planning import Placing
+    from penstock.broker.metadata.planning import Authority
     from penstock.broker.metadata.replica_manager import Replicating
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
-    from penstock.broker.requests.quotas import MutationTokens
     from penstock.broker.security.image import SecurityImage
     from penstock.protocol.message import Message
 
@@ -51,47 +53,8 @@ TOPICS_TOLD = 10
 _FACTORS = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.replication.factor",
 }
-
-
-class Authority(Protocol):
-    """What decides about the metadata of a cluster, as one broker reaches it."""
-
-    cluster_id: str
-    size: int
-    """How many brokers the cluster has: those that are not there yet will be."""
-    mutation_tokens: MutationTokens
-    """What clients with a quota may still create and delete."""
-
-    @property
-    def placing(self) -> Placing:
-        """What places replicas on brokers."""
-
-    @property
-    def log_on_disk(self) -> MetadataLog | None:
-        """The metadata log of this broker alone, where it is on disk."""
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last metadata record."""
-
-    @property
-    def epoch(self) -> int:
-        """The epoch in which the metadata log is led."""
-
-    def catch_up(self) -> None:
-        """Have the broker take in all metadata that have been written, where the authority is in reach."""
-
-    def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Have records written that were decided against all before them, and take them.
-
-        Raises:
-            StorageError: they could not be written, others came before them, or the authority cannot be
-                reached.
-        """
-
-    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
-        """Return the directories of a new partition, one for each replica; None where none are named."""
 
 
 class Cluster:
@@ -126,7 +89,7 @@ class Cluster:
         """Returns a secret that stays with the data of the cluster, for salts."""
         self._next_producer_id = self._own_ids_end = 0
         if authority is None:
-            self.authority: Authority = (own := OwnAuthority(self, store))
+            self.authority: Authority = (own := OwnAuthority(image, self.replicas, store))
             own.begin(config, now_ms)
         else:
             self.authority = authority
@@ -232,29 +195,13 @@ class Cluster:
             for name, text in new.config.overrides.items():
                 records.append(_config_record(new.name, name, text))
             records.extend(
-                self.partition_record(new.name, topic_id, index, replicas)
+                partition_record(self.authority, new.name, topic_id, index, replicas)
                 for index, replicas in enumerate(new.assignments)
             )
         if records:
             self._commit(records, now_ms)
             _tell("created", [f"{new.name} with {new.partitions} partitions" for new in topics])
         return [self.topics[new.name] for new in topics]
-
-    def partition_record(
-        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
-    ) -> PartitionRecord:
-        """Return the record of a new partition, on the brokers that were planned for it."""
-        in_sync = self.authority.placing.in_sync_of(replicas)
-        return PartitionRecord(
-            partition_id=index,
-            topic_id=topic_id,
-            replicas=list(replicas),
-            isr=list(in_sync),
-            leader=in_sync[0] if in_sync else -1,
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=self.authority.directories_of(name, index, replicas),
-        )
 
     # --- changing --------------------------------------------------------------------------------------
 
@@ -268,7 +215,7 @@ class Cluster:
         for name, assigned in assignments.items():
             topic = self.topics[name]
             for index, replicas in enumerate(assigned, len(topic.partitions)):
-                records.append(self.partition_record(name, topic.id, index, replicas))
+                records.append(partition_record(self.authority, name, topic.id, index, replicas))
         if records:
             self._commit(records, now_ms)
 
@@ -357,12 +304,6 @@ class Cluster:
 
     def _commit(self, records: Sequence[Message], now_ms: int) -> None:
         self.authority.commit(records, now_ms)
-
-    def apply(self, records: Sequence[Message]) -> None:
-        """Apply metadata records: to the image, then to what this broker keeps of it."""
-        for record in records:
-            self.image.apply(record)
-            self.replicas.apply(record)
 
 
 def _tell(what: str, topics: Sequence[str]) -> None:

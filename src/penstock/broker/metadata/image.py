@@ -52,10 +52,17 @@ GROUP_FEATURE = "group.version"
 GROUP_VERSION = 1
 """The level with consumer groups by KIP-848, which new clusters begin with."""
 
+SHARE_FEATURE = "share.version"
+
+SHARE_VERSION = 1
+"""The level with share groups (KIP-932). A cluster whose metadata do not name the feature has them, since
+Apache Kafka 4.0 and 4.1 start on no directory that names it."""
+
 OTHER_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
     ELR_FEATURE: ELR_VERSION,
     GROUP_FEATURE: GROUP_VERSION,
+    SHARE_FEATURE: SHARE_VERSION,
 }
 """The features beside `metadata.version` that clients may set, each from 0 to a level."""
 
@@ -65,6 +72,12 @@ FIRST_FEATURES = {
     GROUP_FEATURE: GROUP_VERSION,
 }
 """What new clusters begin with, unless a setting says otherwise: every 4.x of Apache Kafka has it."""
+
+
+def share_level(features: Mapping[str, int]) -> int:
+    """Return the level of `share.version`: the one that was set, 0 included, or the highest there is."""
+    return features.get(SHARE_FEATURE, SHARE_VERSION)
+
 
 _SAME_LEADER = -2
 """In a change of a partition: the leader is unchanged."""
@@ -235,7 +248,7 @@ class ClusterImage:
             self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
             self.features[record.name] = record.feature_level
-            if not record.feature_level:
+            if not record.feature_level and record.name != SHARE_FEATURE:
                 del self.features[record.name]
         elif isinstance(record, ClearElrRecord):
             self._clear_eligible(record)

@@ -13,6 +13,8 @@ from penstock.broker.metadata.image import (
     GROUP_VERSION,
     METADATA_FEATURE,
     METADATA_VERSION,
+    SHARE_FEATURE,
+    SHARE_VERSION,
     TRANSACTION_FEATURE,
     TRANSACTION_VERSION,
 )
@@ -35,6 +37,10 @@ LEVELS: Mapping[str, int] = {
 
 OTHER_FEATURES_SINCE = 25
 """The level from which on new directories have the features of groups and transactions."""
+
+
+SHARE_SINCE = 28
+"""4.2-IV0: the level from which on new directories have the feature of share groups."""
 
 
 def level_of(name: str) -> int:
@@ -61,6 +67,8 @@ def features_at(level: int) -> dict[str, int]:
     found = {METADATA_FEATURE: level}
     if level >= OTHER_FEATURES_SINCE:
         found |= {TRANSACTION_FEATURE: TRANSACTION_VERSION, GROUP_FEATURE: GROUP_VERSION}
+    if level >= SHARE_SINCE:
+        found[SHARE_FEATURE] = SHARE_VERSION
     return found
 
 

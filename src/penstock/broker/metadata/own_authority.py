@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.image import FIRST_FEATURES, METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
+from penstock.broker.metadata.planning import partition_record
 from penstock.broker.partitions.log_store import NOT_REGISTERED
 from penstock.common.logs import logger_named
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
-from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.uuid import random_uuid
@@ -33,29 +33,14 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 
-class Applying(Protocol):
-    """The cluster, as far as records are applied to it."""
-
-    node_id: int
-    image: ClusterImage
-    replicas: ReplicaManager
-
-    def apply(self, records: Sequence[Message]) -> None:
-        """Apply records to the image, and to what this broker keeps of it."""
-
-    def partition_record(
-        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
-    ) -> PartitionRecord:
-        """Return the record of a new partition."""
-
-
 class OwnAuthority:
     """The metadata log of one broker, and its decisions. It is its own `Placing` as well."""
 
     size = 1
 
-    def __init__(self, cluster: Applying, store: LogStore) -> None:
-        self._cluster = cluster
+    def __init__(self, image: ClusterImage, replicas: ReplicaManager, store: LogStore) -> None:
+        self._image = image
+        self._replicas = replicas
         self._store = store
         self.log = MetadataLog(store.metadata_log(), store.metadata_files)
         self.cluster_id = store.cluster_id
@@ -75,13 +60,13 @@ class OwnAuthority:
         removed_ids: set[bytes] = set()
         for record in self.log.replay():
             is_new = False
-            self._cluster.apply((record,))
+            self._replicas.apply(record)
             if isinstance(record, RemoveTopicRecord):
                 removed_ids.add(record.topic_id)
         if is_new:
             self.commit(self._first_records(config), now_ms)
         self._note_level()
-        self._store.broker_epoch = self.log.registrations.get(self._cluster.node_id, NOT_REGISTERED)
+        self._store.broker_epoch = self.log.registrations.get(self._store.node_id, NOT_REGISTERED)
         self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)
 
@@ -107,7 +92,7 @@ class OwnAuthority:
 
         Clients that have seen the epoch without a leader would wait for ever for a later one (KIP-320).
         """
-        here, has_elr = self._cluster.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
+        here, has_elr = self._store.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
         records = [
             PartitionChangeRecord(
                 partition_id=partition.index,
@@ -117,7 +102,7 @@ class OwnAuthority:
                 eligible_leader_replicas=[] if has_elr else None,
                 last_known_elr=[] if has_elr else None,
             )
-            for topic in self._cluster.image.topics.values()
+            for topic in self._image.topics.values()
             for partition in topic.partitions
             if partition.leader != here
         ]
@@ -131,7 +116,7 @@ class OwnAuthority:
         where it is.
         """
         records: list[Message] = []
-        for name, found_id, partitions in self._cluster.replicas.reconcile(removed_ids):
+        for name, found_id, partitions in self._replicas.reconcile(removed_ids):
             if self.log.has_snapshot:
                 logger.warning("leaving topic %s in %s alone: it was deleted", name, self._store.describe())
                 continue
@@ -139,7 +124,7 @@ class OwnAuthority:
             logger.warning("taking in topic %s, whose data were found in %s", name, self._store.describe())
             records.append(TopicRecord(name=name, topic_id=topic_id))
             for index, replicas in enumerate(self.place(partitions, 1)):
-                records.append(self._cluster.partition_record(name, topic_id, index, replicas))
+                records.append(partition_record(self, name, topic_id, index, replicas))
         if records:
             self.commit(records, now_ms)
 
@@ -165,21 +150,21 @@ class OwnAuthority:
             StorageError: they could not be written, or do not fit the image; nothing has changed. Or the disk
                 refuses to have data deleted.
         """
-        cluster = self._cluster
-        cluster.image.check(records)
+        self._image.check(records)
         self.log.append(records, now_ms)
         removed = [
-            cluster.replicas.topics_by_id[record.topic_id]
+            self._replicas.topics_by_id[record.topic_id]
             for record in records
             if isinstance(record, RemoveTopicRecord)
         ]
-        cluster.apply(records)
+        for record in records:
+            self._replicas.apply(record)
         self._note_level()
         for topic in removed:
-            cluster.replicas.delete(topic)
+            self._replicas.delete(topic)
 
     def _note_level(self) -> None:
-        self.log.level = self._cluster.image.features.get(METADATA_FEATURE, METADATA_VERSION)
+        self.log.level = self._image.features.get(METADATA_FEATURE, METADATA_VERSION)
 
     # --- placing -----------------------------------------------------------------------------------------
 
@@ -194,15 +179,15 @@ class OwnAuthority:
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"a replication factor of {factor} needs as many brokers; there is 1",
             )
-        return [(self._cluster.node_id,)] * partitions
+        return [(self._store.node_id,)] * partitions
 
     def check_assignment(self, replicas: Sequence[int]) -> None:
         """Raises KafkaError: INVALID_REPLICA_ASSIGNMENT (39), other brokers than this one."""
-        here = self._cluster.node_id
+        here = self._store.node_id
         if list(replicas) != [here]:
             raise error_for(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"replicas on brokers {list(replicas)}; there is only broker {here}",
+                f"brokers {list(replicas)}; there is only broker {here}",
             )
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:

@@ -15,12 +15,16 @@ from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, Suggestions, Top
 from penstock.broker.metadata.image import folded
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.partition_record import PartitionRecord
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.metadata.image import ClusterImage
+    from penstock.broker.metadata.metadata_log import MetadataLog
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.quota_entities import PartitionsCharge
+    from penstock.broker.requests.quotas import MutationTokens
+    from penstock.protocol.message import Message
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka's own limit, which keeps one request from claiming all memory."""
@@ -58,15 +62,61 @@ class Placing(Protocol):
         """Return those of some brokers that are alive."""
 
 
-class Deciding(Protocol):
-    """What decides about the metadata of a cluster, as far as planning asks it."""
+class Authority(Protocol):
+    """What decides about the metadata of a cluster, as one broker reaches it."""
 
+    cluster_id: str
     size: int
-    """How many brokers the cluster has."""
+    """How many brokers the cluster has: those that are not there yet will be."""
+    mutation_tokens: MutationTokens
+    """What clients with a quota may still create and delete."""
 
     @property
     def placing(self) -> Placing:
         """What places replicas on brokers."""
+
+    @property
+    def log_on_disk(self) -> MetadataLog | None:
+        """The metadata log of this broker alone, where it is on disk."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last metadata record."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which the metadata log is led."""
+
+    def catch_up(self) -> None:
+        """Have the broker take in all metadata that have been written, where the authority is in reach."""
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        """Have records written that were decided against all before them, and take them.
+
+        Raises:
+            StorageError: they could not be written, others came before them, or the authority cannot be
+                reached.
+        """
+
+    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
+        """Return the directories of a new partition, one for each replica; None where none are named."""
+
+
+def partition_record(
+    authority: Authority, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
+) -> PartitionRecord:
+    """Return the record of a new partition, on the brokers that were planned for it."""
+    in_sync = authority.placing.in_sync_of(replicas)
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(replicas),
+        isr=list(in_sync),
+        leader=in_sync[0] if in_sync else -1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=authority.directories_of(name, index, replicas),
+    )
 
 
 class PlannedCluster(Protocol):
@@ -74,10 +124,7 @@ class PlannedCluster(Protocol):
 
     image: ClusterImage
     config: BrokerConfig
-
-    @property
-    def authority(self) -> Deciding:
-        """What decides about the metadata."""
+    authority: Authority
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -282,7 +329,10 @@ class Planner:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
             )
         for index, replicas in assignments.items():
-            placing.check_assignment(replicas)
+            try:
+                placing.check_assignment(replicas)
+            except KafkaError as error:
+                raise error_for(ErrorCode(error.code), f"partition {index}: {error.detail}") from None
             if not placing.in_sync_of(replicas):
                 raise error_for(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -1,7 +1,7 @@
 """The topics and partitions that one broker keeps: what it makes of the cluster's image.
 
-`ReplicaManager` follows the image: each metadata record that was applied to the image is applied here, which
-makes partitions, gives them their settings and leaders, and deletes their data. Kafka's class of that name
+`ReplicaManager` follows the image: each metadata record is applied to the image, then here, which makes
+partitions, gives them their settings and leaders, and deletes their data. Kafka's class of that name
 does the same. The image itself is `penstock.broker.metadata.image`.
 """
 
@@ -106,7 +106,8 @@ class ReplicaManager:
             yield from topic.partitions
 
     def apply(self, record: Message) -> None:
-        """Follow a record that has been applied to the image. Data of removed topics stay until `delete`."""
+        """Apply a record: to the image, then to what is kept. Data of removed topics stay until `delete`."""
+        self._image.apply(record)
         if isinstance(record, TopicRecord):
             if record.name == TRANSACTIONS_TOPIC:
                 self._store.holds_transactions = True

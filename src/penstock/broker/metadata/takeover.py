@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.metadata_log import unframe
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.files import storage
@@ -30,6 +30,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header
+from penstock.records.format.varint import read_unsigned
 
 if TYPE_CHECKING:
     from penstock.log.directory.identity_files import MetaProperties
@@ -37,12 +38,20 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
     from penstock.records.format.batch_header import BatchHeader
 
-GROUPS_NAMED = 10
-"""So many share groups are named when a directory is refused for them."""
-
 BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
+
+_TOPIC, _PARTITION, _REMOVE_TOPIC = bytes((1, 2, 0)), bytes((1, 3, 1)), bytes((1, 9, 0))
+"""What frames of these records begin with: frame version, type, version."""
+
+_ONE_DIRECTORY = 2
+"""The length of a compact array of one element, which is one more than that."""
+
+_NO_DIRECTORY = {bytes(15) + bytes((number,)) for number in range(100)}
+"""Reserved ids, which are of no directory: 0 of one that is not assigned yet, as in all records of a cluster
+of several brokers; 1 of one that is lost, 2 of one that is being migrated (KIP-858).
+"""
 
 
 def check_takeover(
@@ -56,7 +65,7 @@ def check_takeover(
     Raises:
         StorageError: it cannot be taken over whole, or cannot be read.
     """
-    known, places = _check_others(path, others)
+    known = _check_others(path, others)
     if not os.path.isdir(path):
         return
     meta = read_meta_properties(path)
@@ -100,7 +109,7 @@ def check_takeover(
                 has_authorizer=has_authorizer,
                 has_token_secret=has_token_secret,
             )
-            _say(path, found or check_quorum(records.quorum, node_id) or _found_share_groups(places))
+            _say(path, found or check_quorum(records.quorum, node_id))
 
 
 def bootstrap_records(path: str) -> list[Message]:
@@ -161,7 +170,6 @@ def _found_missing_directory(
 
     They would be served empty, and begin with offset 0 again. For logs that Apache Kafka has not written.
     """
-    from penstock.broker.metadata.assigned_directories import assigned_directories
     from penstock.log.directory.metadata_snapshots import first_voters
 
     quorum = first_voters(metadata)
@@ -171,7 +179,7 @@ def _found_missing_directory(
         return None  # its meta.properties has been made anew: the records have another id of this directory
     records = metadata_of(path, metadata, written_by_any=True)
     ids = set(map(uuid_from_text, known))
-    for where, directory_id in assigned_directories(() if records is None else records.values()):
+    for where, directory_id in _assigned_directories(() if records is None else records.values()):
         if directory_id not in ids:
             return (
                 f"{where} lies in another directory of log.dirs, whose directory.id is "
@@ -182,25 +190,36 @@ def _found_missing_directory(
     return None
 
 
-def _found_share_groups(places: Mapping[TopicPartition, str]) -> tuple[str, str] | None:
-    from penstock.broker.metadata.foreign_groups import SHARE_STATE_TOPIC, share_groups
+def _assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Return topic-partition and id of its directory, for each partition of `values` that is not deleted.
 
-    if all(partition.topic != SHARE_STATE_TOPIC for partition in places):
-        return None
-    logs = [f"{place}/{partition}" for partition, place in places.items() if partition.topic == OFFSETS_TOPIC]
-    groups = share_groups(logs)
-    if not groups:
-        return None
-    return (
-        f"it has share groups ({', '.join(groups[:GROUPS_NAMED])}), which are not served here",
-        "delete them (kafka-share-groups --delete), or " + _COPY,
-    )
+    `values` are metadata records in their frames. A few bytes of each are looked at, since every start does:
+    codecs would take longer to compile than all the rest. The layouts are those of TopicRecord 0,
+    PartitionRecord 1 and RemoveTopicRecord 0 (KIP-631, KIP-858); records in other versions, which Apache
+    Kafka has written, are passed over.
+    """
+    names: dict[bytes, str] = {}
+    found: dict[bytes, dict[int, bytes]] = {}
+    for value in values:
+        head = value[:3]
+        if head == _TOPIC:
+            length, position = read_unsigned(value, 3)
+            end = position + length - 1
+            names[value[end : end + 16]] = value[position:end].decode()
+        elif head == _PARTITION and value[-18:-17] == bytes((_ONE_DIRECTORY,)) and value[-1:] == b"\0":
+            found.setdefault(value[7:23], {})[int.from_bytes(value[3:7], "big")] = value[-17:-1]
+        elif head == _REMOVE_TOPIC:
+            found.pop(value[3:19], None)
+    for topic_id, partitions in found.items():
+        for index, directory_id in partitions.items():
+            if directory_id not in _NO_DIRECTORY:
+                yield f"{names.get(topic_id, '?')}-{index}", directory_id
 
 
-def _check_others(path: str, others: Sequence[str]) -> tuple[set[str], Mapping[TopicPartition, str]]:
+def _check_others(path: str, others: Sequence[str]) -> set[str]:
     """See that directories are one node's, and that none has what another has.
 
-    Return the ids of the directories, and in which of them each partition lies.
+    Return the ids of the directories.
 
     Raises:
         StorageError: they are not; nothing was changed.
@@ -230,7 +249,7 @@ def _check_others(path: str, others: Sequence[str]) -> tuple[set[str], Mapping[T
                 )
             if (other.cluster_id, other.node_id) != (meta.cluster_id, meta.node_id):
                 raise _refusal(each, f"it is not of the cluster and the node of {before}", _ONE_NODE)
-    return {meta.directory_id for meta in found.values() if meta.directory_id}, places
+    return {meta.directory_id for meta in found.values() if meta.directory_id}
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:

@@ -11,8 +11,10 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 
+SHARE_STATE_TOPIC = "__share_group_state"
+
 WITHOUT_TRANSACTIONS = (TRANSACTIONS_TOPIC, METADATA_TOPIC)
 """Topics whose records never belong to a transaction."""
 
-INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"))
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
 """Topics that clients may read, and not delete. The metadata log is no topic to clients."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.broker.replication.local_replica import replica_of
+from penstock.broker.requests.purgatory import Wait
 
 if TYPE_CHECKING:
+    from penstock.broker.node import Node
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.purgatory import DelayedOperation
 
 
 class Commitment:
@@ -32,3 +36,14 @@ class Commitment:
     def is_committed(self) -> bool:
         """Whether the high watermark covers it."""
         return self.partition.high_watermark >= self.end_offset
+
+
+def call_when_committed(
+    node: Node, partition: Partition, other: Node, action: Callable[[], None]
+) -> DelayedOperation:
+    """Have `other` call `action` when a partition has committed more on `node`, or is led elsewhere."""
+
+    def call_soon() -> None:
+        other.purgatory.park(Wait((), other.clock.monotonic()), action)
+
+    return node.purgatory.park(Wait(((partition, "committed"),), float("inf")), call_soon)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.groups.share_state.keys import ShareKey
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from penstock.protocol.api_keys import ApiKey
 
 Part: TypeAlias = tuple[str, str, Any]
@@ -40,6 +41,14 @@ def _of_added_partitions(request: Any, response: Any) -> Iterable[Part]:
     return several or [(TRANSACTIONS_TOPIC, request.v3_and_below_transactional_id, response)]
 
 
+def _of_share_partitions(request: Any, response: Any) -> Iterable[Part]:
+    return [
+        (SHARE_STATE_TOPIC, ShareKey(request.group_id, topic.topic_id, each.partition).text, each)
+        for topic in response.results
+        for each in topic.partitions
+    ]
+
+
 Parts: TypeAlias = Callable[[Any, Any], Iterable[Part]]
 """Returns the parts of a request and its answer."""
 
@@ -48,6 +57,14 @@ COORDINATED: dict[int, Parts] = {
     ApiKey.SYNC_GROUP: _of_group,
     ApiKey.LEAVE_GROUP: _of_group,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _of_group,
+    ApiKey.SHARE_GROUP_HEARTBEAT: _of_group,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _of_group,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _of_group,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _of_share_partitions,
+    ApiKey.READ_SHARE_GROUP_STATE: _of_share_partitions,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _of_share_partitions,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _of_share_partitions,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _of_share_partitions,
     ApiKey.OFFSET_COMMIT: _of_group,
     ApiKey.OFFSET_FETCH: _of_fetched_groups,
     ApiKey.OFFSET_DELETE: _of_group,

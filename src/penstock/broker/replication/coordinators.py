@@ -8,14 +8,18 @@ reach partitions and coordinators on other nodes through `Peers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.replication.commitment import Commitment
-from penstock.broker.requests.purgatory import Wait
+from penstock.broker.partitions.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
+from penstock.broker.replication.commitment import Commitment, call_when_committed
+from penstock.broker.replication.share_requests import SharedRequest
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
@@ -60,11 +64,7 @@ class Coordinators:
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:
         """Have `other` call `action` when a partition has committed more here, or is led elsewhere."""
-
-        def call_soon() -> None:
-            other.purgatory.park(Wait((), other.clock.monotonic()), action)
-
-        return self.node.purgatory.park(Wait(((partition, "committed"),), float("inf")), call_soon)
+        return call_when_committed(self.node, partition, other, action)
 
     def _reach(self, node_id: int) -> Coordinators | None:
         if node_id == self.node.node_id:
@@ -74,6 +74,26 @@ class Coordinators:
             return None
         assert isinstance(there.membership, Coordinators)
         return there.membership
+
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinators, which may be other nodes."""
+        SharedRequest(self.node, self.reach, request, done).begin()
+
+    def reach(self, node_id: int) -> Node | None:
+        """Return a node, this one or another; None where it cannot be reached now."""
+        there = self._reach(node_id)
+        return None if there is None else there.node
+
+    def leader_of(self, topic: str, index: int) -> Node:
+        """Return the node that leads a partition.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5), it cannot be reached now.
+        """
+        there = self.reach(self.node.cluster.topic(topic).partition(index).leader)
+        if there is None:
+            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} is out of reach")
+        return there
 
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
@@ -85,6 +105,8 @@ class Coordinators:
             for partition in partitions:
                 if partition.topic == OFFSETS_TOPIC and groups is not None and not partition.leads:
                     groups.unload(partition.index)
+                if partition.topic == SHARE_STATE_TOPIC:
+                    node.unload_share_states(partition.index)
             touched = [each for each in partitions if each.topic == TRANSACTIONS_TOPIC]
             is_used = node.transactions_if_used is not None
             if touched and (is_used or any(each.leads for each in touched)):
@@ -99,6 +121,8 @@ class Coordinators:
                 node.forget_topics(names, node.clock.now_ms())
             elif TRANSACTIONS_TOPIC in names and node.transactions_if_used is not None:
                 node.transactions_if_used.forget_everything()
+            if node.groups_if_used is None:
+                node.forget_share_states(names)
 
     def quotas_changed(self) -> None:
         """Quotas of clients have changed."""
@@ -107,7 +131,7 @@ class Coordinators:
     # --- as `Elsewhere` of transactions ------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """Forget the markers of transactions that this node coordinates no longer."""
+        """Drop the markers of transactions that this node coordinates no longer."""
         known = self.node.transactions.coordinator.registry.transactions
         self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}

@@ -20,13 +20,18 @@ from penstock.broker.replication.entrants import (
     refused_offsets,
     refused_records,
 )
-from penstock.broker.replication.local_replica import replica_of
+from penstock.broker.replication.local_replica import ALL_REPLICAS, replica_of
 from penstock.broker.replication.replica_fetch import follower_of, serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.java_hash import partition_of
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.messages import fetch_response, produce_response
+from penstock.protocol.messages import (
+    fetch_response,
+    produce_response,
+    share_acknowledge_response,
+    share_fetch_response,
+)
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
@@ -35,7 +40,6 @@ if TYPE_CHECKING:
     from penstock.broker.replication.member import Member
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
-ALL_REPLICAS = -1
 CONSUMER_REPLICA = -1
 """The replica id of clients."""
 
@@ -224,6 +228,36 @@ class Gate:
                     leaders[partition.leader] = None
         if leaders:
             response.node_endpoints = self._endpoints(leaders, context, fetch_response.NodeEndpoint)
+        return response
+
+    # --- share groups ------------------------------------------------------------------------------------
+
+    def share(self, inner: Handler) -> Handler:
+        """Say who leads, where this node does not: to members of share groups (KIP-932)."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            return _then(inner(request, context), lambda response: self._shared(response, context))
+
+        return handle
+
+    def _shared(self, response: Any, context: Context[Any]) -> Any:
+        is_fetch = isinstance(response, share_fetch_response.ShareFetchResponse)
+        made = share_fetch_response if is_fetch else share_acknowledge_response
+        leaders: dict[int, None] = {}
+        for topic in response.responses:
+            found = self._topic(None, topic.topic_id, by_id=True)
+            for answer in topic.partitions if found is not None else ():
+                is_hinted = answer.error_code in _HINTED or (
+                    is_fetch and answer.acknowledge_error_code in _HINTED
+                )
+                if is_hinted and answer.partition_index < len(found.partitions):
+                    partition = found.partitions[answer.partition_index]
+                    answer.current_leader = made.LeaderIdAndEpoch(
+                        leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                    )
+                    leaders[partition.leader] = None
+        if leaders:
+            response.node_endpoints = self._endpoints(leaders, context, made.NodeEndpoint)
         return response
 
     # --- offsets -----------------------------------------------------------------------------------------
@@ -443,5 +477,7 @@ _WRAPPED: dict[int, Callable[[Gate, Handler], Handler]] = {
     ApiKey.PRODUCE: Gate.produce,
     ApiKey.FETCH: Gate.fetch,
     ApiKey.LIST_OFFSETS: Gate.list_offsets,
+    ApiKey.SHARE_FETCH: Gate.share,
+    ApiKey.SHARE_ACKNOWLEDGE: Gate.share,
     ApiKey.TXN_OFFSET_COMMIT: Gate.commit_in_transaction,
 }

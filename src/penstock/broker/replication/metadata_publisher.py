@@ -21,8 +21,8 @@ from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Authority
     from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.metadata.planning import Authority
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
@@ -85,7 +85,7 @@ class MetadataPublisher:
         for record in records:
             if isinstance(record, RemoveTopicRecord):
                 topic = cluster.topics_by_id.get(record.topic_id)
-                cluster.apply((record,))
+                cluster.replicas.apply(record)
                 if topic is not None:
                     try:
                         cluster.replicas.delete(topic)
@@ -96,7 +96,7 @@ class MetadataPublisher:
                     self.removed.append(topic)
                     self.changed.update(dict.fromkeys(topic.partitions))
                 continue
-            cluster.apply((record,))
+            cluster.replicas.apply(record)
             if isinstance(record, ClientQuotaRecord):
                 self.have_quotas_changed = True
             elif isinstance(record, (PartitionRecord, PartitionChangeRecord)):

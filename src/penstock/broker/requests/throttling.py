@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 STRICT_SINCE = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
 """The versions from which on clients know error 89 (KIP-599). What older ones ask for is carried out."""
 
+FETCHING = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
+"""The APIs whose answers have records."""
+
 MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
 """The APIs that create and delete partitions. Those that Metadata creates are counted, and never refused."""
 
@@ -64,7 +67,7 @@ class Throttle:
             if key == ApiKey.PRODUCE:
                 size = _produced(request)
                 delay_s = self.quotas.charge(PRODUCED, client_id, size, self._monotonic(), _user(context))
-            elif key == ApiKey.FETCH:
+            elif key in FETCHING:
                 self._bound(request, client_id, _user(context))
             elif key in MUTATING:
                 context.mutations = self._mutations.charge(
@@ -96,7 +99,7 @@ class Throttle:
             if later is not None:
                 response.answer = lambda: self._run(key, later, context, client_id, delay_s)
             return response
-        if key == ApiKey.FETCH:
+        if key in FETCHING:
             delay_s = max(delay_s, self.quotas.charge(FETCHED, client_id, _fetched(response), now, user))
         throttle_ms = round(delay_s * 1000)
         if throttle_ms:

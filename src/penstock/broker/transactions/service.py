@@ -84,7 +84,7 @@ class Elsewhere(Protocol):
         """The service that coordinates an id; None where it cannot be reached."""
 
     def let_go(self) -> None:
-        """Forget the markers of transactions that this node coordinates no longer."""
+        """Drop the markers of transactions that this node coordinates no longer."""
 
 
 class Answer:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.internal_topics import TRANSACTIONS_TOPIC
+from penstock.broker.partitions.own_records import append_own, own_rows
 from penstock.broker.transactions.records import KeyAndValue, StoredTransaction, read_record
 from penstock.errors import DecodeError
-from penstock.log.segments.salvage import sound_batches
-from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import decode_batch, encode_batch
-from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
@@ -77,21 +73,8 @@ class TransactionTopic:
             StorageError: it could not be written.
         """
         partition = self._cluster.topics[TRANSACTIONS_TOPIC].partition(index)
-        log = partition.log
-        offset = log.end_offset
-        batch = encode_batch(
-            [(*record, (), now_ms)],
-            base_offset=offset,
-            partition_leader_epoch=partition.leader_epoch,
-        )
-        limit = min(partition.config.max_message_bytes, partition.config.segment_bytes)
-        if len(batch) > limit:
-            raise error_for(
-                ErrorCode.MESSAGE_TOO_LARGE, f"a transaction takes {len(batch)} bytes, the limit is {limit}"
-            )
-        log.append(batch, first_offset=offset, last_offset=offset, max_timestamp=now_ms, now_ms=now_ms)
-        partition.advance()
-        self._wrote(partition, len(batch))
+        _, size = append_own(partition, [record], now_ms, "a transaction")
+        self._wrote(partition, size)
 
     def replay(self, index: int, lost: Callable[[str], None]) -> Iterator[StoredTransaction]:
         """Everything that is stored in one partition, in order, tombstones too.
@@ -103,30 +86,11 @@ class TransactionTopic:
             StorageError: the log cannot be opened or read.
         """
         log = self._cluster.topics[TRANSACTIONS_TOPIC].partitions[index].log
-        for segment in list(log.segments):
-            for batch, magic in sound_batches(segment, partial(_damaged, lost, segment.base_offset)):
-                if magic < 2 or read_header(batch).last_offset < log.start_offset:
-                    continue
-                yield from _stored(batch, index, lost)
-
-
-def _damaged(lost: Callable[[str], None], segment: int, position: int, size: int) -> None:
-    lost(f"{size} bytes at position {position} of segment {segment} are no sound batch")
-
-
-def _stored(batch: memoryview, index: int, lost: Callable[[str], None]) -> Iterator[StoredTransaction]:
-    """Yield the parsed records of a sound batch."""
-    try:
-        rows = decode_batch(batch, 0, len(batch), TRANSACTIONS_TOPIC, index, verify=False)
-    except Exception as error:
-        # A barrier: nothing has been taken from the batch yet. Bytes under a right checksum may be anything.
-        lost(f"a batch: {type(error).__name__}: {error}")
-        return
-    for row in rows:
-        try:
-            stored = read_record(row.key, row.value)
-        except DecodeError as error:
-            lost(f"the record at offset {row.offset}: {error}")
-            continue
-        if stored is not None:
-            yield stored
+        for row in own_rows(log, TRANSACTIONS_TOPIC, index, lost):
+            try:
+                stored = read_record(row.key, row.value)
+            except DecodeError as error:
+                lost(f"the record at offset {row.offset}: {error}")
+                continue
+            if stored is not None:
+                yield stored

@@ -14,6 +14,11 @@ from penstock.client.admin.configs import ConfigAdministration, ConfigValue, cha
 from penstock.client.admin.groups import GroupAdministration, GroupDescription, GroupListing
 from penstock.client.admin.logs import LogAdministration, LogDirectory
 from penstock.client.admin.security import MECHANISMS, QuotaEntity, SecurityAdministration, password_text
+from penstock.client.admin.share_groups import (
+    ShareGroupAdministration,
+    ShareGroupDescription,
+    ShareGroupOffset,
+)
 from penstock.client.admin.topics import (
     BROKER_DEFAULT,
     NewTopic,
@@ -103,6 +108,7 @@ class AsyncAdmin(HasInstanceId):
         self._logs = LogAdministration(self._client)
         self._configs = ConfigAdministration(self._client)
         self._groups = GroupAdministration(self._client)
+        self._share_groups = ShareGroupAdministration(self._client, self._groups)
         self._security = SecurityAdministration(self._client)
         self._transactions = TransactionAdministration(self._client)
         self._is_closed = False
@@ -266,31 +272,32 @@ class AsyncAdmin(HasInstanceId):
         await self.start()
         return await self._logs.directories(broker)
 
-    @checked(broker=optional(broker_id))
+    @checked(broker=optional(broker_id), group=optional(text))
     async def describe_config(
-        self, topic: str | None = None, *, broker: int | None = None
+        self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """The settings of a topic, or of a broker.
+        """The settings of a topic, of a broker, or of a group of the newer protocols.
 
         Raises:
             KafkaError: there is no such topic or broker.
             UnsupportedVersionError: the broker is older than 0.11.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        if (topic is None) == (broker is None):
-            raise ConfigError("describe_config() takes the name of a topic, or broker=, not both")
+        if (topic is not None) + (broker is not None) + (group is not None) != 1:
+            raise ConfigError("describe_config() takes the name of a topic, or broker=, or group=, not both")
         if topic is not None:
             topic_name(topic)
         await self.start()
         if broker is not None:
             await self._client.check_node(broker)
-        return await self._configs.describe(resource_of(topic, broker))
+        return await self._configs.describe(resource_of(topic, broker, group=group))
 
     @checked(
         all_brokers=flag,
         validate_only=flag,
         broker=optional(broker_id),
         client_metrics=optional(text),
+        group=optional(text),
     )
     async def alter_config(
         self,
@@ -299,16 +306,20 @@ class AsyncAdmin(HasInstanceId):
         broker: int | None = None,
         all_brokers: bool = False,
         client_metrics: str | None = None,
+        group: str | None = None,
         set: Mapping[str, object] | None = None,
         delete: Collection[str] = (),
         append: Mapping[str, object] | None = None,
         subtract: Mapping[str, object] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Change settings of a topic, of one broker, or of all brokers: all the changes or none.
+        """Change settings of a topic, a group, one broker, or all brokers: all the changes or none.
 
         `client_metrics` is the name of a subscription to metrics of clients (KIP-714), whose settings are
         `metrics`, `interval.ms` and `match`; it is there as long as it has settings.
+
+        `group` is a share, consumer or streams group, which need not exist yet; settings of share groups are
+        `share.auto.offset.reset`, `share.record.lock.duration.ms` and others (Kafka 4.2).
 
         `set` gives values, `delete` goes back to defaults, `append` and `subtract` change the items of
         lists such as `cleanup.policy`.
@@ -319,9 +330,11 @@ class AsyncAdmin(HasInstanceId):
             UnsupportedVersionError: the broker is older than 2.3.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        if (topic is not None) + (broker is not None) + all_brokers + (client_metrics is not None) != 1:
+        named = sum(each is not None for each in (topic, broker, client_metrics, group))
+        if named + all_brokers != 1:
             raise ConfigError(
-                "alter_config() takes the name of a topic, or broker=, all_brokers=True or client_metrics="
+                "alter_config() takes the name of a topic, or broker=, all_brokers=True or client_metrics=, "
+                "or group="
             )
         if topic is not None:
             topic_name(topic)
@@ -333,7 +346,7 @@ class AsyncAdmin(HasInstanceId):
         await self.start()
         if broker is not None:
             await self._client.check_node(broker)
-        resource = resource_of(topic, broker, client_metrics)
+        resource = resource_of(topic, broker, client_metrics, group)
         await self._configs.alter(resource, changes, validate_only=validate_only)
 
     # -- groups
@@ -410,6 +423,74 @@ class AsyncAdmin(HasInstanceId):
         """
         wanted = topic_partitions(partitions, "delete_group_offsets()")
         await self._groups.delete_offsets(group_id, wanted)
+
+    # -- share groups
+
+    @checked(states=list_of(text, "['Stable']"))
+    async def list_share_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+
+        Raises:
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return await self._share_groups.listings(states)
+
+    async def describe_share_groups(self, group_ids: Iterable[str]) -> list[ShareGroupDescription]:
+        """Describe share groups, in the order given.
+
+        Raises:
+            KafkaError: a group does not exist or is no share group (69), or may not be seen.
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        wanted = arguments.names(group_ids, "describe_share_groups()", "group")
+        return [await self._share_groups.describe(group_id) for group_id in wanted]
+
+    @checked(group_id=text)
+    async def list_share_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, ShareGroupOffset]:
+        """Where a share group is, and how many records it has before it: in all its partitions, or in some.
+
+        Raises:
+            KafkaError: the group or a topic may not be read.
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        wanted = None if partitions is None else topic_partitions(partitions, "list_share_group_offsets()")
+        return await self._share_groups.offsets(group_id, wanted)
+
+    @checked(group_id=text)
+    async def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
+    ) -> None:
+        """Have a share group without members begin at these offsets; it is made where it does not exist.
+
+        Locks and delivery counts of the partitions are gone after that.
+
+        Raises:
+            KafkaError: the group has members (68), or there is no such topic (3).
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        wanted = arguments.by_partition(offsets, "alter_share_group_offsets()")
+        for tp, offset in wanted.items():
+            wanted[tp] = whole(offset, f"the offset for {tp}")
+            if wanted[tp] < 0:
+                raise ConfigError(f"the offset for {tp} is {offset}: offsets begin at 0")
+        await self._share_groups.alter_offsets(group_id, wanted)
+
+    @checked(group_id=text)
+    async def delete_share_group_offsets(self, group_id: str, topics: Collection[str]) -> None:
+        """Remove what a share group without members has of topics: it begins them anew, if it reads them.
+
+        Raises:
+            KafkaError: the group has members (68), does not exist (69), or has nothing of a topic (3).
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        wanted = arguments.names(topics, "delete_share_group_offsets()")
+        await self._share_groups.delete_offsets(group_id, wanted)
 
     # -- access, users and quotas
 

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and subscriptions to metrics: described and changed. For asyncio."""
+"""Settings of topics, brokers, groups and subscriptions to metrics: described and changed. For asyncio."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
     from penstock.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
-TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE = 2, 4, 16
+TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What can be done to a setting, as IncrementalAlterConfigs numbers it."""
@@ -56,8 +56,15 @@ class Resource(NamedTuple):
         return int(self.name) if self.kind == BROKER_RESOURCE and self.name else None
 
 
-def resource_of(topic: str | None, broker: int | None, client_metrics: str | None = None) -> Resource:
+def resource_of(
+    topic: str | None,
+    broker: int | None,
+    client_metrics: str | None = None,
+    group: str | None = None,
+) -> Resource:
     """Return the resource that is given, or that of all brokers where none is."""
+    if group is not None:
+        return Resource(GROUP_RESOURCE, group)
     if topic is not None:
         return Resource(TOPIC_RESOURCE, topic)
     if client_metrics is not None:

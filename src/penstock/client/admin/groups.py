@@ -36,6 +36,8 @@ from penstock.protocol.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from penstock.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from penstock.protocol.messages.share_group_describe_response import Member as DescribedSharer
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -46,15 +48,22 @@ T = TypeVar("T")
 STATES_VERSION = 4
 """From this version on ListGroups has states, and a filter for them."""
 
+TYPES_VERSION = 5
+"""From this version on it has types of groups, and a filter for them (KIP-848)."""
+
 DEAD = "Dead"
+SHARE_PROTOCOL = "share"
+"""The type of the protocol of share groups (KIP-932)."""
 
 
 class GroupListing(NamedTuple):
-    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6)."""
+    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6), and `type`
+    as well (before 3.8): ``classic``, ``consumer``, ``share`` or ``streams``."""
 
     group_id: str
     protocol_type: str
     state: str = ""
+    type: str = ""
 
 
 class MemberDescription(NamedTuple):
@@ -88,8 +97,9 @@ class GroupAdministration:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name."""
+    async def listings(self, states: Collection[str], group_type: str | None = None) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of one
+        type only where it is given, of which brokers without types have none."""
         client = self._client
         await client.bootstrap()
         found: dict[str, GroupListing] = {}
@@ -97,14 +107,21 @@ class GroupAdministration:
         async def ask(node_id: int) -> None:
             peer = await peer_for_groups(client, node_id, MAIN)
             version = peer.versions.choose(ListGroupsRequest)
-            request = ListGroupsRequest(states_filter=list(states) if version >= STATES_VERSION else [])
+            if group_type is not None and version < TYPES_VERSION:
+                return
+            request = ListGroupsRequest(
+                states_filter=list(states) if version >= STATES_VERSION else [],
+                types_filter=[] if group_type is None else [group_type],
+            )
             answer: ListGroupsResponse = await peer.connection.request(
                 request, version, client.request_timeout_s
             )
             if answer.error_code:
                 raise error_for(answer.error_code, "listing groups")
             for group in answer.groups:
-                found[group.group_id] = GroupListing(group.group_id, group.protocol_type, group.group_state)
+                found[group.group_id] = GroupListing(
+                    group.group_id, group.protocol_type, group.group_state, group.group_type
+                )
 
         async def ask_all() -> None:
             await asyncio.gather(*map(ask, client.cluster.nodes))
@@ -113,16 +130,34 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Describe a group of either protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
+        """Describe a group of any protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
         try:
             return await self._describe_classic(group_id)
         except KafkaError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-            try:
-                return await self._describe_of_consumers(group_id)
-            except UnsupportedVersionError:
-                raise error from None
+            for describe in (self._describe_of_consumers, self._describe_share):
+                try:
+                    return await describe(group_id)
+                except UnsupportedVersionError:
+                    continue
+                except KafkaError as other:
+                    if other.code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                        raise
+            raise error from None
+
+    async def _describe_share(self, group_id: str) -> GroupDescription:
+        """Describe a share group (KIP-932), whose members may have the same partitions."""
+
+        def read(answer: Any, node: int) -> GroupDescription:
+            group, coordinator = self._described(answer.groups, group_id, node, "ShareGroupDescribe")
+            members = tuple(sorted(map(_sharer, group.members)))
+            return GroupDescription(
+                group_id, group.group_state, SHARE_PROTOCOL, group.assignor_name, coordinator, members
+            )
+
+        request = ShareGroupDescribeRequest(group_ids=[group_id])
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_of_consumers(self, group_id: str) -> GroupDescription:
         def read(answer: Any, node: int) -> GroupDescription:
@@ -133,7 +168,7 @@ class GroupAdministration:
             )
 
         request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-        return await self._ask_coordinator(group_id, "describing a group", request, read)
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_classic(self, group_id: str) -> GroupDescription:
         def read(answer: Any, node: int) -> GroupDescription:
@@ -145,7 +180,7 @@ class GroupAdministration:
             return GroupDescription(group_id, group.group_state, kind, assignor, coordinator, tuple(members))
 
         request = DescribeGroupsRequest(groups=[group_id])
-        return await self._ask_coordinator(group_id, "describing a group", request, read)
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
         """The one group of a response, and the node that coordinates it."""
@@ -168,10 +203,10 @@ class GroupAdministration:
             if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
                 raise no_such_group(result.group_id)
             if result.error_code:
-                raise _refused(result.error_code, result.group_id)
+                raise refused(result.error_code, result.group_id)
 
         request = DeleteGroupsRequest(groups_names=[group_id])
-        await self._ask_coordinator(group_id, "deleting a group", request, read)
+        await self.ask_coordinator(group_id, "deleting a group", request, read)
 
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
@@ -198,7 +233,7 @@ class GroupAdministration:
             await self._offsets(group_id).commit(offsets, lambda before: Identity())
         except KafkaError as error:
             if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
-                raise _refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
+                raise refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
             raise
 
     async def delete_offsets(self, group_id: str, wanted: Sequence[TopicPartition]) -> None:
@@ -222,12 +257,12 @@ class GroupAdministration:
             told = {(t.name, p.partition_index) for t in answer.topics for p in t.partitions}
             check_complete(wanted, told, self._client.address_of(node), "OffsetDelete")
 
-        await self._ask_coordinator(group_id, "removing offsets", request, read)
+        await self.ask_coordinator(group_id, "removing offsets", request, read)
 
     def _offsets(self, group_id: str) -> GroupOffsets:
         return GroupOffsets(self._client, Coordinator(self._client, group_id))
 
-    async def _ask_coordinator(
+    async def ask_coordinator(
         self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
     ) -> T:
         """Ask the coordinator of a group until it answers; `read` gets the answer and the node."""
@@ -258,7 +293,8 @@ def no_such_group(group_id: str) -> KafkaError:
     return KafkaError(code, code.name, f"group {group_id!r} does not exist")
 
 
-def _refused(code: int, group_id: str) -> PenstockError:
+def refused(code: int, group_id: str) -> PenstockError:
+    """The error for what cannot be done with a group."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)
@@ -274,6 +310,15 @@ def _consumer(member: DescribedConsumer) -> MemberDescription:
     return MemberDescription(
         member.member_id, member.instance_id, member.client_id, member.client_host, tuple(partitions)
     )
+
+
+def _sharer(member: DescribedSharer) -> MemberDescription:
+    partitions = sorted(
+        TopicPartition(topic.topic_name, number)
+        for topic in member.assignment.topic_partitions
+        for number in topic.partitions
+    )
+    return MemberDescription(member.member_id, None, member.client_id, member.client_host, tuple(partitions))
 
 
 def _member(member: DescribedGroupMember) -> MemberDescription:

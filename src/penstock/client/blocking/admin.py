@@ -9,6 +9,7 @@ from penstock.client.admin.admin import AsyncAdmin, ClusterDescription
 from penstock.client.admin.configs import ConfigValue
 from penstock.client.admin.groups import GroupDescription, GroupListing
 from penstock.client.admin.logs import LogDirectory
+from penstock.client.admin.share_groups import ShareGroupDescription, ShareGroupOffset
 from penstock.client.admin.topics import BROKER_DEFAULT, NewTopic, TopicDescription
 from penstock.client.admin.transactions import (
     HANGING_AGE_MS,
@@ -174,16 +175,16 @@ class Admin(Blocking):
         return self._run(self._admin.describe_cluster())
 
     def describe_config(
-        self, topic: str | None = None, *, broker: int | None = None
+        self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """The settings of a topic, or of a broker.
+        """The settings of a topic, of a broker, or of a group of the newer protocols.
 
         Raises:
             KafkaError: there is no such topic or broker.
             UnsupportedVersionError: the broker is older than 0.11.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        return self._run(self._admin.describe_config(topic, broker=broker))
+        return self._run(self._admin.describe_config(topic, broker=broker, group=group))
 
     def create_partitions(self, topic: str, count: int) -> None:
         """Let a topic grow to `count` partitions altogether.
@@ -204,16 +205,20 @@ class Admin(Blocking):
         broker: int | None = None,
         all_brokers: bool = False,
         client_metrics: str | None = None,
+        group: str | None = None,
         set: Mapping[str, object] | None = None,
         delete: Collection[str] = (),
         append: Mapping[str, object] | None = None,
         subtract: Mapping[str, object] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Change settings of a topic, of one broker, or of all brokers: all the changes or none.
+        """Change settings of a topic, a group, one broker, or all brokers: all the changes or none.
 
         `client_metrics` is the name of a subscription to metrics of clients (KIP-714), whose settings are
         `metrics`, `interval.ms` and `match`; it is there as long as it has settings.
+
+        `group` is a share, consumer or streams group, which need not exist yet; settings of share groups are
+        `share.auto.offset.reset`, `share.record.lock.duration.ms` and others (Kafka 4.2).
 
         `set` gives values, `delete` goes back to defaults, `append` and `subtract` change the items of
         lists such as `cleanup.policy`.
@@ -230,6 +235,7 @@ class Admin(Blocking):
                 broker=broker,
                 all_brokers=all_brokers,
                 client_metrics=client_metrics,
+                group=group,
                 set=set,
                 delete=delete,
                 append=append,
@@ -335,6 +341,62 @@ class Admin(Blocking):
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         self._run(self._admin.delete_group_offsets(group_id, partitions))
+
+    # -- share groups
+
+    def list_share_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+
+        Raises:
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._admin.list_share_groups(states=states))
+
+    def describe_share_groups(self, group_ids: Iterable[str]) -> list[ShareGroupDescription]:
+        """Describe share groups, in the order given.
+
+        Raises:
+            KafkaError: a group does not exist or is no share group (69), or may not be seen.
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._admin.describe_share_groups(group_ids))
+
+    def list_share_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, ShareGroupOffset]:
+        """Where a share group is, and how many records it has before it: in all its partitions, or in some.
+
+        Raises:
+            KafkaError: the group or a topic may not be read.
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._admin.list_share_group_offsets(group_id, partitions))
+
+    def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
+    ) -> None:
+        """Have a share group without members begin at these offsets; it is made where it does not exist.
+
+        Locks and delivery counts of the partitions are gone after that.
+
+        Raises:
+            KafkaError: the group has members (68), or there is no such topic (3).
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        self._run(self._admin.alter_share_group_offsets(group_id, offsets))
+
+    def delete_share_group_offsets(self, group_id: str, topics: Collection[str]) -> None:
+        """Remove what a share group without members has of topics: it begins them anew, if it reads them.
+
+        Raises:
+            KafkaError: the group has members (68), does not exist (69), or has nothing of a topic (3).
+            UnsupportedVersionError: the cluster has no share groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        self._run(self._admin.delete_share_group_offsets(group_id, topics))
 
     def list_transactions(
         self,

@@ -16,6 +16,7 @@ from penstock.protocol.messages.find_coordinator_request import FindCoordinatorR
 from penstock.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
+from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -31,6 +32,14 @@ STATIC_MEMBER_VERSION = 5
 LEAVE_LIST_VERSION = 3
 OWN_IDS_VERSION = 1
 """The first version of ConsumerGroupHeartbeat whose members choose their ids: that of Kafka 4.0."""
+
+FINAL_SHARE_VERSION = 1
+"""The first version of ShareGroupHeartbeat that is not early access, which was that of Kafka 4.0."""
+
+NEEDS_SHARE_GROUPS = (
+    "share groups (KIP-932) need Kafka 4.2 or newer, whose feature share.version is 1: upgrade the feature, "
+    "or read the topic with Consumer"
+)
 
 
 class Coordinator:
@@ -128,6 +137,9 @@ def fitted(message: Message, version: int) -> Message:
             raise UnsupportedVersionError(
                 "group.protocol=consumer (KIP-848) needs Kafka 4.0 or newer: take classic, or auto"
             )
+    elif isinstance(message, ShareGroupHeartbeatRequest):
+        if version < FINAL_SHARE_VERSION:
+            raise UnsupportedVersionError(NEEDS_SHARE_GROUPS)
     elif isinstance(message, LeaveGroupRequest):
         if version < LEAVE_LIST_VERSION:
             return LeaveGroupRequest(group_id=message.group_id, member_id=message.member_id)

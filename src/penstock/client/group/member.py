@@ -1,4 +1,4 @@
-"""The I/O of a `StateMachine`: sends its requests, wakes it in time, keeps its metadata fresh.
+"""The I/O of a state machine, `Driven`: sends its requests, wakes it in time, keeps its metadata fresh.
 
 Lives on one event loop, in the background of the application. Promises one outcome per request.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.requests import (
@@ -17,7 +17,7 @@ from penstock.client.group.requests import (
     Outgoing,
     is_farewell,
 )
-from penstock.client.group.state_machine import Phase, StateMachine
+from penstock.client.group.state_machine import Driven, Phase
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.error_codes import error_for
@@ -37,15 +37,17 @@ COMPLAIN_EVERY_S = 60.0
 
 log = logger_named("penstock.client.group")
 
+M = TypeVar("M", bound=Driven)
 
-class Member:
+
+class Member(Generic[M]):
     """Drives one membership. `on_change` is called whenever the application may have to do something."""
 
     def __init__(
         self,
         client: AsyncClient,
         coordinator: Coordinator,
-        membership: StateMachine,
+        membership: M,
         *,
         on_change: Callable[[], None],
         is_alive: Callable[[], bool],

@@ -17,6 +17,7 @@ from penstock.protocol.messages.consumer_group_heartbeat_request import (
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 COORDINATOR_CODES = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
@@ -68,6 +69,7 @@ Call = (
     | SyncGroupRequest
     | HeartbeatRequest
     | LeaveGroupRequest
+    | ShareGroupHeartbeatRequest
 )
 
 
@@ -167,7 +169,7 @@ def is_first_join(call: Call) -> bool:
 
 def is_farewell(call: Call) -> bool:
     """Whether the call leaves the group, or will bring a member id that has to be given back."""
-    if isinstance(call, ConsumerGroupHeartbeatRequest):
+    if isinstance(call, (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)):
         return call.member_epoch < 0
     return isinstance(call, LeaveGroupRequest) or is_first_join(call)
 

@@ -113,7 +113,7 @@ class GroupSession:
         self._callbacks = Callbacks()
         self._is_changed = False
         self._is_leaving = False
-        self._member: Member | None = None
+        self._member: Member[StateMachine] | None = None
         self._commits_by_itself = config.enable_auto_commit
         self._is_commit_due = False
         self._commit_timer: asyncio.TimerHandle | None = None
@@ -177,7 +177,9 @@ class GroupSession:
         self._notice_change()
         return None
 
-    async def _switch_protocol(self, member: Member, error: PenstockError) -> Member | None:
+    async def _switch_protocol(
+        self, member: Member[StateMachine], error: PenstockError
+    ) -> Member[StateMachine] | None:
         """Become a member by the other protocol, after this one was refused."""
         name = "consumer (KIP-848)" if self._choice.speaks_consumer else "classic"
         log.info("group %s: trying the %s protocol, after: %s", self._config.group_id, name, error)
@@ -199,7 +201,7 @@ class GroupSession:
             member.membership.confirm(change, member.now)
         member.pump()
 
-    async def _prepare(self, member: Member, change: Change) -> Callback | None:
+    async def _prepare(self, member: Member[StateMachine], change: Change) -> Callback | None:
         """Do what comes before the callback, and return the callback."""
         callbacks = self._callbacks
         self._rebalances += 1
@@ -251,7 +253,7 @@ class GroupSession:
             self._member = self._new_member()
         self._member.membership.subscribe(names, self._member.now)
 
-    def _new_member(self) -> Member:
+    def _new_member(self) -> Member[StateMachine]:
         config = self._config
         assert config.group_id is not None
         settings = MemberSettings(

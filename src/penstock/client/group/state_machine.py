@@ -1,7 +1,8 @@
-"""What the driver and the session of a member need of its state machine, for either group protocol.
+"""What the driver and the session of a member need of its state machine, for every group protocol.
 
 `membership.Membership` is that of the classic protocol, `consumer_membership.ConsumerMembership` that of
-KIP-848. Both are sans-I/O: requests come out by `take_requests`, outcomes go in by `answered`.
+KIP-848; members of share groups need the driver only. All are sans-I/O: requests come out
+by `take_requests`, outcomes go in by `answered`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Phase(Enum):
     FENCED = "another member has taken the instance id"
 
 
-class StateMachine(Protocol):
-    """One member of a group. Times are milliseconds of any clock that goes forward."""
+class Driven(Protocol):
+    """What the driver of a member needs of its state machine, in a group of any kind. Times are milliseconds
+    of any clock that goes forward."""
 
     timeouts: Timeouts
     name_of: Callable[[int | None], object]
@@ -44,20 +46,50 @@ class StateMachine(Protocol):
         """The member's state at the coordinator."""
 
     @property
-    def member_id(self) -> str:
-        """The member's id; empty while it has none."""
-
-    @property
-    def generation(self) -> int:
-        """The generation, or the member epoch, under which commits are sent."""
-
-    @property
     def topics(self) -> tuple[str, ...]:
         """The names that are subscribed to."""
 
     @property
     def group_topics(self) -> set[str]:
         """The topics whose metadata have to be fresh."""
+
+    @property
+    def outbox(self) -> list[Outgoing]:
+        """The requests to be sent."""
+
+    @property
+    def wake_at(self) -> float:
+        """The time at which `advance` must be called at the latest."""
+
+    def take_requests(self) -> list[Outgoing]:
+        """Return the requests to be sent, and keep none."""
+
+    def answered(self, ticket: int, outcome: object, now: float) -> None:
+        """Take the answer to a request, or the error that came instead."""
+
+    def advance(self, now: float) -> None:
+        """Send the requests that are due."""
+
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """Set the topics to subscribe to."""
+
+    def polled(self, now: float) -> None:
+        """Note that the application asks for records."""
+
+    def counted(self, counts: Mapping[str, int], now: float) -> None:
+        """Take the numbers of partitions that fresh metadata have."""
+
+
+class StateMachine(Driven, Protocol):
+    """One member of a group of consumers."""
+
+    @property
+    def member_id(self) -> str:
+        """The member's id; empty while it has none."""
+
+    @property
+    def generation(self) -> int:
+        """The generation, or the member epoch, under which commits are sent."""
 
     @property
     def rejoin_reason(self) -> str:
@@ -83,29 +115,6 @@ class StateMachine(Protocol):
     def must_act(self) -> bool:
         """Whether the application has to do something: `next_change`, or take the error."""
 
-    @property
-    def outbox(self) -> list[Outgoing]:
-        """The requests to be sent."""
-
-    @property
-    def wake_at(self) -> float:
-        """The time at which `advance` must be called at the latest."""
-
-    def take_requests(self) -> list[Outgoing]:
-        """Return the requests to be sent, and keep none."""
-
-    def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """Take the answer to a request, or the error that came instead."""
-
-    def advance(self, now: float) -> None:
-        """Send the requests that are due."""
-
-    def subscribe(self, topics: Iterable[str], now: float) -> None:
-        """Set the topics to subscribe to."""
-
-    def polled(self, now: float) -> None:
-        """Note that the application asks for records."""
-
     def poll_begins(self, now: float) -> None:
         """Note that the application waits for records."""
 
@@ -123,9 +132,6 @@ class StateMachine(Protocol):
 
     def take_error(self) -> PenstockError | None:
         """Return the error once, for the application."""
-
-    def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Take the numbers of partitions that fresh metadata have."""
 
     def refused(self, code: int, generation: int, now: float) -> None:
         """Take an error of offsets sent under a generation that concerns the member."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
 from penstock.gateway.seen.access_log import AccessLog, LoggedConnection
+from penstock.gateway.seen.capture import CapturedConnection, CaptureFile
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -40,6 +41,8 @@ class Seen:
         access_log_of: what a line is for, ``"requests"`` or ``"connections"``.
         explain: addresses of clients whose conversations are decoded.
         explain_to: is called with each line of these conversations; needed where there are addresses.
+        capture: the file that conversations are written to as packets (pcap); it is replaced.
+        capture_of: addresses of clients whose conversations are written there; all without any.
 
     Raises:
         ConfigError: an argument does not fit.
@@ -50,12 +53,16 @@ class Seen:
     access_log_of: Literal["requests", "connections"] = "requests"
     explain: Sequence[str] = ()
     explain_to: Callable[[str], object] | None = None
+    capture: Path | str | None = None
+    capture_of: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.access_log_of not in LOGGED:
             raise ConfigError(f"access_log_of is {self.access_log_of!r}: requests or connections is needed")
         if isinstance(self.explain, str) or (self.explain and self.explain_to is None):
             raise ConfigError("explain is a list of addresses, and explain_to the function that gets lines")
+        if isinstance(self.capture_of, str) or (self.capture_of and self.capture is None):
+            raise ConfigError("capture_of is a list of addresses, and capture the file for their packets")
         port = self.metrics_port
         if port is not None and not (type(port) is int and 0 <= port < 1 << 16):
             raise ConfigError(f"metrics_port is {port!r}: a number from 0 to 65535 is needed")
@@ -70,22 +77,31 @@ class Taps:
         self._clock = clock or SystemClock()
         path = seen.access_log
         self._log = None if path is None else AccessLog(Path(path), seen.access_log_of, self._clock)
+        self._capture = None if seen.capture is None else CaptureFile(Path(seen.capture), self._clock)
 
-    def of(self, peer: str) -> Tap | None:
-        """Return the tap for a client at ``host:port``; None where nothing is written about it."""
+    def of(self, peer: str, local: str) -> Tap | None:
+        """Return the tap for a client at ``host:port``; None where nothing is written about it.
+
+        `local` is the gateway's address that it has connected to.
+        """
+        host = peer.rpartition(":")[0]
         taps: list[Tap] = []
         if self._log is not None:
             taps.append(LoggedConnection(self._log, peer))
         write = self._seen.explain_to
-        if write is not None and peer.rpartition(":")[0] in self._seen.explain:
+        if write is not None and host in self._seen.explain:
             from penstock.gateway.seen.explained import ExplainedConnection
 
             taps.append(ExplainedConnection(peer, self._clock, write))
+        if self._capture is not None and host in (self._seen.capture_of or (host,)):
+            taps.append(CapturedConnection(self._capture, peer, local))
         return GuardedTaps(taps, self._caught, peer) if taps else None
 
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
+        if self._capture is not None:
+            self._capture.close()
 
 
 class GuardedTaps:

@@ -80,6 +80,7 @@ class PartitionReading:
                 enough_bytes=max(self.max_bytes, 1),
                 aborted=aborted,
                 unpacks_zstd=True,
+                quick_bytes=self.max_bytes // 2,  # a message must not outgrow what such a client can take
             )
             if not self.records:
                 next_offset = offset_after(view)

@@ -37,6 +37,9 @@ UNPACKED_BYTES_MAX = 32 << 20
 UNPACKED_RECORDS_MAX = 1_000_000
 """The messages that one request may hold."""
 
+QUICK_BYTES_MAX = 512 << 10
+"""Sets of up to so many bytes are compressed again quickly; of larger ones topics may refuse what grows."""
+
 ALL_REPLICAS = -1
 
 _Outcomes = dict[tuple[str, int], PartitionProduceResponse]
@@ -143,7 +146,15 @@ def batch_of(records: memoryview | bytes | None, budget: UnpackBudget) -> memory
         if first[2] == 2:
             return view[: max(end for _, end, _ in split_batches(view))]
         batch = memoryview(
-            convert_up(view, base_offset=0, budget=budget, mixed=True, nested=True, may_be_cut=True)
+            convert_up(
+                view,
+                base_offset=0,
+                budget=budget,
+                mixed=True,
+                nested=True,
+                may_be_cut=True,
+                quick_bytes=QUICK_BYTES_MAX,
+            )
         )
     except UnpackLimitError as error:
         raise error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None

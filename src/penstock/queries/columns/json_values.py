@@ -42,16 +42,34 @@ class JsonColumns:
             rows = self._halved(values)
         return {name: pc.struct_field(rows, name) for name in self._fields.names}
 
-    def _halved(self, values: pa.Array) -> pa.Array:
+    def judged(self, values: pa.Array) -> tuple[Mapping[str, pa.Array], Mapping[int, str]]:
+        """Return the columns as `of`, and the numbers of the rows that do not fit, with the reason of each.
+
+        A row does not fit where it is no JSON object, or where a field of it is of another kind than its
+        column. A value that is null fits.
+        """
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        rows = self._at_once(values)
+        reasons: dict[int, str] = {}
+        if rows is None:
+            rows = self._halved(values, reasons)
+        return {name: pc.struct_field(rows, name) for name in self._fields.names}, reasons
+
+    def _halved(self, values: pa.Array, reasons: dict[int, str] | None = None, first: int = 0) -> pa.Array:
         """Decode a column of which some row does not fit: the rows around it are still read at once."""
         if len(values) <= 64:
             made = [_row(one, self._kind) for one in values.to_pylist()]
+            if reasons is not None:
+                for row, (value, fitted) in enumerate(zip(values.to_pylist(), made, strict=True)):
+                    if value is not None and (reason := _misfit(_parsed(value), fitted, self._kind)):
+                        reasons[first + row] = reason
             return pa.array(made, self._kind)
         middle = len(values) // 2
         parts = []
-        for part in (values[:middle], values[middle:]):
+        for begin, part in ((0, values[:middle]), (middle, values[middle:])):
             rows = self._at_once(part)
-            parts.append(self._halved(part) if rows is None else rows)
+            parts.append(self._halved(part, reasons, first + begin) if rows is None else rows)
         return pa.concat_arrays(parts)
 
     def _at_once(self, values: pa.Array) -> pa.Array | None:
@@ -150,6 +168,24 @@ def _joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType |
 
 def _row(value: bytes | None, kind: pa.DataType) -> object:
     return _fitted(_parsed(value), kind)
+
+
+def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") -> str | None:
+    """Why a parsed value is not what `_fitted` has made of it; None where it is."""
+    if not path and not isinstance(value, dict):
+        return "the value is no JSON object"
+    if value is not None and fitted is None:
+        return f"field {path} is no {kind}"
+    if isinstance(value, dict) and isinstance(fitted, dict):
+        for field in kind:
+            name = f"{path}.{field.name}" if path else field.name
+            if reason := _misfit(value.get(field.name), fitted[field.name], field.type, name):
+                return reason
+    if isinstance(value, list) and isinstance(fitted, list):
+        for one, made in zip(value, fitted, strict=True):
+            if reason := _misfit(one, made, kind.value_type, f"{path}[]"):
+                return reason
+    return None
 
 
 def _fitted(value: object, kind: pa.DataType) -> Any:

@@ -30,6 +30,9 @@ _HEAD_BYTES = 8
 """The most bytes needed to recognise a codec: xerial's magic."""
 
 
+GZIP_QUICK_LEVEL = 1
+
+
 class Codec(IntEnum):
     """How a batch is compressed: bits 0-2 of its attributes."""
 
@@ -72,6 +75,15 @@ def compress(
         raise EncodeError(f"unknown compression codec {codec}") from None
     except (ValueError, OverflowError, RuntimeError) as error:
         raise EncodeError(f"{Codec(codec).name.lower()} cannot compress at level {level}: {error}") from error
+
+
+def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
+    """Return the level to compress again at what came in `size` bytes: gzip of up to `quick_bytes` is quick.
+
+    Gzip at level 1 takes a fifth to a tenth of the time of level 6, and up to a quarter more bytes: nothing
+    for those whose size must stay. None is a codec's default.
+    """
+    return GZIP_QUICK_LEVEL if codec == Codec.GZIP and size <= quick_bytes else None
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:

@@ -23,7 +23,8 @@ from penstock.broker.groups.consumer.state import (
     MemberState,
     removal,
 )
-from penstock.broker.groups.consumer.topics import TopicsView
+from penstock.broker.groups.due_timers import RETRY_S, Due
+from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.timers import NEVER, Timer, Timers
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -33,9 +34,6 @@ CONSUMER = "consumer"
 
 GROUP_BYTES = 3000
 """About what a group takes in memory beside its name and members."""
-
-RETRY_S = 1.0
-"""When a timer fires again whose changes could not be stored."""
 
 SeesTopic = Callable[[str], bool]
 """Returns whether the client of a request may see a topic."""
@@ -66,13 +64,6 @@ class Upgrade(NamedTuple):
 
     changes: list[Change]
     assigns_anew: bool
-
-
-class Due(NamedTuple):
-    """A timer that has fired. `plan` is called with the monotonic and the wall clock's time."""
-
-    timer: Timer
-    plan: Callable[[float, int], Plan | None]
 
 
 class _MemberTimers:

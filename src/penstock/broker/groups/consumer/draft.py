@@ -1,28 +1,11 @@
-"""A draft: what one request or timer would make of a group, before it is stored."""
+"""Drafts of consumer groups."""
 
 from __future__ import annotations
 
-from penstock.broker.groups.consumer.state import Change, GroupState
+from typing import TypeAlias
 
+from penstock.broker.groups import draft
+from penstock.broker.groups.consumer.state import GroupState
 
-class Draft:
-    """A state of a group with changes that are not stored yet. The group's own state stays as it is.
-
-    The state is copied with the first change: most heartbeats make none.
-    """
-
-    __slots__ = ("_is_copy", "changes", "state")
-
-    def __init__(self, state: GroupState) -> None:
-        self.state = state
-        self.changes: list[Change] = []
-        self._is_copy = False
-
-    def make(self, *changes: Change) -> None:
-        """Add changes; `state` has them from now on."""
-        if not self._is_copy:
-            self.state = self.state.copy()
-            self._is_copy = True
-        for change in changes:
-            self.state.apply(change)
-            self.changes.append(change)
+Draft: TypeAlias = draft.Draft[GroupState]
+"""What one request or timer would make of a consumer group, before it is stored."""

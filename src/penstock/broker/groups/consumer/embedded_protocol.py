@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from penstock.broker.groups.consumer.state import Partition
-from penstock.broker.groups.consumer.topics import TopicView, by_topic
+from penstock.broker.groups.metadata_view import TopicView, by_topic
 from penstock.errors import DecodeError
 from penstock.protocol.message import Message
 from penstock.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition

@@ -38,7 +38,7 @@ from penstock.broker.groups.consumer.state import (
     State,
     Subscription,
 )
-from penstock.broker.groups.consumer.topics import TopicsView, counts_of, hash_of, ids_of
+from penstock.broker.groups.metadata_view import TopicsView, counts_of, hash_of, ids_of
 from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.errors import KafkaError
 from penstock.printable import printable

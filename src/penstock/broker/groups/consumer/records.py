@@ -19,7 +19,7 @@ from penstock.broker.groups.consumer.key_types import (
     TARGET_MEMBER_KEY,
 )
 from penstock.broker.groups.consumer.state import Change, Current, MemberState, Partition, Subscription
-from penstock.broker.groups.consumer.topics import by_topic
+from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.records import KeyAndValue, value_version
 from penstock.errors import DecodeError
 from penstock.protocol.message import Message

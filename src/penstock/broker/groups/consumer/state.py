@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
-Partition: TypeAlias = tuple[bytes, int]
+from penstock.broker.groups import metadata_view
+
+Partition: TypeAlias = metadata_view.Partition
 """A topic's id and the number of a partition."""
 
 FIRST_EPOCH = 1

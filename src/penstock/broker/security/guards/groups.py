@@ -123,6 +123,41 @@ def _guard_several_groups(request: Any, asking: Asking) -> Any:
     return asking.then(with_fields(request, groups=allowed), complete)
 
 
+def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
+    """DESCRIBE on each group; and on each topic: others are left out of "all", and refused by name."""
+    from penstock.protocol.messages.describe_share_group_offsets_response import (
+        DescribeShareGroupOffsetsResponse,
+    )
+
+    rights = asking.rights
+
+    def may_see(topic: Any) -> bool:
+        return rights.on_topic(Operation.DESCRIBE, topic.topic_name)
+
+    allowed, refused = split(
+        request.groups, lambda group: rights.on_group(Operation.DESCRIBE, group.group_id)
+    )
+    more = asking.refused("groups", refused, _NO_GROUP)
+    hidden: dict[str, list[Any]] = {}
+    for position, group in enumerate(allowed):
+        seen, unseen = split(group.topics or (), may_see)
+        if unseen:
+            allowed[position] = with_fields(group, topics=seen)
+            hidden[group.group_id] = asking.refused("groups.topics", unseen, _NO_TOPIC)
+    if not allowed:
+        return DescribeShareGroupOffsetsResponse(groups=more)
+
+    def complete(response: Any) -> Any:
+        for group in response.groups:
+            group.topics = [topic for topic in group.topics if may_see(topic)]
+            if not group.error_code:
+                group.topics = [*group.topics, *hidden.get(group.group_id, ())]
+        response.groups = [*response.groups, *more]
+        return response
+
+    return asking.then(with_fields(request, groups=allowed), complete)
+
+
 def mask_groups(response: Any, asking: Asking) -> None:
     """DescribeGroups: name only the operations that the principal may do."""
     for group in response.groups:
@@ -132,7 +167,9 @@ def mask_groups(response: Any, asking: Asking) -> None:
 
 
 def mask_consumer_groups(response: Any, asking: Asking) -> None:
-    """ConsumerGroupDescribe: refuse groups whose members have a topic that may not be described."""
+    """ConsumerGroupDescribe and ShareGroupDescribe: refuse groups whose members have a topic that may not be
+    described.
+    """
     for group in response.groups:
         if not all(asking.rights.on_topic(Operation.DESCRIBE, name) for name in _topics_of(group)):
             group.error_code, group.error_message = _NO_TOPIC, "Topic authorization failed."
@@ -144,8 +181,9 @@ def _topics_of(group: Any) -> set[str]:
     names: set[str] = set()
     for member in group.members:
         names.update(member.subscribed_topic_names)
-        for assignment in (member.assignment, member.target_assignment):
-            names.update(topic.topic_name for topic in assignment.topic_partitions)
+        for assignment in (member.assignment, getattr(member, "target_assignment", None)):
+            if assignment is not None:  # members of share groups have no target to be shown
+                names.update(topic.topic_name for topic in assignment.topic_partitions)
     return names
 
 

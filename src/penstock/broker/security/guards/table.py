@@ -68,6 +68,24 @@ GUARDS: dict[int, Guard] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: Rule(
         each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_consumer_groups
     ),
+    ApiKey.SHARE_FETCH: Rule(on_group(Operation.READ)),
+    ApiKey.SHARE_ACKNOWLEDGE: Rule(on_group(Operation.READ)),
+    ApiKey.SHARE_GROUP_HEARTBEAT: groups.guard_consumer_group_heartbeat,
+    ApiKey.SHARE_GROUP_DESCRIBE: Rule(
+        each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_consumer_groups
+    ),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: groups.guard_describe_share_group_offsets,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Rule(
+        on_group(Operation.READ), each=each_topic(Operation.READ, "responses", name="topic_name")
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Rule(
+        on_group(Operation.DELETE), each=each_topic(Operation.READ, "responses", name="topic_name")
+    ),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Rule(on_cluster(Operation.CLUSTER_ACTION)),
+    ApiKey.READ_SHARE_GROUP_STATE: Rule(on_cluster(Operation.CLUSTER_ACTION)),
+    ApiKey.WRITE_SHARE_GROUP_STATE: Rule(on_cluster(Operation.CLUSTER_ACTION)),
+    ApiKey.DELETE_SHARE_GROUP_STATE: Rule(on_cluster(Operation.CLUSTER_ACTION)),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Rule(on_cluster(Operation.CLUSTER_ACTION)),
     ApiKey.CREATE_TOPICS: topic_admin.guard_create_topics,
     ApiKey.DELETE_TOPICS: topic_admin.guard_delete_topics,
     ApiKey.DELETE_RECORDS: Rule(each=each_topic(Operation.DELETE)),

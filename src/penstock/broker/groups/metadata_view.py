@@ -1,11 +1,12 @@
-"""What consumer groups see of the metadata of topics: ids, numbers of partitions, and a hash of both."""
+"""What groups see of the metadata of topics: ids, numbers of partitions, and a hash of both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sized
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from penstock.broker.groups.consumer.state import Partition
+Partition: TypeAlias = tuple[bytes, int]
+"""A topic's id and the number of a partition."""
 
 
 class TopicView(Protocol):

@@ -1,0 +1,41 @@
+"""A draft: what one request or timer would make of a group, before it is stored."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+
+class State(Protocol):
+    """What a group consists of."""
+
+    def copy(self) -> Self:
+        """Return a copy that can be changed without changing this one."""
+
+    def apply(self, change: Any) -> None:
+        """Make one change."""
+
+
+S = TypeVar("S", bound=State)
+
+
+class Draft(Generic[S]):
+    """A state of a group with changes that are not stored yet. The group's own state stays as it is.
+
+    The state is copied with the first change: most heartbeats make none.
+    """
+
+    __slots__ = ("_is_copy", "changes", "state")
+
+    def __init__(self, state: S) -> None:
+        self.state = state
+        self.changes: list[Any] = []
+        self._is_copy = False
+
+    def make(self, *changes: Any) -> None:
+        """Add changes; `state` has them from now on."""
+        if not self._is_copy:
+            self.state = self.state.copy()
+            self._is_copy = True
+        for change in changes:
+            self.state.apply(change)
+            self.changes.append(change)

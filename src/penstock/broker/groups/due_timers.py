@@ -1,0 +1,53 @@
+"""Timers whose effects have to be stored: a timer that fires is only noted, and its plan made outside.
+
+The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. What has fired is
+taken with `take`; each plan has to be stored and accepted, or its timer fires again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from penstock.broker.groups.timers import Timer, Timers
+
+RETRY_S = 1.0
+"""When a timer fires again whose changes could not be stored."""
+
+
+class Due(NamedTuple):
+    """A timer that has fired. `plan` is called with the monotonic and the wall clock's time.
+
+    It returns what is to be stored and accepted, or None where there is nothing to be done any more.
+    """
+
+    timer: Timer
+    plan: Callable[[float, int], Any]
+
+
+class DueTimers:
+    """The timers of one coordinator, and those of them that have fired."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._due: list[Due] = []
+
+    def new(self, plan: Callable[[Timer, float, int], Any]) -> Timer:
+        """Return a timer, which is off. `plan` gets the timer besides both times."""
+        timer = Timer(
+            lambda now: self._due.append(Due(timer, lambda at, at_ms: plan(timer, at, at_ms))),
+        )
+        return timer
+
+    def set(self, timer: Timer, when: float) -> None:
+        """Have a timer fire at a time, in seconds of the monotonic clock, in place of an earlier setting."""
+        self._timers.set(timer, when)
+
+    def take(self) -> list[Due]:
+        """Return the timers that have fired, and keep none."""
+        due, self._due = self._due, []
+        return due
+
+    def fire_again(self, timer: Timer, now: float) -> None:
+        """Have a timer fire again soon, because what it has led to could not be stored."""
+        self._timers.set(timer, now + RETRY_S)

@@ -1,0 +1,210 @@
+"""All share groups of a broker: finds the group of a request, and keeps the timers of members.
+
+No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
+milliseconds. What a request or a timer leads to is a `SharePlan`; its changes are stored, then `accept`
+makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from penstock.broker.groups.due_timers import DueTimers
+from penstock.broker.groups.metadata_view import TopicsView
+from penstock.broker.groups.share.group import (
+    Draft,
+    Initialize,
+    ShareAnswer,
+    ShareGroup,
+    ShareHeartbeat,
+)
+from penstock.broker.groups.share.settings import ShareGroupSettings
+from penstock.broker.groups.share.state import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    Change,
+    Initialization,
+    removal,
+)
+from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+SHARE = "share"
+"""The type of the groups here, and their protocol type."""
+
+GROUP_BYTES = 2500
+"""About what a group takes in memory beside its name and members."""
+
+MEMBER_ID_CHARACTERS_MAX = 36
+
+
+class SharePlan(NamedTuple):
+    """What a request or a timer leads to: changes to be stored, and the answer to a request.
+
+    `touched` is the member whose session goes on, `initialize` what is to be initialized once that is stored.
+    """
+
+    group: ShareGroup
+    draft: Draft
+    answer: ShareAnswer | None = None
+    touched: str | None = None
+    initialize: Initialize | None = None
+
+    @property
+    def changes(self) -> list[Change]:
+        """The changes to be stored, in their order."""
+        return self.draft.changes
+
+
+class ShareGroupCoordinator:
+    """The share groups. `settings_of` returns the settings of a group by its id."""
+
+    def __init__(
+        self, settings_of: Callable[[str], ShareGroupSettings], view: TopicsView, timers: Timers
+    ) -> None:
+        self.groups: dict[str, ShareGroup] = {}
+        self.settings_of = settings_of
+        self.timers = DueTimers(timers)
+        self._view = view
+        self._sessions: dict[tuple[str, str], Timer] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the groups take in memory."""
+        return sum(GROUP_BYTES + len(group.id) + group.stored.size_bytes for group in self.groups.values())
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, group_id: str, beat: ShareHeartbeat, now_ms: int, *, makes_group: bool = True
+    ) -> SharePlan:
+        """ShareGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+
+        Raises:
+            KafkaError: the error to answer with. INVALID_REQUEST (42) for what is wrong in any group,
+                GROUP_ID_NOT_FOUND (69), and those of `ShareGroup.heartbeat` and `ShareGroup.leave`.
+        """
+        problem = _problem(group_id, beat)
+        if problem:
+            raise error_for(ErrorCode.INVALID_REQUEST, problem)
+        group = self.groups.get(group_id)
+        if group is None:
+            if beat.epoch != JOIN_EPOCH or not makes_group:
+                raise error_for(
+                    ErrorCode.GROUP_ID_NOT_FOUND,
+                    f"Share group {group_id} not found." if makes_group else not_a_share_group(group_id),
+                )
+            group = ShareGroup(group_id)
+        if beat.epoch == LEAVE_EPOCH:
+            draft = group.leave(beat.member_id, self._view)
+            return SharePlan(group, draft, ShareAnswer(beat.member_id, beat.epoch))
+        settings = self.settings_of(group_id)
+        draft, answer, initialize = group.heartbeat(beat, settings, self._view, now_ms)
+        return SharePlan(group, draft, answer, beat.member_id, initialize)
+
+    def note(self, group: ShareGroup, change: Initialization) -> SharePlan:
+        """Return the plan that notes which share partitions of a group are initialized, or about to be."""
+        return SharePlan(group, group.note(change))
+
+    def accept(self, plan: SharePlan, now: float, now_ms: int) -> None:
+        """Make the changes of a plan, which have been stored."""
+        group, before = plan.group, plan.group.stored
+        self.groups.setdefault(group.id, group)
+        group.accept(plan.draft)
+        for member_id in before.members.keys() - group.stored.members.keys():
+            self._end_session(group.id, member_id)
+        if plan.touched is not None:
+            self._touch(group, plan.touched, now)
+        if plan.initialize is not None:
+            group.asked_ms.update(dict.fromkeys(plan.initialize.topics, now_ms))
+
+    def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
+        """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
+        for (_, group_id, _), change in stored.items():
+            if change is not None:
+                self.groups.setdefault(group_id, ShareGroup(group_id)).stored.apply(change)
+        for group_id in {key[1] for key, change in stored.items() if change is not None}:
+            group = self.groups[group_id]
+            state = group.stored
+            # Compaction may leave assignments of members behind that are gone.
+            for member_id in state.currents.keys() - state.members.keys():
+                state.currents.pop(member_id)
+            for member_id in state.targets.keys() - state.members.keys():
+                state.targets.pop(member_id)
+            for member_id in state.members:
+                self._touch(group, member_id, now)
+
+    def forget(self, group_id: str) -> None:
+        """Drop a group, if there is one with this id."""
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            for member_id in group.stored.members:
+                self._end_session(group_id, member_id)
+
+    def removal(self, group: ShareGroup) -> list[Change]:
+        """Return the changes that end a group."""
+        return removal(group.stored)
+
+    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ShareGroup]:
+        """Return the groups in these states and of these types, in any case of letters; none named means
+        all.
+        """
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+        if wanted_types and SHARE not in wanted_types:
+            return []
+        return [
+            group
+            for group in self.groups.values()
+            if not wanted_states or group.state.lower() in wanted_states
+        ]
+
+    # --- sessions ----------------------------------------------------------------------------------------
+
+    def _touch(self, group: ShareGroup, member_id: str, now: float) -> None:
+        """Begin the session of a member anew."""
+        key = group.id, member_id
+        timer = self._sessions.get(key)
+        if timer is None:
+            timer = self._sessions[key] = self.timers.new(
+                lambda timer, now, now_ms: self._fence(group, member_id, timer)
+            )
+        self.timers.set(timer, now + self.settings_of(group.id).session_timeout_ms / 1000)
+
+    def _fence(self, group: ShareGroup, member_id: str, timer: Timer) -> SharePlan | None:
+        """Remove a member whose session is over."""
+        if self._sessions.get((group.id, member_id)) is not timer or timer.when < NEVER:
+            return None  # it has gone, or a heartbeat has come in between
+        return SharePlan(group, group.remove(member_id, self._view))
+
+    def _end_session(self, group_id: str, member_id: str) -> None:
+        timer = self._sessions.pop((group_id, member_id), None)
+        if timer is not None:
+            timer.end()
+
+
+def not_a_share_group(group_id: str) -> str:
+    """Return what is said of a group of another type."""
+    return f"Group {group_id} is not a share group."
+
+
+def _problem(group_id: str, beat: ShareHeartbeat) -> str:
+    """Return what is wrong with the fields of a heartbeat; empty where nothing is."""
+    if not beat.member_id.strip():
+        return "MemberId can't be empty."
+    if len(beat.member_id) > MEMBER_ID_CHARACTERS_MAX:
+        return f"MemberId has more than {MEMBER_ID_CHARACTERS_MAX} characters."
+    if not group_id.strip():
+        return "GroupId can't be empty."
+    if beat.epoch < LEAVE_EPOCH:
+        return "MemberEpoch is invalid."
+    if beat.rack_id is not None and not beat.rack_id.strip():
+        return "RackId can't be empty."
+    texts = [group_id, beat.rack_id, *(beat.topics or ())]
+    if any(text and len(text) * 4 > STRING_BYTES_MAX < len(text.encode()) for text in texts):
+        return f"a text is longer than {STRING_BYTES_MAX} bytes, the most that can be stored"
+    if beat.epoch == JOIN_EPOCH and not beat.topics:
+        return "SubscribedTopicNames must be set in first request."
+    return ""

@@ -1,0 +1,319 @@
+"""One share group: what a heartbeat, a leave or a timer changes (KIP-932).
+
+`ShareGroup` decides on a draft and returns it; the group changes when `accept` takes the draft, which is
+after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
+records follow Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from penstock.broker.groups import draft as drafts
+from penstock.broker.groups.metadata_view import Partition, TopicsView, hash_of, ids_of
+from penstock.broker.groups.offsets import OffsetExpiration
+from penstock.broker.groups.share.assignor import Subscriber, assign
+from penstock.broker.groups.share.settings import ShareGroupSettings
+from penstock.broker.groups.share.state import (
+    JOIN_EPOCH,
+    NO_TIME,
+    Current,
+    Initialization,
+    Member,
+    SetCurrent,
+    SetEpoch,
+    SetInitialization,
+    SetMember,
+    SetTarget,
+    SetTargetEpoch,
+    ShareState,
+    State,
+    TopicPartitions,
+    Topics,
+    without,
+)
+from penstock.errors import KafkaError
+from penstock.printable import printable
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+Draft: TypeAlias = drafts.Draft[ShareState]
+"""What one request or timer would make of a share group, before it is stored."""
+
+
+SOON_MS = 20
+"""How long after the assignment interval has passed a heartbeat comes that is waited for."""
+
+
+class ShareHeartbeat(NamedTuple):
+    """One ShareGroupHeartbeat, as a group needs it. None leaves a field as it is."""
+
+    member_id: str
+    epoch: int
+    rack_id: str | None = None
+    topics: tuple[str, ...] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+class ShareAnswer(NamedTuple):
+    """The answer to a heartbeat; `assignment` is None where the member has it already."""
+
+    member_id: str
+    epoch: int
+    heartbeat_interval_ms: int = 0
+    assignment: frozenset[Partition] | None = None
+
+
+class Initialize(NamedTuple):
+    """Share partitions whose states are to be made, in this state epoch."""
+
+    state_epoch: int
+    topics: Topics
+
+
+class ShareGroup:
+    """A group. `stored` is its state, as far as it has been stored."""
+
+    def __init__(self, group_id: str) -> None:
+        self.id = group_id
+        self.stored = ShareState()
+        self.asked_ms: dict[bytes, int] = {}
+        """When the initialization of a topic was asked for, by this node; wall-clock time in milliseconds."""
+        self._hashed: tuple[int, frozenset[str]] | None = None
+        """The version of the metadata that the hash was compared with last, and the topics in it."""
+
+    def __repr__(self) -> str:
+        members = f"{len(self.stored.members)} members"
+        return printable(f"<ShareGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
+
+    def accept(self, draft: Draft) -> None:
+        """Take the changes of a draft, which have been stored."""
+        self.stored = draft.state
+
+    # --- heartbeats --------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, beat: ShareHeartbeat, settings: ShareGroupSettings, view: TopicsView, now_ms: int
+    ) -> tuple[Draft, ShareAnswer, Initialize | None]:
+        """Join, or go on as a member: return what changes, the answer, and what is to be initialized.
+
+        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
+
+        Raises:
+            KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25) or FENCED_MEMBER_EPOCH (110).
+        """
+        draft: Draft = drafts.Draft(self.stored)
+        self._check(beat, settings)
+        before = draft.state.current(beat.member_id)
+        has_changed = self._subscribe(beat, draft)
+        self._refresh_epoch(draft, view, bump=has_changed or self._has_unassigned(view))
+        self._refresh_target(draft, settings, view, now_ms)
+        self._reconcile(beat.member_id, draft, view)
+        after = draft.state.current(beat.member_id)
+        initialize = self._initialize(draft, settings, view, now_ms)
+        tells = beat.epoch == JOIN_EPOCH or beat.topics is not None or after.assigned != before.assigned
+        answer = ShareAnswer(
+            beat.member_id,
+            after.epoch,
+            _next_beat_ms(draft.state, settings),
+            after.assigned if tells else None,
+        )
+        return draft, answer, initialize
+
+    def _check(self, beat: ShareHeartbeat, settings: ShareGroupSettings) -> None:
+        members = self.stored.members
+        if beat.member_id not in members:
+            if len(members) >= settings.max_size:
+                raise error_for(
+                    ErrorCode.GROUP_MAX_SIZE_REACHED,
+                    f"The share group has reached its maximum capacity of {settings.max_size} members.",
+                )
+            if beat.epoch != JOIN_EPOCH:
+                raise self._unknown_member(beat.member_id)
+            return
+        current = self.stored.current(beat.member_id)
+        if beat.epoch not in (JOIN_EPOCH, current.epoch) and not (
+            beat.epoch < current.epoch and beat.epoch == current.previous_epoch
+        ):
+            raise error_for(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                f"member {beat.member_id} of share group {self.id} has epoch {current.epoch}, not "
+                f"{beat.epoch}; it must abandon all its partitions and join again",
+            )
+
+    def _subscribe(self, beat: ShareHeartbeat, draft: Draft) -> bool:
+        """Take over the subscription; return whether the group has to be assigned anew for it."""
+        older = draft.state.members.get(beat.member_id)
+        base = older or Member()
+        newer = Member(
+            beat.rack_id if beat.rack_id is not None else base.rack_id,
+            beat.client_id,
+            beat.client_host,
+            tuple(sorted(set(beat.topics))) if beat.topics is not None else base.topics,
+        )
+        if newer != older:
+            draft.make(SetMember(beat.member_id, newer))
+        return newer.topics != base.topics
+
+    def _has_unassigned(self, view: TopicsView) -> bool:
+        """Return whether partitions have been initialized since the last assignment.
+
+        No group is looked at twice: while an assignment is due, its epoch has been raised already.
+        """
+        state = self.stored
+        if not state.members or state.epoch > state.target_epoch:
+            return False
+        wanted = set(_partitions(self._assignable(state, view)))
+        return wanted != set().union(*state.targets.values())
+
+    @staticmethod
+    def _assignable(state: ShareState, view: TopicsView) -> dict[bytes, frozenset[int]]:
+        """Return the partitions that are initialized, of topics that exist and are subscribed to."""
+        ids = ids_of(state.subscribed_topics(), view.topics)
+        return {topic_id: each.partitions for topic_id, each in state.initialized.items() if topic_id in ids}
+
+    def _refresh_epoch(self, draft: Draft, view: TopicsView, *, bump: bool) -> None:
+        """Raise the group epoch for a changed subscription, changed topics, or new share partitions."""
+        topics = draft.state.subscribed_topics()
+        if not bump and self._hashed is not None and self._hashed == (view.version, topics):
+            return
+        found = hash_of(topics, view.topics)
+        if bump or found != draft.state.metadata_hash:
+            draft.make(SetEpoch((draft.state.epoch + 1, found)))
+        elif not draft.changes:
+            self._hashed = view.version, topics  # what is stored has been compared: not again
+
+    def _refresh_target(
+        self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
+    ) -> None:
+        """Compute the target assignment, if it is behind the group epoch and the interval has passed."""
+        state = draft.state
+        if state.epoch <= state.target_epoch:
+            return
+        since_ms = now_ms - state.target_time_ms
+        if state.target_time_ms != NO_TIME and 0 <= since_ms < settings.assignment_interval_ms:
+            return
+        members = {
+            member_id: Subscriber(ids_of(each.topics, view.topics), state.target(member_id))
+            for member_id, each in state.members.items()
+        }
+        found = assign(members, self._assignable(state, view))
+        changed = [
+            SetTarget(member_id, partitions)
+            for member_id, partitions in found.items()
+            if state.targets.get(member_id) != partitions
+        ]
+        draft.make(*changed, SetTargetEpoch((state.epoch, now_ms)))
+
+    @staticmethod
+    def _reconcile(member_id: str, draft: Draft, view: TopicsView) -> None:
+        """Move a member to its target at once: partitions may have several members.
+
+        At its target already, it gives up what it does not subscribe to any more.
+        """
+        state = draft.state
+        current = state.current(member_id)
+        if current.epoch != state.target_epoch:
+            found = Current(state.target_epoch, current.epoch, state.target(member_id))
+        else:
+            ids = ids_of(state.members[member_id].topics, view.topics)
+            kept = frozenset(each for each in current.assigned if each[0] in ids)
+            found = current._replace(assigned=kept)
+        if found != current or member_id not in state.currents:
+            draft.make(SetCurrent(member_id, found))
+
+    def _initialize(
+        self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
+    ) -> Initialize | None:
+        """Note the partitions of subscribed topics that have no state yet, and return them.
+
+        Those that have been asked for are asked for again when there was no answer for long.
+        """
+        state = draft.state
+        noted = state.initialization or Initialization()
+        wanted: dict[bytes, TopicPartitions] = {}
+        for name in sorted(state.subscribed_topics()):
+            topic = view.topics.get(name)
+            if topic is None:
+                continue
+            asked_ms = self.asked_ms.get(topic.id)
+            is_fresh = asked_ms is not None and 0 <= now_ms - asked_ms < settings.initialize_retry_interval_ms
+            everything = {topic.id: TopicPartitions(name, frozenset(range(len(topic.partitions))))}
+            left = without(everything, noted.initialized)
+            if is_fresh:
+                left = without(left, noted.initializing)
+            wanted |= left
+        if not wanted:
+            return None
+        draft.make(SetInitialization(noted.begin(wanted)))
+        return Initialize(state.epoch, wanted)
+
+    # --- leaving -----------------------------------------------------------------------------------------
+
+    def leave(self, member_id: str, view: TopicsView) -> Draft:
+        """Have a member leave.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25).
+        """
+        if member_id not in self.stored.members:
+            raise self._unknown_member(member_id)
+        return self.remove(member_id, view)
+
+    def remove(self, member_id: str, view: TopicsView) -> Draft:
+        """Return what changes when a member is gone."""
+        draft: Draft = drafts.Draft(self.stored)
+        draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
+        found = hash_of(draft.state.subscribed_topics(), view.topics)
+        draft.make(SetEpoch((draft.state.epoch + 1, found)))
+        return draft
+
+    def _unknown_member(self, member_id: str) -> KafkaError:
+        return error_for(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}."
+        )
+
+    # --- share partitions --------------------------------------------------------------------------------
+
+    def note(self, change: Initialization) -> Draft:
+        """Return what changes when other share partitions are initialized, or about to be."""
+        draft: Draft = drafts.Draft(self.stored)
+        draft.make(SetInitialization(change))
+        return draft
+
+    @property
+    def initialization(self) -> Initialization:
+        """Which share partitions are initialized, or about to be."""
+        return self.stored.initialization or Initialization()
+
+    # --- properties --------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The state of the group."""
+        return self.stored.state
+
+    @property
+    def can_be_deleted(self) -> bool:
+        """Whether the group has no members."""
+        return not self.stored.members
+
+    def offset_expiration(self) -> OffsetExpiration | None:
+        """Return None: a share group has no committed offsets that might expire."""
+        return None
+
+
+def _next_beat_ms(state: ShareState, settings: ShareGroupSettings) -> int:
+    """Return after how long a member is to send its next heartbeat: soon, while an assignment is to come.
+
+    A new member would else wait a whole interval for its first partitions, as it does at Apache Kafka.
+    """
+    noted = state.initialization
+    is_coming = state.epoch > state.target_epoch or (noted is not None and bool(noted.initializing))
+    if not is_coming:
+        return settings.heartbeat_interval_ms
+    return min(settings.heartbeat_interval_ms, settings.assignment_interval_ms + SOON_MS)
+
+
+def _partitions(topics: dict[bytes, frozenset[int]]) -> list[Partition]:
+    return [(topic_id, index) for topic_id, partitions in topics.items() for index in partitions]

@@ -1,0 +1,21 @@
+"""The broker's settings that share groups (KIP-932) depend on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SIMPLE = "simple"
+
+ASSIGNOR_NAMES = (SIMPLE, "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
+"""The names that `group.share.assignors` may give the one assignor there is."""
+
+
+class ShareGroupSettings(NamedTuple):
+    """The values of ``group.share.*`` for one group, with Apache Kafka's defaults."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    max_size: int = 200
+    initialize_retry_interval_ms: int = 30_000
+    """When the initialization of share partitions is asked for again that was not answered."""

@@ -1,0 +1,288 @@
+"""What a share group consists of, and the changes to it.
+
+`ShareState.apply` is the only thing that changes a group: with the changes that a request or a timer has
+led to, once they are stored, and with those that are read from `__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from penstock.broker.groups.metadata_view import Partition
+
+FIRST_EPOCH = 1
+"""The epoch of a group that has no record of its own yet; its first change makes it 2."""
+
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+"""What a member sends as its epoch to join, and to leave."""
+
+NO_TIME = 0
+"""The time of a target assignment that was never computed."""
+
+MEMBER_BYTES = 1200
+"""About what a member takes in memory beside its names."""
+
+PARTITION_BYTES = 200
+"""About what an assigned partition takes in memory, as target and as current assignment."""
+
+
+class State(StrEnum):
+    """The state of a group. The values are the words that ShareGroupDescribe and ListGroups answer."""
+
+    EMPTY = "Empty"
+    """It has no members; it may have offsets."""
+    STABLE = "Stable"
+    """It has members."""
+
+
+class Member(NamedTuple):
+    """Who a member is, and what it subscribes to."""
+
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    """In alphabetical order."""
+
+
+class Current(NamedTuple):
+    """Where a member stands."""
+
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = JOIN_EPOCH
+    assigned: frozenset[Partition] = frozenset()
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic, with the topic's name."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+Topics: TypeAlias = Mapping[bytes, TopicPartitions]
+"""Partitions of topics, by topic id."""
+
+
+class Initialization(NamedTuple):
+    """Which share partitions of the group have a state at the share coordinator, and which are about to.
+
+    `deleting` are the names of topics whose states are being deleted.
+    """
+
+    initializing: Mapping[bytes, TopicPartitions] = {}
+    initialized: Mapping[bytes, TopicPartitions] = {}
+    deleting: Mapping[bytes, str] = {}
+
+    def begin(self, topics: Topics) -> Initialization:
+        """Return what is when the states of partitions are asked for."""
+        left = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topics}
+        return self._replace(initializing=added(self.initializing, topics), deleting=left)
+
+    def finish(self, topics: Topics) -> Initialization:
+        """Return what is when the states of partitions are there."""
+        return self._replace(
+            initializing=without(self.initializing, topics), initialized=added(self.initialized, topics)
+        )
+
+    def give_up(self, topics: Topics) -> Initialization:
+        """Return what is when the states of partitions could not be made."""
+        return self._replace(initializing=without(self.initializing, topics))
+
+    def delete(self, topics: Mapping[bytes, str]) -> Initialization:
+        """Return what is when the states of initialized topics begin to be deleted."""
+        kept = {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in topics}
+        return self._replace(initialized=kept, deleting={**self.deleting, **topics})
+
+    def forget(self, topic_ids: Iterable[bytes]) -> Initialization:
+        """Return what is when nothing is left of some topics."""
+        gone = set(topic_ids)
+        return Initialization(
+            {topic_id: each for topic_id, each in self.initializing.items() if topic_id not in gone},
+            {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in gone},
+            {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in gone},
+        )
+
+    @property
+    def topic_ids(self) -> set[bytes]:
+        """The ids of all topics that are noted."""
+        return {*self.initializing, *self.initialized, *self.deleting}
+
+
+def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
+    """Return partitions of topics together with more of them."""
+    found = dict(topics)
+    for topic_id, each in more.items():
+        before = found.get(topic_id)
+        partitions = each.partitions if before is None else before.partitions | each.partitions
+        found[topic_id] = TopicPartitions(each.name, partitions)
+    return found
+
+
+def without(topics: Topics, less: Topics) -> dict[bytes, TopicPartitions]:
+    """Return partitions of topics that are not among others."""
+    found = {}
+    for topic_id, each in topics.items():
+        left = each.partitions - less[topic_id].partitions if topic_id in less else each.partitions
+        if left:
+            found[topic_id] = each._replace(partitions=left)
+    return found
+
+
+class SetEpoch(NamedTuple):
+    """The group epoch, and the hash of the subscribed topics; None is the end of the group."""
+
+    value: tuple[int, int] | None
+
+
+class SetMember(NamedTuple):
+    """A member; None where it has gone."""
+
+    member_id: str
+    value: Member | None
+
+
+class SetTargetEpoch(NamedTuple):
+    """The epoch for which the target assignment was computed, and when; None where there is none."""
+
+    value: tuple[int, int] | None
+
+
+class SetTarget(NamedTuple):
+    """The target assignment of a member; None where it has gone."""
+
+    member_id: str
+    value: frozenset[Partition] | None
+
+
+class SetCurrent(NamedTuple):
+    """The current assignment of a member; None where it has gone."""
+
+    member_id: str
+    value: Current | None
+
+
+class SetInitialization(NamedTuple):
+    """Which share partitions are initialized; None where the group has ended."""
+
+    value: Initialization | None
+
+
+Change: TypeAlias = SetEpoch | SetMember | SetTargetEpoch | SetTarget | SetCurrent | SetInitialization
+
+_V = TypeVar("_V")
+
+_NO_PARTITIONS: frozenset[Partition] = frozenset()
+
+
+class ShareState:
+    """The members of one share group, their assignments, its epochs, and what is initialized."""
+
+    def __init__(self) -> None:
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = FIRST_EPOCH
+        self.target_time_ms = NO_TIME
+        self.members: dict[str, Member] = {}
+        self.currents: dict[str, Current] = {}
+        self.targets: dict[str, frozenset[Partition]] = {}
+        self.initialization: Initialization | None = None
+        """None where the group has no record of it."""
+        self.names_bytes = 0
+        self._topics: frozenset[str] | None = None
+
+    def copy(self) -> ShareState:
+        """Return a copy that can be changed without changing this one."""
+        other = ShareState.__new__(ShareState)
+        other.__dict__.update(self.__dict__)
+        other.members = self.members.copy()
+        other.currents = self.currents.copy()
+        other.targets = self.targets.copy()
+        return other
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The state of the group."""
+        return State.STABLE if self.members else State.EMPTY
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the group takes in memory."""
+        noted = sum(len(each.partitions) for each in self.initialized.values())
+        assigned = noted + sum(map(len, self.targets.values()))
+        return self.names_bytes + MEMBER_BYTES * len(self.members) + PARTITION_BYTES * assigned
+
+    @property
+    def initialized(self) -> Topics:
+        """The share partitions that have a state."""
+        return {} if self.initialization is None else self.initialization.initialized
+
+    def current(self, member_id: str) -> Current:
+        """Return where a member stands; a member without a record has just joined."""
+        return self.currents.get(member_id, _JOINED)
+
+    def target(self, member_id: str) -> frozenset[Partition]:
+        """Return the target assignment of a member."""
+        return self.targets.get(member_id, _NO_PARTITIONS)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Return the topics that any member subscribes to."""
+        if self._topics is None:
+            self._topics = frozenset(
+                name for topics in {each.topics for each in self.members.values()} for name in topics
+            )
+        return self._topics
+
+    # --- changing ----------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Make one change."""
+        if isinstance(change, SetCurrent):
+            _put(self.currents, change.member_id, change.value)
+        elif isinstance(change, SetTarget):
+            _put(self.targets, change.member_id, change.value)
+        elif isinstance(change, SetMember):
+            self._set_member(change.member_id, change.value)
+        elif isinstance(change, SetTargetEpoch):
+            self.target_epoch, self.target_time_ms = change.value or (FIRST_EPOCH, NO_TIME)
+        elif isinstance(change, SetEpoch):
+            self.epoch, self.metadata_hash = change.value or (FIRST_EPOCH, 0)
+        else:
+            self.initialization = change.value
+
+    def _set_member(self, member_id: str, value: Member | None) -> None:
+        older = self.members.get(member_id)
+        self.names_bytes += _size_of(member_id, value) - _size_of(member_id, older)
+        _put(self.members, member_id, value)
+        if older is None or value is None or older.topics != value.topics:
+            self._topics = None
+
+
+def _put(kept: dict[str, _V], key: str, value: _V | None) -> None:
+    if value is None:
+        kept.pop(key, None)
+    else:
+        kept[key] = value
+
+
+def _size_of(member_id: str, member: Member | None) -> int:
+    if member is None:
+        return 0
+    names = [member_id, member.rack_id or "", member.client_id, member.client_host, *member.topics]
+    return sum(60 + len(name) for name in names)
+
+
+_JOINED = Current()
+
+
+def removal(state: ShareState) -> list[Change]:
+    """Return the changes that end a group, in the order in which Apache Kafka writes them."""
+    changes: list[Change] = [SetCurrent(member_id, None) for member_id in state.currents]
+    changes += [SetTarget(member_id, None) for member_id in state.targets]
+    changes += [SetMember(member_id, None) for member_id in state.members]
+    changes += [SetTargetEpoch(None), SetInitialization(None), SetEpoch(None)]
+    return changes

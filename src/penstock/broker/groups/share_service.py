@@ -1,0 +1,469 @@
+"""Share groups (KIP-932) at a broker: joins their coordinator to the store, the settings, and the share
+coordinator.
+
+Does the I/O that the coordinator asks for: it stores the changes of a plan, and only then has them made.
+The states of share partitions are another coordinator's, which may be another node's: it is asked, and
+answers later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from penstock.broker.config.resource_types import GROUP_RESOURCE
+from penstock.broker.groups.share.coordinator import (
+    ShareGroupCoordinator,
+    SharePlan,
+    not_a_share_group,
+)
+from penstock.broker.groups.share.group import ShareGroup
+from penstock.broker.groups.share.keys import ShareRecords
+from penstock.broker.groups.share.settings import ShareGroupSettings
+from penstock.broker.groups.share.state import Initialization, TopicPartitions, Topics
+from penstock.broker.groups.storing import store_records, work_off_due
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.metadata_view import TopicsView
+    from penstock.broker.groups.records import KeyAndValue
+    from penstock.broker.groups.share.group import Initialize, ShareAnswer, ShareHeartbeat
+    from penstock.broker.groups.share.state import Change
+    from penstock.broker.groups.store import GroupStore
+    from penstock.broker.groups.timers import Timers
+    from penstock.broker.requests.kept_state import KeptState
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+
+
+class Settings(Protocol):
+    """The settings of the broker."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+
+class Metadata(Protocol):
+    """What share groups need of the broker's metadata."""
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]: ...
+    @property
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+
+
+class Host(Protocol):
+    """What share groups need of the broker."""
+
+    @property
+    def config(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def cluster(self) -> Metadata: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def kept(self) -> KeptState: ...
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinator, and have `done` called once with its answer."""
+
+
+NO_START = -1
+"""The start offset of a share partition that the group's settings are to decide."""
+
+
+class Result(NamedTuple):
+    """What became of something: an error, or NONE, and a message."""
+
+    code: int = ErrorCode.NONE
+    message: str | None = None
+
+
+Results: TypeAlias = dict[tuple[bytes, int], Result]
+"""What became of share partitions, by topic id and number."""
+
+
+class ShareKind:
+    """Share groups, as a `GroupKind` of the store."""
+
+    key_types = ShareRecords.key_types
+    read = staticmethod(ShareRecords().read)
+
+    def __init__(self, coordinator: ShareGroupCoordinator, host: Host) -> None:
+        self._coordinator = coordinator
+        self._host = host
+
+    def restore(self, stored: Mapping[Any, Change | None], with_offsets: Collection[str]) -> None:
+        """Take over the groups of one partition that was read."""
+        try:
+            self._coordinator.restore(stored, self._host.clock.monotonic())
+        except Exception:
+            # A barrier: what stored groups say comes from a disk. Their members join again.
+            self._host.failures.caught("groups", "restoring share groups")
+
+
+class ShareGroupService:
+    """The share groups of one broker. `is_other` says that a group is of another type."""
+
+    def __init__(self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]) -> None:
+        self._host = host
+        self._view = view
+        self._is_other = is_other
+        self.coordinator = ShareGroupCoordinator(self.settings_of, view, timers)
+        self.kind = ShareKind(self.coordinator, host)
+        host.kept.add("share groups", lambda: self.coordinator.size_bytes)
+
+    @property
+    def groups(self) -> dict[str, ShareGroup]:
+        """The groups that have been read, by id."""
+        return self.coordinator.groups
+
+    def settings_of(self, group_id: str) -> ShareGroupSettings:
+        """Return the settings of a group: what is set for it, within the bounds of the broker, or the
+        broker's.
+        """
+        config = self._host.config
+        own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
+
+        def value(name: str) -> int:
+            text = own.get(f"share.{name}")
+            if text is None:
+                return config.integer(f"group.share.{name}")
+            least = config.integer(f"group.share.min.{name}")
+            return min(max(int(text), least), config.integer(f"group.share.max.{name}"))
+
+        return ShareGroupSettings(
+            value("session.timeout.ms"),
+            value("heartbeat.interval.ms"),
+            value("assignment.interval.ms"),
+            config.integer("group.share.max.size"),
+            config.integer("group.share.initialize.retry.interval.ms"),
+        )
+
+    # --- heartbeats --------------------------------------------------------------------------------------
+
+    def heartbeat(self, store: GroupStore, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
+        """ShareGroupHeartbeat: store what it leads to, and return the answer.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        is_other = self._is_other(group_id)
+        plan = self.coordinator.heartbeat(group_id, beat, self._host.clock.now_ms(), makes_group=not is_other)
+        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
+        if growth > 0 and not self._host.kept.has_room_for(growth, stays=True):
+            raise error_for(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the broker has no memory for members of {group_id}"
+            )
+        self._carry_out(store, plan, now)
+        if plan.initialize is not None:
+            self._initialize_soon(store, plan.group, plan.initialize, now)
+        assert plan.answer is not None
+        return plan.answer
+
+    def work_off(self, store: GroupStore, now: float) -> None:
+        """Do what the timers lead to that have fired."""
+        host, timers = self._host, self.coordinator.timers
+        work_off_due(
+            timers.take(),
+            lambda plan: self._carry_out(store, plan, now),
+            timers.fire_again,
+            host.clock,
+            host.failures,
+            now,
+        )
+
+    def _carry_out(self, store: GroupStore, plan: SharePlan, now: float) -> None:
+        """Store the changes of a plan, then make them.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be stored.
+        """
+        now_ms = self._host.clock.now_ms()
+        if plan.changes:
+            from penstock.broker.groups.share.records import records_of
+
+            store_records(store, plan.group.id, records_of(plan.group.id, plan.changes), now_ms)
+        self.coordinator.accept(plan, now, now_ms)
+
+    def _note(self, store: GroupStore, group: ShareGroup, change: Initialization) -> None:
+        """Store which share partitions of a group are initialized, or about to be; see `_carry_out`."""
+        self._carry_out(store, self.coordinator.note(group, change), self._host.clock.monotonic())
+
+    def _is_here(self, group: ShareGroup) -> bool:
+        """Whether the group is still coordinated by this node: an answer may come after it has moved."""
+        return self.groups.get(group.id) is group
+
+    # --- states of share partitions ----------------------------------------------------------------------
+
+    def _initialize_soon(self, store: GroupStore, group: ShareGroup, asked: Initialize, now: float) -> None:
+        """Have states of share partitions made with the next timers, so that no answer waits for it."""
+
+        def begin(timer: Any, at: float, at_ms: int) -> None:
+            if self._is_here(group):
+                starts = dict.fromkeys(_partitions(asked.topics), NO_START)
+                self._send_initialize(
+                    group.id,
+                    asked.state_epoch,
+                    starts,
+                    lambda results: self._initialized(store, group, results),
+                )
+
+        timers = self.coordinator.timers
+        timers.set(timers.new(begin), now)
+
+    def _initialized(self, store: GroupStore, group: ShareGroup, results: Results) -> None:
+        """Note which states have been made, and which could not be."""
+        if not self._is_here(group):
+            return
+        noted = group.initialization
+        made, failed = (
+            _chosen(noted.initializing, (key for key, each in results.items() if bool(each.code) is is_bad))
+            for is_bad in (False, True)
+        )
+        try:
+            self._note(store, group, noted.finish(made).give_up(failed))
+        except KafkaError:
+            return  # the states are there: the initialization is asked for again after a while
+        for topic_id in failed:
+            group.asked_ms.pop(topic_id, None)
+
+    def _send_initialize(
+        self,
+        group_id: str,
+        state_epoch: int,
+        starts: Mapping[tuple[bytes, int], int],
+        done: Callable[[Results], None],
+    ) -> None:
+        from penstock.protocol.messages import initialize_share_group_state_request as messages
+
+        topics = {topic_id: messages.InitializeStateData(topic_id=topic_id) for topic_id, _ in starts}
+        for (topic_id, index), start_offset in starts.items():
+            topics[topic_id].partitions.append(
+                messages.PartitionData(partition=index, state_epoch=state_epoch, start_offset=start_offset)
+            )
+        request = messages.InitializeShareGroupStateRequest(group_id=group_id, topics=[*topics.values()])
+        self.ask(request, lambda answer: done(_results(answer)))
+
+    def _send_delete(
+        self, group_id: str, partitions: Iterable[tuple[bytes, int]], done: Callable[[Results], None]
+    ) -> None:
+        from penstock.protocol.messages import delete_share_group_state_request as messages
+
+        topics: dict[bytes, messages.DeleteStateData] = {}
+        for topic_id, index in partitions:
+            topic = topics.setdefault(topic_id, messages.DeleteStateData(topic_id=topic_id))
+            topic.partitions.append(messages.PartitionData(partition=index))
+        request = messages.DeleteShareGroupStateRequest(group_id=group_id, topics=[*topics.values()])
+        self.ask(request, lambda answer: done(_results(answer)))
+
+    def ask(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Ask the share coordinator; `done` is called once with its answer, now or later."""
+        self._host.send_share_state(request, done)
+
+    # --- offsets -----------------------------------------------------------------------------------------
+
+    def find_empty(self, group_id: str, *, makes_group: bool = False) -> ShareGroup:
+        """Return a group without members, whose offsets may be changed.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND (69), also for a group of another type, or NON_EMPTY_GROUP (68).
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            is_other = self._is_other(group_id)
+            if makes_group and not is_other:
+                return ShareGroup(group_id)
+            message = not_a_share_group(group_id) if is_other else f"Group {group_id} not found."
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, message)
+        if not group.can_be_deleted:
+            raise error_for(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
+        return group
+
+    def alter_offsets(
+        self,
+        store: GroupStore,
+        group: ShareGroup,
+        starts: Mapping[tuple[bytes, int], int],
+        done: Callable[[Results], None],
+    ) -> None:
+        """AlterShareGroupOffsets: begin the states of share partitions anew, with these start offsets.
+
+        The partitions exist. `done` is called once, now or later, with what became of each.
+
+        Raises:
+            KafkaError: it could not be stored.
+        """
+        topics: dict[bytes, TopicPartitions] = {}
+        for topic_id, index in starts:
+            before = topics.get(topic_id) or TopicPartitions(
+                self._host.cluster.topics_by_id[topic_id].name, frozenset()
+            )
+            topics[topic_id] = before._replace(partitions=before.partitions | {index})
+        self._note(store, group, group.initialization.begin(topics))
+
+        def altered(results: Results) -> None:
+            self._initialized(store, group, results)
+            done(results)
+
+        self._send_initialize(group.id, group.stored.epoch, starts, altered)
+
+    def delete_offsets(
+        self,
+        store: GroupStore,
+        group: ShareGroup,
+        names: Mapping[bytes, str],
+        done: Callable[[Mapping[bytes, Result]], None],
+    ) -> None:
+        """DeleteShareGroupOffsets: delete the states of topics, which are named by id.
+
+        `done` is called once, now or later, with what became of each topic.
+
+        Raises:
+            KafkaError: it could not be stored.
+        """
+        noted = group.initialization
+        partitions = self._states_of(noted, names)
+        self._note(store, group, noted.delete(names))
+
+        def deleted(results: Results) -> None:
+            of_topics = _by_topic(names, results)
+            if self._is_here(group):
+                gone = [topic_id for topic_id, each in of_topics.items() if not each.code]
+                left = group.initialization
+                kept = {topic_id: name for topic_id, name in left.deleting.items() if topic_id not in gone}
+                try:
+                    self._note(store, group, left._replace(deleting=kept))
+                except KafkaError as error:
+                    of_topics = dict.fromkeys(names, Result(error.code, error.detail))
+            done(of_topics)
+
+        self._send_delete(group.id, partitions, deleted)
+
+    def _states_of(self, noted: Initialization, topic_ids: Iterable[bytes]) -> list[tuple[bytes, int]]:
+        """Return the share partitions of topics that have a state, or may have one."""
+        found = []
+        for topic_id in topic_ids:
+            parts: set[int] = set()
+            for topics in (noted.initialized, noted.initializing):
+                if topic_id in topics:
+                    parts |= topics[topic_id].partitions
+            topic = self._host.cluster.topics_by_id.get(topic_id)
+            if topic_id in noted.deleting and topic is not None:
+                parts.update(range(len(topic.partitions)))
+            found += [(topic_id, index) for index in sorted(parts)]
+        return found
+
+    # --- the end of groups -------------------------------------------------------------------------------
+
+    def delete(
+        self, store: GroupStore, group: ShareGroup, now_ms: int, done: Callable[[Result], None]
+    ) -> None:
+        """DeleteGroups: delete a group without members, and the states of its share partitions before.
+
+        `done` is called once, now or later, with what became of it.
+        """
+        try:
+            partitions = self._begin_delete(store, group)
+        except KafkaError as error:
+            done(Result(error.code, error.detail))
+            return
+        if partitions:
+            self._send_delete(
+                group.id, partitions, lambda results: done(self._end(store, group, now_ms, results))
+            )
+        else:
+            done(self._end(store, group, now_ms, {}))
+
+    def _begin_delete(self, store: GroupStore, group: ShareGroup) -> list[tuple[bytes, int]]:
+        """Note that the states of a group are deleted; return the share partitions that may have one.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP (68), or it could not be stored.
+        """
+        if not group.can_be_deleted:
+            raise error_for(ErrorCode.NON_EMPTY_GROUP, f"Group {group.id} is in {group.state} state.")
+        noted = group.stored.initialization
+        partitions: list[tuple[bytes, int]] = []
+        if noted is not None:
+            topics = self._host.cluster.topics_by_id
+            names = {topic_id: topics[topic_id].name for topic_id in noted.topic_ids if topic_id in topics}
+            partitions = self._states_of(noted, names)
+            self._note(store, group, Initialization(deleting=names))
+        return partitions
+
+    def _end(self, store: GroupStore, group: ShareGroup, now_ms: int, results: Results) -> Result:
+        """Write the tombstones of a group, whose states have been deleted."""
+        for each in results.values():
+            if each.code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                return each
+        if not self._is_here(group):
+            return Result(ErrorCode.NOT_COORDINATOR, f"another broker coordinates group {group.id} by now")
+        if not group.can_be_deleted:
+            return Result(ErrorCode.NON_EMPTY_GROUP, f"Group {group.id} is in {group.state} state.")
+        try:
+            store_records(store, group.id, self.tombstones(group), now_ms)
+        except KafkaError as error:
+            return Result(error.code, error.detail)
+        self.coordinator.forget(group.id)
+        return Result()
+
+    def tombstones(self, group: ShareGroup) -> list[KeyAndValue]:
+        """Return the records that end a group."""
+        from penstock.broker.groups.share.records import records_of
+
+        return records_of(group.id, self.coordinator.removal(group))
+
+    def forget_topics(self, store: GroupStore) -> None:
+        """Drop topics that have been deleted from what is noted as initialized.
+
+        Raises:
+            KafkaError: it could not be stored.
+        """
+        topics = self._host.cluster.topics_by_id
+        for group in list(self.groups.values()):
+            gone = [each for each in group.initialization.topic_ids if each not in topics]
+            if gone:
+                self._note(store, group, group.initialization.forget(gone))
+
+    def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
+        """Let go of groups that another node coordinates from now on."""
+        for group_id in list(self.groups):
+            if is_led_elsewhere(group_id):
+                self.coordinator.forget(group_id)
+
+
+def _partitions(topics: Topics) -> list[tuple[bytes, int]]:
+    return [(topic_id, index) for topic_id, each in topics.items() for index in sorted(each.partitions)]
+
+
+def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, TopicPartitions]:
+    """Return those of the partitions that are wanted."""
+    found: dict[bytes, TopicPartitions] = {}
+    for topic_id, index in wanted:
+        each = topics.get(topic_id)
+        if each is not None and index in each.partitions:
+            before = found.get(topic_id)
+            partitions = {index} if before is None else before.partitions | {index}
+            found[topic_id] = TopicPartitions(each.name, frozenset(partitions))
+    return found
+
+
+def _results(answer: Any) -> Results:
+    """Return what became of each share partition, by the answer of the share coordinator."""
+    return {
+        (topic.topic_id, each.partition): Result(each.error_code, each.error_message)
+        for topic in answer.results
+        for each in topic.partitions
+    }
+
+
+def _by_topic(topic_ids: Iterable[bytes], results: Results) -> dict[bytes, Result]:
+    """Return what became of each topic: the first error of its share partitions, if there is any."""
+    found = dict.fromkeys(topic_ids, Result())
+    for (topic_id, _), each in results.items():
+        if each.code and not found[topic_id].code:
+            found[topic_id] = each
+    return found

@@ -1,0 +1,222 @@
+"""What the share coordinator decides about a request for one share partition (KIP-932).
+
+Pure functions of what is kept of the partition: they return the change to be stored, or raise the error to
+answer with. The order of checks, the errors and the changes follow Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, combine
+from penstock.broker.groups.share_state.keys import ShareKey
+from penstock.broker.groups.share_state.state import (
+    NO_COUNT,
+    NO_START,
+    Change,
+    Entry,
+    ShareState,
+    ShareStates,
+    Update,
+)
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+FIRST_LEADER_EPOCH = 0
+
+ANY_EPOCH = -1
+"""An epoch of a request that is not compared."""
+
+NOTHING = ShareState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
+"""The summary of a share partition that has no state."""
+
+HasPartition = Callable[[bytes, int], bool]
+"""Returns whether a topic, by its id, has a partition."""
+
+
+class Written(NamedTuple):
+    """What a WriteShareGroupState says of one share partition."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    complete_count: int
+    batches: tuple[StateBatch, ...]
+
+
+class ShareCoordinator:
+    """Decides about requests. `updates_max` is how many updates follow a snapshot before the next one.
+
+    `has_partition` looks a partition up in the metadata.
+    """
+
+    def __init__(self, updates_max: Callable[[], int], has_partition: HasPartition) -> None:
+        self._updates_max = updates_max
+        self._has_partition = has_partition
+
+    def initialize(
+        self, states: ShareStates, key: ShareKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> Change:
+        """InitializeShareGroupState: begin the state of a share partition, or begin it anew.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42), FENCED_STATE_EPOCH (124) or UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        _check_number(key)
+        entry = states.entries.get(key)
+        if entry is not None and state_epoch < entry.state_epoch:
+            raise _fenced_state(key, state_epoch, entry)
+        self._check_topic(key)
+        return Change(
+            key,
+            ShareState(
+                0 if entry is None else entry.state.snapshot_epoch + 1,
+                state_epoch,
+                FIRST_LEADER_EPOCH,
+                start_offset,
+                NO_COUNT if start_offset == NO_START else 0,
+                now_ms,
+                now_ms,
+            ),
+        )
+
+    def read(self, states: ShareStates, key: ShareKey, leader_epoch: int) -> tuple[ShareState, Change | None]:
+        """ReadShareGroupState: return the state, and a change that fences the leaders before this one.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74) or UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        _check_number(key)
+        entry = _initialized(states, key, "Read")
+        _check_leader(key, leader_epoch, entry)
+        self._check_topic(key)
+        state = entry.state
+        if leader_epoch <= entry.leader_epoch:
+            return state, None
+        update = Update(state.snapshot_epoch, leader_epoch, state.start_offset, state.complete_count)
+        return state, Change(key, update)
+
+    def write(self, states: ShareStates, key: ShareKey, written: Written, now_ms: int) -> Change:
+        """WriteShareGroupState: add to the state what has become of records.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74), FENCED_STATE_EPOCH (124) or
+                UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        _check_number(key)
+        entry = _initialized(states, key, "Write")
+        _check_leader(key, written.leader_epoch, entry)
+        if written.state_epoch != ANY_EPOCH and written.state_epoch < entry.state_epoch:
+            raise _fenced_state(key, written.state_epoch, entry)
+        self._check_topic(key)
+        for batch in written.batches:
+            if not 0 <= batch.first_offset <= batch.last_offset:
+                raise error_for(
+                    ErrorCode.INVALID_REQUEST,
+                    f"a range of records from {batch.first_offset} to {batch.last_offset}",
+                )
+        state = entry.state
+        if entry.updates < self._updates_max():
+            batches = combine((), written.batches, written.start_offset)
+            epochs = state.snapshot_epoch, state.leader_epoch
+            return Change(key, Update(*epochs, written.start_offset, written.complete_count, batches))
+        keeps = written.start_offset == KEEPS_START
+        start_offset = state.start_offset if keeps else written.start_offset
+        return Change(
+            key,
+            state._replace(
+                snapshot_epoch=state.snapshot_epoch + 1,
+                start_offset=start_offset,
+                complete_count=written.complete_count,
+                written_ms=now_ms,
+                batches=combine(state.batches, written.batches, start_offset),
+            ),
+        )
+
+    def delete(self, states: ShareStates, key: ShareKey) -> Change | None:
+        """DeleteShareGroupState: return the end of the state; None where there is none.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42) or UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        _check_number(key)
+        self._check_topic(key)
+        return Change(key, None) if key in states.entries else None
+
+    def summary(self, states: ShareStates, key: ShareKey) -> ShareState:
+        """ReadShareGroupStateSummary: return the state; `NOTHING` where there is none.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42) or UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        _check_number(key)
+        self._check_topic(key)
+        entry = states.entries.get(key)
+        return NOTHING if entry is None else entry.state
+
+    def _check_topic(self, key: ShareKey) -> None:
+        if not self._has_partition(key.topic_id, key.partition):
+            raise error_for(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {key.text.partition(':')[2]}"
+            )
+
+
+def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[Change]:
+    """Return snapshots of share partitions that have had none for so long, so that the log can be cut.
+
+    There are none where every share partition is as old: nothing is written, so nothing is to be cut.
+    """
+    old = {
+        key: entry.state
+        for key, entry in states.entries.items()
+        if now_ms - entry.state.written_ms >= interval_ms
+    }
+    if len(old) == len(states.entries):
+        return []
+    return [
+        Change(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
+        for key, state in old.items()
+    ]
+
+
+def orphans(states: ShareStates, has_topic: Callable[[bytes], bool]) -> Iterator[Change]:
+    """Yield the ends of share partitions whose topic has been deleted."""
+    for key in states.entries:
+        if not has_topic(key.topic_id):
+            yield Change(key, None)
+
+
+def first_needed(all_states: Iterable[Entry]) -> int | None:
+    """Return the offset before which no record is needed; None where there is no state."""
+    return min((entry.snapshot_offset for entry in all_states), default=None)
+
+
+def _check_number(key: ShareKey) -> None:
+    if key.partition < 0:
+        raise error_for(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+
+
+def _initialized(states: ShareStates, key: ShareKey, word: str) -> Entry:
+    entry = states.entries.get(key)
+    if entry is None:
+        raise error_for(
+            ErrorCode.INVALID_REQUEST,
+            f"{word} operation on uninitialized share partition {key.text} not allowed.",
+        )
+    return entry
+
+
+def _check_leader(key: ShareKey, leader_epoch: int, entry: Entry) -> None:
+    if leader_epoch != ANY_EPOCH and leader_epoch < entry.leader_epoch:
+        raise error_for(
+            ErrorCode.FENCED_LEADER_EPOCH,
+            f"the leader of {key.text} had epoch {entry.leader_epoch}, which is newer than {leader_epoch}",
+        )
+
+
+def _fenced_state(key: ShareKey, state_epoch: int, entry: Entry) -> KafkaError:
+    return error_for(
+        ErrorCode.FENCED_STATE_EPOCH,
+        f"the state of {key.text} has epoch {entry.state_epoch}, which is newer than {state_epoch}",
+    )

@@ -1,0 +1,147 @@
+"""The five requests to the share coordinator: messages taken apart, asked for each share partition, answered.
+
+Handlers answer clients with it, and brokers each other. `ASKED` names the answer of each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.broker.groups.share_state.batches import StateBatch
+from penstock.broker.groups.share_state.coordinator import Written
+from penstock.broker.groups.share_state.keys import ShareKey
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.messages import (
+    delete_share_group_state_response,
+    initialize_share_group_state_response,
+    read_share_group_state_response,
+    read_share_group_state_summary_response,
+    write_share_group_state_response,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.share_state.service import Outcome, ShareStateService
+
+Ask = Callable[["ShareStateService", ShareKey, Any], "Outcome"]
+"""Asks the coordinator about one share partition, as its part of a request says."""
+
+
+class Kind(NamedTuple):
+    """One API: how a share partition is asked about, and what its answer is made of.
+
+    `fill` puts a state into the answer for a share partition.
+    """
+
+    ask: Ask
+    response: type[Any]
+    topic: type[Any]
+    partition: type[Any]
+    fill: Callable[[Any, Any], None] | None = None
+
+
+def _written(asked: Any) -> Written:
+    return Written(
+        asked.state_epoch,
+        asked.leader_epoch,
+        asked.start_offset,
+        asked.delivery_complete_count,
+        tuple(
+            StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+            for each in asked.state_batches
+        ),
+    )
+
+
+def _fill_read(answer: Any, state: Any) -> None:
+    answer.state_epoch, answer.start_offset = state.state_epoch, state.start_offset
+    answer.state_batches = [
+        read_share_group_state_response.StateBatch(
+            first_offset=each.first_offset,
+            last_offset=each.last_offset,
+            delivery_state=each.state,
+            delivery_count=each.deliveries,
+        )
+        for each in state.batches
+    ]
+
+
+def _fill_summary(answer: Any, state: Any) -> None:
+    answer.state_epoch, answer.leader_epoch = state.state_epoch, state.leader_epoch
+    answer.start_offset, answer.delivery_complete_count = state.start_offset, state.complete_count
+
+
+KINDS: dict[int, Kind] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Kind(
+        lambda service, key, asked: service.initialize(key, asked.state_epoch, asked.start_offset),
+        initialize_share_group_state_response.InitializeShareGroupStateResponse,
+        initialize_share_group_state_response.InitializeStateResult,
+        initialize_share_group_state_response.PartitionResult,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE: Kind(
+        lambda service, key, asked: service.read(key, asked.leader_epoch),
+        read_share_group_state_response.ReadShareGroupStateResponse,
+        read_share_group_state_response.ReadStateResult,
+        read_share_group_state_response.PartitionResult,
+        _fill_read,
+    ),
+    ApiKey.WRITE_SHARE_GROUP_STATE: Kind(
+        lambda service, key, asked: service.write(key, _written(asked)),
+        write_share_group_state_response.WriteShareGroupStateResponse,
+        write_share_group_state_response.WriteStateResult,
+        write_share_group_state_response.PartitionResult,
+    ),
+    ApiKey.DELETE_SHARE_GROUP_STATE: Kind(
+        lambda service, key, asked: service.delete(key),
+        delete_share_group_state_response.DeleteShareGroupStateResponse,
+        delete_share_group_state_response.DeleteStateResult,
+        delete_share_group_state_response.PartitionResult,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Kind(
+        lambda service, key, asked: service.summary(key),
+        read_share_group_state_summary_response.ReadShareGroupStateSummaryResponse,
+        read_share_group_state_summary_response.ReadStateSummaryResult,
+        read_share_group_state_summary_response.PartitionResult,
+        _fill_summary,
+    ),
+}
+"""The requests to the share coordinator, by API."""
+
+
+def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
+    """Return the share partitions that a request names, each with its part of the request.
+
+    A request without a group names none, as at Apache Kafka.
+    """
+    if not request.group_id:
+        return []
+    return [
+        (ShareKey(request.group_id, topic.topic_id, asked.partition), asked)
+        for topic in request.topics
+        for asked in topic.partitions
+    ]
+
+
+def part_of(kind: Kind, key: ShareKey, outcome: Outcome) -> Any:
+    """Return the part of an answer that one share partition has."""
+    answer = kind.partition(partition=key.partition, error_code=outcome.code, error_message=outcome.message)
+    if kind.fill is not None and outcome.state is not None:
+        kind.fill(answer, outcome.state)
+    return answer
+
+
+def answer_of(kind: Kind, request: Any, parts: dict[ShareKey, Any]) -> Any:
+    """Return the answer to a request, from its parts, in the order of the request."""
+    results = []
+    for topic in request.topics if request.group_id else ():
+        named = [ShareKey(request.group_id, topic.topic_id, asked.partition) for asked in topic.partitions]
+        if named:
+            results.append(kind.topic(topic_id=topic.topic_id, partitions=[parts[key] for key in named]))
+    return kind.response(results=results)
+
+
+def answer_here(service: ShareStateService, request: Any) -> Any:
+    """Answer a request about share partitions that this node coordinates; NOT_COORDINATOR (16) for others."""
+    kind = KINDS[request.API_KEY]
+    parts = {key: part_of(kind, key, kind.ask(service, key, asked)) for key, asked in keys_of(request)}
+    return answer_of(kind, request, parts)

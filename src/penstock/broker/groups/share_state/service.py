@@ -1,0 +1,268 @@
+"""The share coordinator at a broker: joins what decides to the topic of states, the settings and the clock.
+
+A node coordinates the share partitions whose state is in partitions of `__share_group_state` that it leads.
+It reads one of these partitions when it is first asked for something in it. Everything here is done at
+once; in a cluster an answer counts when the in-sync replicas have what was stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.broker.groups.share_state.coordinator import (
+    ShareCoordinator,
+    Written,
+    cold_snapshots,
+    first_needed,
+    orphans,
+)
+from penstock.broker.groups.share_state.state import (
+    BATCH_BYTES,
+    STATE_BYTES,
+    Change,
+    ShareState,
+    ShareStates,
+)
+from penstock.broker.groups.share_state.topic import ShareStateTopic
+from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.groups.share_state.keys import ShareKey
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.requests.kept_state import KeptState
+    from penstock.broker.requests.purgatory import Purgatory
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+
+logger = logger_named("penstock.broker")
+
+LOSSES_LISTED = 5
+
+CHANGES_AT_ONCE = 500
+"""How many records maintenance puts into one batch."""
+
+
+class Host(Protocol):
+    """What the share coordinator needs of the broker."""
+
+    config: BrokerConfig
+    cluster: Cluster
+    store: LogStore
+    clock: Clock
+    purgatory: Purgatory
+    failures: Failures
+    kept: KeptState
+
+
+class Outcome(NamedTuple):
+    """What a request leads to for one share partition: an error, or the state where one was asked for."""
+
+    code: int = ErrorCode.NONE
+    message: str | None = None
+    state: ShareState | None = None
+
+
+class ShareStateService:
+    """The states of share partitions that one broker coordinates."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.topic = ShareStateTopic(host.cluster, host.store, host.purgatory.notify)
+        self.states: dict[int, ShareStates] = {}
+        """What has been read, by partition of the topic."""
+        self.coordinator = ShareCoordinator(
+            lambda: host.config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
+            self._has_partition,
+        )
+        host.kept.add("share states", lambda: sum(each.size_bytes for each in self.states.values()))
+        now = host.clock.monotonic()
+        self._cold_s, self._prune_s = (
+            host.config.integer(f"share.coordinator.{name}.interval.ms") / 1000
+            for name in ("cold.partition.snapshot", "state.topic.prune")
+        )
+        self._cold_at, self._prune_at = now + self._cold_s, now + self._prune_s
+
+    def _has_partition(self, topic_id: bytes, index: int) -> bool:
+        topic = self._host.cluster.topics_by_id.get(topic_id)
+        return topic is not None and index < len(topic.partitions)
+
+    def create_topic(self, now_ms: int) -> None:
+        """Make `__share_group_state`, if there is none.
+
+        Raises:
+            KafkaError, StorageError: it cannot be made now.
+        """
+        if not self.topic.exists:
+            self.topic.create(now_ms)
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def _open(self, key: ShareKey) -> tuple[int, ShareStates]:
+        """Return the partition that has a state, with everything that is read of it.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), another node leads it, or the log cannot be read.
+        """
+        if not self.topic.exists:
+            raise error_for(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_STATE_TOPIC} yet")
+        index = self.topic.index_of(key)
+        partition = self.topic.partitions[index]
+        if not partition.leads:
+            raise error_for(ErrorCode.NOT_COORDINATOR, f"another broker leads {SHARE_STATE_TOPIC}-{index}")
+        if index not in self.states:
+            try:
+                self.states[index] = self._read(index)
+            except (StorageError, KafkaError) as error:
+                logger.error("%s-%d cannot be read: %s", SHARE_STATE_TOPIC, index, error)
+                raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
+        return index, self.states[index]
+
+    def _read(self, index: int) -> ShareStates:
+        states = ShareStates()
+        losses: list[str] = []
+        for change, offset in self.topic.replay(index, losses.append):
+            states.apply(change, offset)
+        if losses:
+            told = "; ".join(losses[:LOSSES_LISTED])
+            more = f"; and {len(losses) - LOSSES_LISTED} more" if len(losses) > LOSSES_LISTED else ""
+            logger.error("%s-%d is damaged; passed over: %s%s", SHARE_STATE_TOPIC, index, told, more)
+        return states
+
+    def unload(self, index: int) -> None:
+        """Let go of a partition, which another node leads from now on."""
+        self.states.pop(index, None)
+
+    def forget_everything(self) -> None:
+        """The topic has been deleted by force."""
+        self.states.clear()
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Outcome:
+        """InitializeShareGroupState for one share partition."""
+        now_ms = self._host.clock.now_ms()
+        return self._change(
+            key, lambda states: self.coordinator.initialize(states, key, state_epoch, start_offset, now_ms)
+        )
+
+    def write(self, key: ShareKey, written: Written) -> Outcome:
+        """WriteShareGroupState for one share partition."""
+        now_ms = self._host.clock.now_ms()
+        return self._change(key, lambda states: self.coordinator.write(states, key, written, now_ms))
+
+    def delete(self, key: ShareKey) -> Outcome:
+        """DeleteShareGroupState for one share partition."""
+        return self._change(key, lambda states: self.coordinator.delete(states, key))
+
+    def read(self, key: ShareKey, leader_epoch: int) -> Outcome:
+        """ReadShareGroupState for one share partition."""
+
+        def read(index: int, states: ShareStates) -> ShareState:
+            state, change = self.coordinator.read(states, key, leader_epoch)
+            if change is not None:
+                self._store(index, states, [change])
+            return state
+
+        return self._ask(key, read)
+
+    def summary(self, key: ShareKey) -> Outcome:
+        """ReadShareGroupStateSummary for one share partition."""
+        return self._ask(key, lambda index, states: self.coordinator.summary(states, key))
+
+    def _change(self, key: ShareKey, decide: Callable[[ShareStates], Change | None]) -> Outcome:
+        def change(index: int, states: ShareStates) -> None:
+            decided = decide(states)
+            if decided is not None:
+                self._check_room(states, decided)
+                self._store(index, states, [decided])
+
+        return self._ask(key, change)
+
+    def _ask(self, key: ShareKey, ask: Callable[[int, ShareStates], ShareState | None]) -> Outcome:
+        try:
+            return Outcome(state=ask(*self._open(key)))
+        except KafkaError as error:
+            too_large = error.code == ErrorCode.MESSAGE_TOO_LARGE
+            return Outcome(ErrorCode.UNKNOWN_SERVER_ERROR if too_large else error.code, error.detail)
+        except StorageError as error:
+            logger.error("the state of %s could not be stored: %s", key.text, error)
+            return Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
+
+    def _check_room(self, states: ShareStates, change: Change) -> None:
+        if change.value is None:
+            return
+        entry = states.entries.get(change.key)
+        size = len(change.value.batches) * BATCH_BYTES
+        if entry is None:
+            size += STATE_BYTES + len(change.key.group_id)
+        if size and not self._host.kept.has_room_for(size, stays=True):
+            raise error_for(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, "the broker has no memory for states of share groups"
+            )
+
+    def _store(self, index: int, states: ShareStates, changes: Sequence[Change]) -> None:
+        """Store changes, then make them.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10).
+            StorageError: they could not be written; nothing has changed.
+        """
+        first = self.topic.append(index, changes, self._host.clock.now_ms())
+        for number, change in enumerate(changes):
+            states.apply(change, first + number)
+
+    # --- maintenance -------------------------------------------------------------------------------------
+
+    def forget_topics(self) -> None:
+        """Remove the states of topics that have been deleted, as far as they have been read.
+
+        Raises:
+            KafkaError, StorageError: what is stored cannot be changed.
+        """
+        has_topic = self._host.cluster.topics_by_id.__contains__
+        self._store_all(lambda states: orphans(states, has_topic))
+
+    def maintain(self, now_ms: int) -> list[StorageError]:
+        """Write snapshots of what has long had none, and cut the log before them, each at its interval.
+
+        `now_ms` is wall-clock time in milliseconds. Return what went wrong.
+        """
+        now = self._host.clock.monotonic()
+        failures: list[StorageError] = []
+        try:
+            if now >= self._cold_at:
+                self._cold_at = now + self._cold_s
+                interval_ms = round(self._cold_s * 1000)
+                self.forget_topics()
+                self._store_all(lambda states: cold_snapshots(states, interval_ms, now_ms))
+            if now >= self._prune_at:
+                self._prune_at = now + self._prune_s
+                self._prune()
+        except StorageError as error:
+            failures.append(error)
+        except KafkaError as error:
+            logger.error("%s could not be maintained: %s", SHARE_STATE_TOPIC, error)
+        return failures
+
+    def _store_all(self, find: Callable[[ShareStates], Iterable[Change]]) -> None:
+        for index, states in list(self.states.items()):
+            if self.topic.partitions[index].leads:
+                changes = list(find(states))
+                for start in range(0, len(changes), CHANGES_AT_ONCE):
+                    self._store(index, states, changes[start : start + CHANGES_AT_ONCE])
+
+    def _prune(self) -> None:
+        """Delete the records before the oldest snapshot that is needed."""
+        for index, states in self.states.items():
+            partition = self.topic.partitions[index]
+            needed = first_needed(states.entries.values())
+            if needed is not None and partition.leads:
+                needed = min(needed, partition.high_watermark)
+                if needed > partition.reader.start_offset:
+                    partition.delete_records(needed)

@@ -1,0 +1,141 @@
+"""What is kept of one share partition, and the changes to it.
+
+`ShareStates.apply` is the only thing that changes them: with what requests lead to, once it is stored, and
+with what is read from `__share_group_state`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, combine
+from penstock.broker.groups.share_state.keys import ShareKey
+
+NO_START = -1
+"""The start offset of a share partition that nothing has been fetched of."""
+
+NO_COUNT = -1
+"""The number of completed deliveries where it is unknown."""
+
+STATE_BYTES = 700
+"""About what a share partition takes in memory beside the group's name and its batches."""
+
+BATCH_BYTES = 120
+"""About what a range of records takes in memory."""
+
+
+class ShareState(NamedTuple):
+    """The state of a share partition. Times are wall-clock milliseconds, of its last snapshot."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    complete_count: int
+    """How many records behind the start offset need no delivery any more; -1 where that is unknown."""
+    created_ms: int
+    written_ms: int
+    batches: tuple[StateBatch, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory, without its key."""
+        return STATE_BYTES + BATCH_BYTES * len(self.batches)
+
+
+class Update(NamedTuple):
+    """What has changed since the snapshot with the same epoch. A start offset of -1 is unchanged."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    complete_count: int
+    batches: tuple[StateBatch, ...] = ()
+
+
+class Change(NamedTuple):
+    """One record: a whole state, an update of it, or None for the end of it."""
+
+    key: ShareKey
+    value: ShareState | Update | None
+
+
+Stored: TypeAlias = tuple[Change, int]
+"""A change that was read, and the offset of its record."""
+
+
+class Entry:
+    """One share partition at its coordinator."""
+
+    __slots__ = ("leader_epoch", "snapshot_offset", "state", "state_epoch", "updates")
+
+    def __init__(self, state: ShareState) -> None:
+        self.state = state
+        self.updates = 0
+        """Updates since the last snapshot."""
+        self.leader_epoch = state.leader_epoch
+        """The highest leader epoch that was ever stored: leaders with a lower one are fenced."""
+        self.state_epoch = state.state_epoch
+        """The highest state epoch that was ever stored."""
+        self.snapshot_offset = 0
+        """The offset of the record that the state begins with: what lies before it is not needed."""
+
+
+class ShareStates:
+    """The share partitions of one partition of `__share_group_state`."""
+
+    def __init__(self) -> None:
+        self.entries: dict[ShareKey, Entry] = {}
+        self.size_bytes = 0
+        """About what they take in memory."""
+
+    def apply(self, change: Change, offset: int) -> None:
+        """Make a change, whose record has this offset in the log."""
+        key, value = change
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.size_bytes -= entry.state.size_bytes
+        elif value is not None:
+            self.size_bytes += len(key.group_id)
+        if value is None:
+            if self.entries.pop(key, None) is not None:
+                self.size_bytes -= len(key.group_id)
+            return
+        if entry is None:
+            # An update comes first where Apache Kafka has deleted the snapshot before it.
+            entry = self.entries[key] = Entry(_begun(value))
+            entry.snapshot_offset = offset
+        elif isinstance(value, ShareState):
+            entry.state, entry.updates, entry.snapshot_offset = value, 0, offset
+            entry.state_epoch = max(entry.state_epoch, value.state_epoch)
+        else:
+            entry.state = updated(entry.state, value)
+            entry.updates += 1
+        entry.leader_epoch = max(entry.leader_epoch, value.leader_epoch)
+        self.size_bytes += entry.state.size_bytes
+
+
+def _begun(value: ShareState | Update) -> ShareState:
+    if isinstance(value, ShareState):
+        return value
+    return ShareState(
+        value.snapshot_epoch,
+        0,
+        value.leader_epoch,
+        value.start_offset,
+        value.complete_count,
+        0,
+        0,
+        combine((), value.batches, value.start_offset),
+    )
+
+
+def updated(state: ShareState, update: Update) -> ShareState:
+    """Return what an update makes of a state."""
+    start_offset = state.start_offset if update.start_offset == KEEPS_START else update.start_offset
+    return state._replace(
+        leader_epoch=state.leader_epoch if update.leader_epoch == -1 else update.leader_epoch,
+        start_offset=start_offset,
+        complete_count=update.complete_count,
+        batches=combine(state.batches, update.batches, start_offset),
+    )

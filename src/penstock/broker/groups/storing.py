@@ -1,0 +1,62 @@
+"""Storing what coordinators decide: changes become durable first, and are made afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.records import KeyAndValue
+    from penstock.broker.groups.store import GroupStore
+    from penstock.broker.groups.timers import Timer
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+
+logger = logger_named("penstock.broker")
+
+
+def store_records(store: GroupStore, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
+    """Store the records of one decision about a group, all or none.
+
+    Raises:
+        KafkaError: NOT_COORDINATOR (16), or UNKNOWN_SERVER_ERROR (-1) where they exceed what a batch of
+            `__consumer_offsets` may have.
+    """
+    try:
+        store.append(group_id, records, now_ms)
+    except StorageError as error:
+        logger.error("group %s could not be stored: %s", group_id, error)
+        raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
+    except KafkaError as error:
+        if error.code != ErrorCode.MESSAGE_TOO_LARGE:
+            raise
+        logger.error("group %s could not be stored: %s", group_id, error)
+        raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+
+
+def work_off_due(
+    due: Iterable[Any],
+    carry_out: Callable[[Any], object],
+    fire_again: Callable[[Timer, float], object],
+    clock: Clock,
+    failures: Failures,
+    now: float,
+) -> None:
+    """Do what the timers lead to that have fired: `carry_out` stores and accepts a plan.
+
+    A timer whose plan could not be stored fires again.
+    """
+    for timer, make_plan in due:
+        try:
+            plan = make_plan(now, clock.now_ms())
+            if plan is not None:
+                carry_out(plan)
+        except Exception as error:
+            # A barrier: one group must not stop the timers of the others.
+            if not isinstance(error, KafkaError):
+                failures.caught("group timer", "a timer of a group")
+            fire_again(timer, now)

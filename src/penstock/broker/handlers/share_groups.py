@@ -1,0 +1,68 @@
+"""What the handlers of share groups at the group coordinator have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.handlers.api_versions import SHARES_SINCE
+from penstock.broker.metadata.image import share_level
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.purgatory import Purgatory
+    from penstock.broker.requests.release_profiles import Profile
+
+NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.version is 0."
+
+PATIENCE_S = 10.0
+"""How long an answer waits for the share coordinator, which has given up by then."""
+
+
+class Offering(Parts, Protocol):
+    """The parts of a broker that decide whether it has share groups."""
+
+    cluster: Cluster
+    profile: Profile | None
+
+
+class Needs(Offering, Protocol):
+    """The parts of a broker that these APIs work on."""
+
+    purgatory: Purgatory
+
+    @property
+    def groups(self) -> GroupService: ...
+    def end_offset(self, topic: str, index: int) -> int:
+        """Return the end of a partition, as its leader has it."""
+
+
+def has_share_groups(context: Context[Offering]) -> bool:
+    """Return whether the cluster has share groups: its `share.version` is 1, its release 4.2 or later."""
+    node = context.node
+    if node.profile is not None and node.profile.numbers < SHARES_SINCE:
+        return False
+    return share_level(node.cluster.features) > 0
+
+
+def open_group(group_id: str, context: Context[Needs]) -> None:
+    """Read what is stored of a group, and let go of members whose sessions are over.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION (35), there are no share groups; INVALID_GROUP_ID (24), the id is
+            empty; NOT_COORDINATOR (16).
+    """
+    if not has_share_groups(context):
+        raise error_for(ErrorCode.UNSUPPORTED_VERSION, NOT_OFFERED)
+    if not group_id:
+        raise error_for(ErrorCode.INVALID_GROUP_ID, "a group needs an id")
+    context.node.groups.open(group_id)
+    context.node.groups.settle(context.now)
+
+
+def late() -> KafkaError:
+    """Return the error of what the share coordinator has not answered in time."""
+    return error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator has not answered")

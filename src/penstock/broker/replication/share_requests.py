@@ -1,0 +1,127 @@
+"""Requests to the share coordinators of a cluster: each share partition has the one that has its state.
+
+A request is taken apart by coordinator. What one has stored counts when its in-sync replicas have it; what
+has no coordinator now is asked for again, until time is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.broker.groups.share_state.requests import KINDS, answer_of, keys_of, part_of
+from penstock.broker.groups.share_state.service import Outcome
+from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
+from penstock.broker.replication.commitment import Commitment, call_when_committed
+from penstock.broker.requests.purgatory import Wait
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.share_state.keys import ShareKey
+    from penstock.broker.node import Node
+    from penstock.broker.partitions.partition import Partition
+
+RETRY_S = 0.05
+"""How soon a coordinator is asked again that is about to move, or whose replicas have not followed."""
+
+_COMES_LATER = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+Reach: TypeAlias = "Callable[[int], Node | None]"
+"""Returns a node by its id; None where it cannot be reached now."""
+
+
+class SharedRequest:
+    """One request, until all of it is answered. `done` is called once, with the answer."""
+
+    def __init__(self, node: Node, reach: Reach, request: Any, done: Callable[[Any], None]) -> None:
+        self._node = node
+        self._reach = reach
+        self._request = request
+        self._done = done
+        self._kind = KINDS[request.API_KEY]
+        self._left: dict[ShareKey, Any] = dict(keys_of(request))
+        """What has not been asked for with success."""
+        self._stored: dict[ShareKey, tuple[Outcome, Commitment]] = {}
+        """What has been stored, and is not replicated yet."""
+        self._outcomes: dict[ShareKey, Outcome] = {}
+        self._deadline = 0.0
+
+    def begin(self) -> None:
+        """Ask the coordinators; call `done` now, or from a turn of the node's purgatory."""
+        timeout_ms = self._node.config.integer("share.coordinator.write.timeout.ms")
+        self._deadline = self._node.clock.monotonic() + timeout_ms / 1000
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Ask for what is left, look at what is stored, and wait for what can be had later."""
+        for key in list(self._stored):
+            self._look(key)
+        for key in list(self._left):
+            self._ask(key)
+        if not self._left and not self._stored:
+            self._finish()
+            return
+        now = self._node.clock.monotonic()
+        if now >= self._deadline:
+            late = Outcome(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator has not answered in time"
+            )
+            for key in (*self._left, *self._stored):
+                self._outcomes.setdefault(key, late)
+            self._finish()
+            return
+        self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        """Go on when more is committed, or after a while: a clock may stand still, and a node may end."""
+        when = min(now + RETRY_S, self._deadline)
+        self._node.purgatory.park(Wait((self,), when), self._go_on)
+
+    def _ask(self, key: ShareKey) -> None:
+        asked = self._left[key]
+        there = self._coordinator(key)
+        if there is None:
+            return
+        outcome = self._kind.ask(there.share_states, key, asked)
+        if outcome.code in _COMES_LATER:
+            return
+        del self._left[key]
+        partition = self._partition(there, key)
+        self._stored[key] = outcome, Commitment(partition)
+        self._look(key)
+        if key in self._stored:
+            node = self._node
+            call_when_committed(there, partition, node, lambda: node.purgatory.notify(self))
+
+    def _look(self, key: ShareKey) -> None:
+        """Take the outcome of what is replicated; have asked again what is lost."""
+        outcome, commitment = self._stored[key]
+        if commitment.is_lost:
+            del self._stored[key]
+            self._left[key] = next(asked for each, asked in keys_of(self._request) if each == key)
+        elif commitment.is_committed:
+            del self._stored[key]
+            self._outcomes[key] = outcome
+
+    def _coordinator(self, key: ShareKey) -> Node | None:
+        """Return the node that has the state of a share partition; None where there is none to be asked."""
+        node = self._node
+        try:
+            node.share_states.create_topic(node.clock.now_ms())
+        except (KafkaError, StorageError):
+            return None
+        return self._reach(self._partition(node, key).leader)
+
+    @staticmethod
+    def _partition(node: Node, key: ShareKey) -> Partition:
+        return node.cluster.topics[SHARE_STATE_TOPIC].partitions[node.share_states.topic.index_of(key)]
+
+    def _finish(self) -> None:
+        parts = {key: part_of(self._kind, key, outcome) for key, outcome in self._outcomes.items()}
+        self._done(answer_of(self._kind, self._request, parts))

@@ -1,0 +1,41 @@
+"""Answers that depend on calls that are answered later, by another part of the broker or another node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from penstock.broker.requests.purgatory import Purgatory, Wait
+
+T = TypeVar("T")
+
+
+class Later:
+    """The calls that one answer depends on. It is the key that the request waits for in the purgatory."""
+
+    __slots__ = ("_left", "_purgatory")
+
+    def __init__(self, purgatory: Purgatory) -> None:
+        self._purgatory = purgatory
+        self._left = 0
+
+    def expect(self, take: Callable[[T], object]) -> Callable[[T], None]:
+        """Return what a call is to be answered with, once: it hands the outcome to `take`."""
+        self._left += 1
+
+        def done(outcome: T) -> None:
+            try:
+                take(outcome)
+            finally:
+                self._left -= 1
+                if not self._left:
+                    self._purgatory.notify(self)
+
+        return done
+
+    def answer(self, deadline: float, give: Callable[[], Any]) -> Any:
+        """Return what `give` returns, or the wait for it: all calls are answered, or time is up.
+
+        `deadline` is in seconds of the monotonic clock.
+        """
+        return Wait((self,), deadline, answer=give) if self._left else give()

@@ -1,0 +1,83 @@
+"""Acknowledgements of records as requests carry them: checked, and cut into ranges of one type.
+
+A batch has offsets, first and last, and the types of all of them, or one type for all. Source: KIP-932 and
+KIP-1222 (renewals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+
+class AcknowledgeType(IntEnum):
+    """What a member says of a record. The numbers are those of the protocol."""
+
+    GAP = 0
+    """There is no record at the offset, or none for applications."""
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+    """The member goes on with it: its lock begins anew."""
+
+
+class AckBatch(Protocol):
+    """A batch of acknowledgements in a ShareFetch or ShareAcknowledge request."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+class Acknowledged(NamedTuple):
+    """Consecutive offsets that are acknowledged in the same way."""
+
+    first: int
+    last: int
+    type: AcknowledgeType
+
+
+def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Acknowledged]:
+    """Return the ranges that the batches of one partition acknowledge.
+
+    `with_renewals` is whether the request says that it has some (`is_renew_ack`).
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not one that may be here, or
+            the number of types is neither 1 nor that of the offsets.
+    """
+    highest = AcknowledgeType.RENEW if with_renewals else AcknowledgeType.REJECT
+    found: list[Acknowledged] = []
+    last_before = -1
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        if last < first:
+            raise _refusal(f"its last offset {last} is below its first, {first}")
+        if first < last_before or first < 0:
+            raise _refusal(f"offset {first} is not above those of the batch before it")
+        if not types:
+            raise _refusal(f"offsets {first} to {last} have no type")
+        if len(types) > 1 and len(types) != last - first + 1:
+            raise _refusal(f"offsets {first} to {last} have {len(types)} types")
+        for type_ in types:
+            if not 0 <= type_ <= highest:
+                raise _refusal(f"offsets {first} to {last} have type {type_}; 0 to {int(highest)} may be")
+        last_before = last
+        if len(types) == 1:
+            found.append(Acknowledged(first, last, AcknowledgeType(types[0])))
+            continue
+        offset = first
+        for type_, group in groupby(types):
+            length = sum(1 for _ in group)
+            found.append(Acknowledged(offset, offset + length - 1, AcknowledgeType(type_)))
+            offset += length
+    return found
+
+
+def _refusal(reason: str) -> Exception:
+    return error_for(ErrorCode.INVALID_REQUEST, f"a batch of acknowledgements is not valid: {reason}")

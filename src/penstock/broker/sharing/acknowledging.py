@@ -1,0 +1,93 @@
+"""The acknowledgements of one request: begun partition by partition, answered once they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.sharing.acknowledgements import AckBatch, ranges_of
+from penstock.broker.sharing.led_partition import ShareKey
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.sharing.led_partition import LedPartition
+    from penstock.broker.sharing.service import ShareService
+    from penstock.broker.sharing.sessions import MemberKey, TopicIdPartition
+    from penstock.broker.sharing.share_partition import Change
+
+PATIENCE_S = 15.0
+"""How long an answer waits for what it says to be stored. Share coordinators answer sooner, if they do."""
+
+
+class _Begun(NamedTuple):
+    led: LedPartition
+    change: Change
+
+
+class Acknowledging:
+    """What a member says of records in one request. `may_read` is whether it may read a topic, by its name.
+
+    `with_renewals` is whether the request says that it has renewals.
+    """
+
+    def __init__(
+        self,
+        service: ShareService,
+        member: MemberKey,
+        may_read: Callable[[str], bool],
+        now: float,
+        *,
+        with_renewals: bool,
+    ) -> None:
+        self._service = service
+        self._member = member
+        self._may_read = may_read
+        self._now = now
+        self._with_renewals = with_renewals
+        self._begun: dict[TopicIdPartition, _Begun] = {}
+        self.codes: dict[TopicIdPartition, int] = {}
+        """The error code of each partition that was named. It may become one while something is stored."""
+        self.deadline = now + PATIENCE_S
+        """The time, in seconds, at which what is not stored is answered REQUEST_TIMED_OUT (7)."""
+
+    def begin(self, partition: TopicIdPartition, batches: Sequence[AckBatch]) -> None:
+        """Begin what is said of records in one partition: all of it, or nothing."""
+        if self.codes.get(partition) or partition in self._begun:
+            # Named twice in one request: what it says is not clear, and the first is under way.
+            self.codes[partition] = self.codes[partition] or ErrorCode.INVALID_REQUEST
+            return
+        self.codes[partition] = 0
+        topic_id, index = partition
+        try:
+            topic = self._service.topic_of(topic_id)
+            if not self._may_read(topic.name):
+                raise error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            topic.partition(index)
+            ranges = ranges_of(batches, with_renewals=self._with_renewals)
+            led = self._service.find(ShareKey(self._member.group_id, topic_id, index))
+            if led is None:
+                raise error_for(ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in this partition")
+            change = led.acknowledge(self._member.member_id, ranges, self._now)
+        except KafkaError as error:
+            self.codes[partition] = error.code
+            return
+        if change is not None:
+            self._begun[partition] = _Begun(led, change)
+
+    def settle(self, now: float) -> bool:
+        """Take in what has been stored by now; return whether nothing is left to wait for."""
+        for partition, (_, change) in list(self._begun.items()):
+            if change.settled:
+                self.codes[partition] = change.error_code
+            elif now >= self.deadline:
+                self.codes[partition] = ErrorCode.REQUEST_TIMED_OUT
+            else:
+                continue
+            del self._begun[partition]
+        return not self._begun
+
+    @property
+    def keys(self) -> list[LedPartition]:
+        """What it waits for in the purgatory."""
+        return [led for led, _ in self._begun.values()]

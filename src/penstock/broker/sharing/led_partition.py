@@ -1,0 +1,369 @@
+"""A share partition at the leader of its partition: joined to its log, to what is stored, to what waits.
+
+It is read from the share coordinator once, and lives as long as this node leads the partition in that epoch
+and nothing fences it; then the requests that wait for it get an error, and the next one reads it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.broker.groups.timers import Timer
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.sharing.runs import RecordState
+from penstock.broker.sharing.settings import EARLIEST, ShareGroupSettings, duration_ms
+from penstock.broker.sharing.share_partition import Change, SharePartition, Stored, Write
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages import read_share_group_state_request as reading
+from penstock.protocol.messages import write_share_group_state_request as writing
+from penstock.records.compression.budget import UnpackBudget
+
+if TYPE_CHECKING:
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+    from penstock.broker.sharing.acknowledgements import Acknowledged
+    from penstock.broker.sharing.persister import SharePersister
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures, LimitedLog
+    from penstock.protocol.messages.read_share_group_state_response import ReadShareGroupStateResponse
+    from penstock.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
+
+WAKES_ALL = 1 << 40
+"""More bytes than any fetch waits for."""
+
+RETRY_S = 0.2
+"""How long after a share coordinator could not be reached it is asked again."""
+
+LED_BYTES, RUN_BYTES = 1200, 200
+"""About what a share partition takes in memory, and each run of records in it."""
+
+INLINE_BYTES, INLINE_RECORDS = 64 << 10, 2000
+"""What is unpacked to find the offset of a time; beyond that the batch answers for its records."""
+
+_AGAIN = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+"""Errors of a share coordinator after which the same may succeed."""
+
+_FENCED = {
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""Errors after which what is in memory does not count any more, and what clients get."""
+
+
+class ShareKey(NamedTuple):
+    """A share partition: a partition, as one group has it."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+
+class Host(Protocol):
+    """What a share partition needs of the broker and of the service that has it."""
+
+    @property
+    def purgatory(self) -> Purgatory: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def limited_log(self) -> LimitedLog: ...
+    @property
+    def share_persister(self) -> SharePersister | None: ...
+
+
+class LedPartition:
+    """One share partition. As a key of the purgatory it stands for all that may help requests that wait.
+
+    `settings` returns those of the group, `set_timer` has its timer called in time, `ended` is called when it
+    does not count any more.
+    """
+
+    def __init__(
+        self,
+        key: ShareKey,
+        partition: Partition,
+        host: Host,
+        settings: Callable[[], ShareGroupSettings],
+        set_timer: Callable[[Timer, float], None],
+        ended: Callable[[LedPartition], None],
+    ) -> None:
+        self.key = key
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.share: SharePartition | None = None
+        """What is in flight; None until it has been read."""
+        self.error_code = 0
+        """Why it does not count any more; 0 while it does."""
+        self.members: set[str] = set()
+        """The ids of members whose sessions fetch from it."""
+        self.used_s = host.clock.monotonic()
+        self._host = host
+        self._settings = settings
+        self._set_timer = set_timer
+        self._ended = ended
+        self._state_epoch = 0
+        self._timer = Timer(self._fire, self._fire_later)
+        self._retry: DelayedOperation | None = None
+        self._is_storing = False
+        self._is_reading = False
+
+    def __repr__(self) -> str:
+        return f"<LedPartition {self.key.group_id} {self.partition!r}>"
+
+    @property
+    def size_bytes(self) -> int:
+        """About the memory that it takes."""
+        return LED_BYTES + (RUN_BYTES * len(self.share.window.runs) if self.share is not None else 0)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this node leads the partition still, in the epoch in which the state was read."""
+        partition = self.partition
+        return not self.error_code and partition.leads and partition.leader_epoch == self.leader_epoch
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether what is stored has been read."""
+        return self.share is not None and not self._is_reading
+
+    @property
+    def may_be_dropped(self) -> bool:
+        """Whether nothing is lost if it is read anew: no lock is held, and its start offset is stored."""
+        share = self.share
+        return share is not None and share.written_start >= 0 and not share.is_held()
+
+    def wake(self) -> None:
+        """Have the requests looked at again that wait for it."""
+        self._host.purgatory.notify(self, WAKES_ALL)
+
+    def end(self, code: int) -> None:
+        """Do not count any more; requests that wait get `code`."""
+        if self.error_code:
+            return
+        self.error_code = code
+        self._timer.end()
+        if self._retry is not None:
+            self._host.purgatory.cancel(self._retry)
+        if self.share is not None:
+            self.share.give_up(code)
+        self._ended(self)
+        self.wake()
+
+    # --- reading the state -------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read what is stored. It `is_ready` once that has been read; else there is `error_code`, in the end.
+
+        Read once more, what is in flight stays, unless the state has been set anew meanwhile: while a group
+        has no members, its offsets can be set.
+        """
+        self._retry = None
+        self._is_reading = True
+        persister = self._host.share_persister
+        if persister is None:
+            self.end(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        request = reading.ReadShareGroupStateRequest(
+            group_id=self.key.group_id,
+            topics=[
+                reading.ReadStateData(
+                    topic_id=self.key.topic_id,
+                    partitions=[
+                        reading.PartitionData(partition=self.key.partition, leader_epoch=self.leader_epoch)
+                    ],
+                )
+            ],
+        )
+        try:
+            persister.read_state(request, self._was_read)
+        except Exception:
+            # A barrier: the coordinator may be another node's.
+            self._host.failures.caught("share groups", f"reading the state of {self!r}")
+            self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _was_read(self, response: ReadShareGroupStateResponse) -> None:
+        if self.error_code or not self._is_reading:
+            return
+        if not self.is_current:
+            self.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        try:
+            found = response.results[0].partitions[0]
+            if found.error_code in _AGAIN:
+                now = self._host.clock.monotonic()
+                self._retry = self._host.purgatory.park(Wait((), now + RETRY_S), self.load)
+                return
+            if found.error_code:
+                self.end(_FENCED.get(ErrorCode(found.error_code), ErrorCode.UNKNOWN_SERVER_ERROR))
+                return
+            self._is_reading = False
+            if self.share is not None:
+                # A group that was deleted and made anew may have the same state epoch, and begins earlier.
+                is_same = found.start_offset >= self.share.written_start
+                if is_same and found.state_epoch == self._state_epoch:
+                    self.wake()
+                    return
+                self.share.give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._state_epoch = found.state_epoch
+            is_stored = found.start_offset >= 0
+            start = found.start_offset if is_stored else self._first_offset()
+            stored = [
+                Stored(
+                    each.first_offset, each.last_offset, RecordState(each.delivery_state), each.delivery_count
+                )
+                for each in found.state_batches
+            ]
+            share = SharePartition(start, stored, is_stored=is_stored)
+            share.archive_below(self.partition.log_start_offset)
+        except KafkaError as error:
+            self.end(error.code)
+            return
+        except StorageError as error:
+            self._host.limited_log.once(40, str(error))
+            self.end(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        except Exception:
+            # A barrier: what is stored comes from a disk.
+            self._host.failures.caught("share groups", f"the state of {self!r}")
+            self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        self.share = share
+        self.wake()
+
+    def _first_offset(self) -> int:
+        """Return where a group begins that has no offset yet: `share.auto.offset.reset`.
+
+        Raises:
+            KafkaError, StorageError: the log cannot be read.
+        """
+        settings, partition = self._settings(), self.partition
+        end = partition.last_stable_offset if settings.committed_only else partition.high_watermark
+        if settings.offset_reset == EARLIEST:
+            return partition.log_start_offset
+        duration = duration_ms(settings.offset_reset)
+        if duration is None:
+            return end
+        since_ms = max(0, self._host.clock.now_ms() - duration)
+        found = partition.reader.offset_for_timestamp(since_ms, UnpackBudget(INLINE_BYTES, INLINE_RECORDS))
+        return end if found is None else min(found[0], end)
+
+    # --- records -----------------------------------------------------------------------------------------
+
+    def acknowledge(self, member: str, ranges: Sequence[Acknowledged], now: float) -> Change | None:
+        """Do what a member says of records; return the change that its answer waits for, None without one.
+
+        Raises:
+            KafkaError: as `SharePartition.acknowledge`.
+        """
+        if self.share is None:
+            raise error_for(ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in this partition")
+        change = self.share.acknowledge(member, ranges, self._settings(), now)
+        self.store()
+        return change
+
+    def release(self, member: str) -> None:
+        """Free what a member has acquired, because its session has ended."""
+        if self.share is not None and self.share.release(member, self._settings()):
+            self.store()
+            self.wake()
+
+    def acquired(self) -> None:
+        """Take note that something has been acquired: its locks end some time, and gaps are to be stored."""
+        self.store()
+
+    def _fire(self, now: float) -> None:
+        if not self.is_current:
+            self.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif self.share is not None:
+            if self.share.expire(self._settings(), now):
+                self.wake()
+            self.store()
+
+    def _fire_later(self, now: float) -> None:
+        self._host.failures.caught("share groups", f"locks in {self!r}")
+        self._set_timer(self._timer, now + RETRY_S)
+
+    # --- storing -----------------------------------------------------------------------------------------
+
+    def store(self) -> None:
+        """Store what has changed, one write after the other; and have the timer set."""
+        share = self.share
+        if share is None or self._is_storing:
+            return
+        self._is_storing = True
+        try:
+            while not self.error_code and (write := share.next_write()) is not None:
+                self._write(write)
+        finally:
+            self._is_storing = False
+        if not self.error_code:
+            self._set_timer(self._timer, share.next_expiry)
+
+    def _write(self, write: Write) -> None:
+        request = writing.WriteShareGroupStateRequest(
+            group_id=self.key.group_id,
+            topics=[
+                writing.WriteStateData(
+                    topic_id=self.key.topic_id,
+                    partitions=[
+                        writing.PartitionData(
+                            partition=self.key.partition,
+                            state_epoch=self._state_epoch,
+                            leader_epoch=self.leader_epoch,
+                            start_offset=write.start_offset,
+                            delivery_complete_count=write.done_count,
+                            state_batches=[
+                                writing.StateBatch(
+                                    first_offset=each.first,
+                                    last_offset=each.last,
+                                    delivery_state=each.state,
+                                    delivery_count=each.deliveries,
+                                )
+                                for each in write.states
+                                if each.last >= write.start_offset
+                            ],
+                        )
+                    ],
+                )
+            ],
+        )
+        persister = self._host.share_persister
+        if persister is None:
+            self._done(write, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        try:
+            persister.write_state(request, partial(self._was_written, write))
+        except Exception:
+            # A barrier: the coordinator may be another node's.
+            self._host.failures.caught("share groups", f"storing the state of {self!r}")
+            self._done(write, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _was_written(self, write: Write, response: WriteShareGroupStateResponse) -> None:
+        try:
+            code = response.results[0].partitions[0].error_code
+        except IndexError:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+        self._done(write, code)
+
+    def _done(self, write: Write, code: int) -> None:
+        share = self.share
+        if self.error_code or share is None or not share.is_writing(write):
+            return
+        if code in _FENCED:
+            self.end(_FENCED[ErrorCode(code)])
+            return
+        share.written(write, ErrorCode.COORDINATOR_NOT_AVAILABLE if code in _AGAIN else code)
+        self.wake()
+        self.store()

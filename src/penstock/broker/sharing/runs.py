@@ -1,0 +1,180 @@
+"""Runs of offsets that are in flight: consecutive offsets that share a state, a delivery count and an owner.
+
+A `Window` is what a share group has in flight of one partition, from the start offset to the last offset that
+was handed out, without a hole. It is a sorted list of runs, which are split where part of one changes, and
+joined again where nothing distinguishes them any more. Independent of the rules of share groups.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from enum import IntEnum
+from operator import attrgetter
+
+from penstock.broker.groups.timers import NEVER
+
+
+class RecordState(IntEnum):
+    """What has become of a record in a share group; the numbers are those that are stored."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+
+AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
+ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+
+DONE = (ACKNOWLEDGED, ARCHIVED)
+"""States that a record does not leave."""
+
+
+class Run:
+    """Offsets `first` to `last`. `deliveries` is how often they were delivered.
+
+    `member` owns the acquisition lock until `deadline`, in seconds of the monotonic clock. `change` is the
+    change to `next_state` that is being stored, None where none is. `size` is the number of offsets in the
+    range that was acquired together, of which this may be a part.
+    """
+
+    __slots__ = ("change", "deadline", "deliveries", "first", "last", "member", "next_state", "size", "state")
+
+    def __init__(self, first: int, last: int, state: RecordState, deliveries: int = 0) -> None:
+        self.first = first
+        self.last = last
+        self.state = state
+        self.deliveries = deliveries
+        self.member: str | None = None
+        self.deadline = NEVER
+        self.change: object | None = None
+        self.next_state = state
+        self.size = last - first + 1
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __repr__(self) -> str:
+        return f"Run({self.first}-{self.last} {self.state.name} x{self.deliveries} {self.member or ''})"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the records are acknowledged or archived, and that is stored."""
+        return self.state in DONE
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the records can be acquired."""
+        return self.state is AVAILABLE and self.change is None
+
+    def unlock(self) -> None:
+        """Take the acquisition lock from its owner."""
+        self.member, self.deadline = None, NEVER
+
+    def split(self, offset: int) -> Run:
+        """Keep the offsets below `offset`; return a run of the others, like this one in everything else."""
+        other = Run(offset, self.last, self.state, self.deliveries)
+        other.member, other.deadline = self.member, self.deadline
+        other.change, other.next_state, other.size = self.change, self.next_state, self.size
+        self.last = offset - 1
+        return other
+
+
+_first = attrgetter("first")
+
+
+class Window:
+    """The runs from `start` to `end`, in order and without holes. Empty where `end` is `start` - 1."""
+
+    __slots__ = ("runs", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.runs: list[Run] = []
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        """Return the number of offsets."""
+        return self.end - self.start + 1
+
+    @property
+    def end(self) -> int:
+        """The last offset; `start` - 1 where there is none."""
+        return self.runs[-1].last if self.runs else self.start - 1
+
+    def index_of(self, offset: int) -> int:
+        """Return the index of the run that has an offset of the window."""
+        return bisect_right(self.runs, offset, key=_first) - 1
+
+    def overlapping(self, first: int, last: int) -> Iterator[Run]:
+        """Yield the runs that have offsets from `first` to `last`, whole ones."""
+        runs = self.runs
+        for index in range(max(0, self.index_of(first)), len(runs)):
+            run = runs[index]
+            if run.first > last:
+                return
+            if run.last >= first:
+                yield run
+
+    def cut(self, first: int, last: int) -> list[Run]:
+        """Return runs that have exactly the offsets of the window from `first` to `last`."""
+        first, last = max(first, self.start), min(last, self.end)
+        if first > last:
+            return []
+        self._cut_at(first)
+        self._cut_at(last + 1)
+        return self.runs[self.index_of(first) : self.index_of(last) + 1]
+
+    def _cut_at(self, offset: int) -> None:
+        if self.start < offset <= self.end:
+            index = self.index_of(offset)
+            if self.runs[index].first < offset:
+                self.runs.insert(index + 1, self.runs[index].split(offset))
+
+    def put(self, run: Run) -> None:
+        """Put a run in the place of all that has its offsets; or at the end, which it has to follow."""
+        if run.first > self.end:
+            assert run.first == self.end + 1, (run, self.end)
+            self.runs.append(run)
+            return
+        self._cut_at(run.first)
+        self._cut_at(run.last + 1)
+        index = self.index_of(run.first)
+        end = self.index_of(min(run.last, self.end)) + 1
+        self.runs[index:end] = [run]
+
+    def join_done(self, first: int, last: int) -> None:
+        """Join the runs in and beside a range that are done in the same way: they are only counted."""
+        if not self.runs:
+            return
+        runs = self.runs
+        index = max(0, self.index_of(first) - 1)
+        end = min(len(runs), self.index_of(last) + 2)
+        joined: list[Run] = []
+        for run in runs[index:end]:
+            before = joined[-1] if joined else None
+            if before is not None and before.is_done and before.state is run.state:
+                before.last, before.deliveries = run.last, max(before.deliveries, run.deliveries)
+            else:
+                joined.append(run)
+        runs[index:end] = joined
+
+    def move_start(self, to: int = -1) -> bool:
+        """Move the start behind all that is done there, and at least to `to`; return whether it moved."""
+        before = self.start
+        runs = self.runs
+        gone = 0
+        for run in runs:
+            if run.last >= to and not run.is_done:
+                break
+            self.start = run.last + 1
+            gone += 1
+        del runs[:gone]
+        if self.start < to:
+            self.start = to
+            if runs:
+                runs[0].first = to
+        return self.start != before

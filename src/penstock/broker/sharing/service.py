@@ -1,0 +1,239 @@
+"""Share groups at a broker, as the leader of partitions: sessions, share partitions, and their locks in time.
+
+Kafka's SharePartitionManager. It has what no single partition has; the handlers of ShareFetch and
+ShareAcknowledge call it, and so do the clock, and connections that end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.config.resource_types import GROUP_RESOURCE
+from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, ShareKey
+from penstock.broker.sharing.sessions import (
+    MemberKey,
+    OwnedShareSessions,
+    ShareSession,
+    ShareSessions,
+    TopicIdPartition,
+)
+from penstock.broker.sharing.settings import Settings, ShareGroupSettings, settings_of
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.requests.kept_state import KeptState
+    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+    from penstock.broker.security.session import Session
+    from penstock.broker.sharing.persister import SharePersister
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures, LimitedLog
+
+IDLE_S = 300.0
+"""How long a share partition without fetches stays in memory."""
+
+
+class Metadata(Protocol):
+    """What share groups need of the broker's metadata."""
+
+    @property
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+
+    def topic_by_id(self, topic_id: bytes) -> Topic:
+        """Raises KafkaError: UNKNOWN_TOPIC_ID (100)."""
+
+
+class Host(Protocol):
+    """What share groups need of the broker."""
+
+    @property
+    def config(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def cluster(self) -> Metadata: ...
+    @property
+    def purgatory(self) -> Purgatory: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def limited_log(self) -> LimitedLog: ...
+    @property
+    def kept(self) -> KeptState: ...
+    @property
+    def share_persister(self) -> SharePersister | None: ...
+
+
+class ShareService:
+    """The share partitions that one broker leads, and the sessions of members with it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.sessions = ShareSessions(
+            lambda: host.config.integer("group.share.max.share.sessions"), host.kept
+        )
+        self.partitions: dict[ShareKey, LedPartition] = {}
+        """The share partitions that have been read, or are being read."""
+        self._timers = Timers()
+        self._alarm: DelayedOperation | None = None
+        host.kept.add("share sessions", lambda: self.sessions.size_bytes)
+        host.kept.add("share partitions", self._size_bytes, self._drop_idlest, loss=1)
+
+    def settings_of(self, group_id: str) -> ShareGroupSettings:
+        """Return the settings of a group: its own, or the broker's."""
+        own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
+        return settings_of(own, self._host.config)
+
+    # --- partitions --------------------------------------------------------------------------------------
+
+    def topic_of(self, topic_id: bytes) -> Topic:
+        """Return a topic by its id.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_ID (100).
+        """
+        return self._host.cluster.topic_by_id(topic_id)
+
+    def find(self, key: ShareKey) -> LedPartition | None:
+        """Return a share partition, if it has been read, or is being read; None where it has not.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), UNKNOWN_TOPIC_ID (100), UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        partition = self.topic_of(key.topic_id).partition(key.partition)
+        led = self.partitions.get(key)
+        if led is not None and not (led.is_current and led.partition is partition):
+            led.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            led = None
+        partition.check_leads()
+        return led
+
+    def open(self, key: ShareKey, member_id: str) -> LedPartition:
+        """Return a share partition for a session of a member. It begins to be read if it was not.
+
+        It is read once more for the first member, since the offsets of a group can be set while it has none.
+
+        Raises:
+            KafkaError: as `find`; or there is no memory for it (COORDINATOR_NOT_AVAILABLE, 15).
+        """
+        led = self.find(key)
+        if led is None:
+            if not self._host.kept.has_room_for(LED_BYTES):
+                raise error_for(
+                    ErrorCode.COORDINATOR_NOT_AVAILABLE, "the broker has no memory for more share partitions"
+                )
+            led = self.partitions[key] = LedPartition(
+                key,
+                self.topic_of(key.topic_id).partition(key.partition),
+                self._host,
+                lambda: self.settings_of(key.group_id),
+                self._set_timer,
+                self._forget,
+            )
+            led.load()
+        elif not led.members and led.share is not None:
+            led.load()
+        led.members.add(member_id)
+        led.used_s = self._host.clock.monotonic()
+        return led
+
+    def _forget(self, led: LedPartition) -> None:
+        if self.partitions.get(led.key) is led:
+            del self.partitions[led.key]
+
+    def _size_bytes(self) -> int:
+        return sum(led.size_bytes for led in self.partitions.values())
+
+    def _drop_idlest(self) -> bool:
+        """Let go of the share partition that was used longest ago; its state is stored. Return whether there
+        was one.
+        """
+        idle = [led for led in self.partitions.values() if led.may_be_dropped]
+        if not idle:
+            return False
+        min(idle, key=lambda led: led.used_s).end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return True
+
+    # --- sessions ----------------------------------------------------------------------------------------
+
+    def owned_by(self, connection: Session) -> OwnedShareSessions:
+        """Return what keeps the share sessions that a connection has begun."""
+        owned = connection.resource(OwnedShareSessions)
+        if owned is None:
+            owned = OwnedShareSessions(self.close)
+            connection.keep(owned)
+        return owned
+
+    def begin(self, key: MemberKey, connection: Session) -> ShareSession:
+        """Begin a session; an earlier one of the member ends, and the member keeps what it has acquired.
+
+        Raises:
+            KafkaError: SHARE_SESSION_LIMIT_REACHED (133).
+        """
+        before = self.sessions.get(key)
+        if before is not None:
+            self._leave(before, before.partitions)
+        return self.sessions.begin(key, self.owned_by(connection))
+
+    def close(self, session: ShareSession) -> None:
+        """End a session, and free what its member has acquired."""
+        self.sessions.remove(session)
+        for led in self._leave(session, session.partitions):
+            led.release(session.key.member_id)
+
+    def forget(self, session: ShareSession, partitions: Sequence[TopicIdPartition]) -> None:
+        """Have a session fetch no more from some partitions."""
+        self.sessions.forget(session, partitions)
+        self._leave(session, partitions)
+
+    def _leave(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> list[LedPartition]:
+        """Take a member from share partitions; return those that have been read."""
+        found = []
+        for topic_id, index in partitions:
+            led = self.partitions.get(ShareKey(session.key.group_id, topic_id, index))
+            if led is not None:
+                led.members.discard(session.key.member_id)
+                found.append(led)
+        return found
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def _set_timer(self, timer: Timer, when: float) -> None:
+        if when < NEVER:
+            self._timers.set(timer, when)
+        else:
+            timer.stop()
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        deadline = self._timers.next_deadline()
+        alarm = self._alarm
+        if deadline == NEVER or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
+            return
+        if alarm is not None:
+            self._host.purgatory.cancel(alarm)
+        self._alarm = self._host.purgatory.park(Wait((), deadline), self._wake)
+
+    def _wake(self) -> None:
+        self._alarm = None
+        try:
+            self._timers.run(self._host.clock.monotonic())
+        finally:
+            self._set_alarm()
+
+    def maintain(self) -> None:
+        """Let go of share partitions that this node leads no more, and of idle ones."""
+        self._set_alarm()  # in case that an exception has lost it
+        now = self._host.clock.monotonic()
+        for key, led in list(self.partitions.items()):
+            try:
+                self.find(key)
+            except KafkaError:
+                led.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                if led.may_be_dropped and led.used_s + IDLE_S < now:
+                    led.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,0 +1,183 @@
+"""Share sessions (KIP-932): what one member of a share group fetches from this broker, request by request.
+
+A session is that of one member of one group, and belongs to the connection on which it was begun: it ends
+with it, and what the member had acquired is free again. Its epoch counts requests, fetches and
+acknowledgements in one sequence, so that none is taken twice. It is independent of partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+FIRST_EPOCH, FINAL_EPOCH = 0, -1
+"""Epochs of the requests that begin a session, and end it."""
+
+EPOCH_MAX = 2**31 - 1
+
+MEMBER_ID_CHARACTERS_MAX = 36
+"""As many as a UUID has."""
+
+SESSION_BYTES, PARTITION_BYTES = 900, 250
+"""About what a session, and each partition in it, takes in memory."""
+
+TopicIdPartition = tuple[bytes, int]
+"""A topic id, and the number of a partition."""
+
+
+class MemberKey(NamedTuple):
+    """A member of a share group."""
+
+    group_id: str
+    member_id: str
+
+
+class KeptBudget(Protocol):
+    """The budget of memory for what a broker keeps for its clients."""
+
+    def has_room_for(self, size: int, *, stays: bool = False) -> bool:
+        """Return whether there is room for so many bytes more."""
+
+
+class ShareSession:
+    """What one member fetches. `epoch` is that of its latest request."""
+
+    __slots__ = ("epoch", "key", "owner", "partitions")
+
+    def __init__(self, key: MemberKey, owner: OwnedShareSessions) -> None:
+        self.key = key
+        self.owner = owner
+        self.epoch = FIRST_EPOCH
+        self.partitions: dict[TopicIdPartition, bool] = {}
+        """Whether a partition has been answered for, by partition, in the order in which they came."""
+
+    @property
+    def next_epoch(self) -> int:
+        """The epoch of the next request."""
+        return self.epoch + 1 if self.epoch < EPOCH_MAX else 1
+
+    def in_turn(self) -> list[TopicIdPartition]:
+        """Return the partitions in the order in which they are read this time: each is the first in turn."""
+        found = list(self.partitions)
+        if not found:
+            return found
+        begin = self.epoch % len(found)
+        return found[begin:] + found[:begin]
+
+
+class OwnedShareSessions:
+    """The share sessions that were begun on one connection, as a `Resource` of it."""
+
+    def __init__(self, close_one: Callable[[ShareSession], None]) -> None:
+        self._close_one = close_one
+        self.sessions: dict[MemberKey, ShareSession] = {}
+
+    def close(self) -> None:
+        """End them all, because the connection has ended."""
+        for session in list(self.sessions.values()):
+            self._close_one(session)
+
+
+class ShareSessions:
+    """The share sessions of one broker. `most` is `group.share.max.share.sessions`."""
+
+    def __init__(self, most: Callable[[], int], kept: KeptBudget) -> None:
+        self._most = most
+        self._kept = kept
+        self._sessions: dict[MemberKey, ShareSession] = {}
+        self._partition_count = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def size_bytes(self) -> int:
+        """About the memory that all sessions take."""
+        return SESSION_BYTES * len(self._sessions) + PARTITION_BYTES * self._partition_count
+
+    def get(self, key: MemberKey) -> ShareSession | None:
+        """Return the session of a member; None where there is none."""
+        return self._sessions.get(key)
+
+    def begin(self, key: MemberKey, owner: OwnedShareSessions) -> ShareSession:
+        """Begin a session in the place of an earlier one of the same member.
+
+        Raises:
+            KafkaError: SHARE_SESSION_LIMIT_REACHED (133).
+        """
+        self.remove(self._sessions.get(key))
+        if len(self._sessions) >= self._most() or not self._kept.has_room_for(SESSION_BYTES, stays=True):
+            raise error_for(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                "the broker has as many share sessions as it may (group.share.max.share.sessions)",
+            )
+        session = self._sessions[key] = owner.sessions[key] = ShareSession(key, owner)
+        return session
+
+    def find(self, key: MemberKey, epoch: int) -> ShareSession:
+        """Return the session that a request goes on with, at the epoch of the request.
+
+        The final epoch ends a session, and may come at any time.
+
+        Raises:
+            KafkaError: SHARE_SESSION_NOT_FOUND (122), INVALID_SHARE_SESSION_EPOCH (123).
+        """
+        session = self._sessions.get(key)
+        if session is None:
+            raise error_for(ErrorCode.SHARE_SESSION_NOT_FOUND, f"member {key.member_id} has no share session")
+        if epoch != FINAL_EPOCH:
+            if epoch != session.next_epoch:
+                raise error_for(
+                    ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+                    f"the share session expects epoch {session.next_epoch}, the request has {epoch}",
+                )
+            session.epoch = epoch
+        return session
+
+    def is_open(self, session: ShareSession) -> bool:
+        """Return whether a session has neither ended nor been replaced."""
+        return self._sessions.get(session.key) is session
+
+    def add(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> None:
+        """Have a session fetch from more partitions.
+
+        Raises:
+            KafkaError: SHARE_SESSION_LIMIT_REACHED (133), there is no memory for that.
+        """
+        new = [each for each in partitions if each not in session.partitions]
+        if new and not self._kept.has_room_for(PARTITION_BYTES * len(new), stays=True):
+            raise error_for(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "the broker has no memory for more")
+        before = len(session.partitions)
+        session.partitions.update(dict.fromkeys(new, False))
+        self._partition_count += len(session.partitions) - before
+
+    def forget(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> None:
+        """Have a session fetch no more from some partitions."""
+        for each in partitions:
+            if session.partitions.pop(each, None) is not None:
+                self._partition_count -= 1
+
+    def remove(self, session: ShareSession | None) -> None:
+        """End a session, if there is one that has not ended."""
+        if session is not None and self.is_open(session):
+            del self._sessions[session.key]
+            session.owner.sessions.pop(session.key, None)
+            self._partition_count -= len(session.partitions)
+
+
+def member_of(group_id: str | None, member_id: str | None) -> MemberKey:
+    """Return the member that a request is of.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42), it has no group id, or an empty or too long member id.
+    """
+    if group_id is None or not member_id or len(member_id) > MEMBER_ID_CHARACTERS_MAX:
+        raise _invalid("a request of a share group needs a group id, and a member id of 1 to 36 characters")
+    return MemberKey(group_id, member_id)
+
+
+def _invalid(text: str) -> KafkaError:
+    return error_for(ErrorCode.INVALID_REQUEST, text)

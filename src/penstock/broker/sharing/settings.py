@@ -1,0 +1,74 @@
+"""The settings of a share group at the leaders of partitions: its own, within the bounds of the broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+LATEST, EARLIEST = "latest", "earliest"
+
+BY_DURATION = "by_duration:"
+
+_DURATION = re.compile(
+    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{0,9}))?S)?)?", re.IGNORECASE
+)
+
+
+class ShareGroupSettings(NamedTuple):
+    """What a share group has set, or what it has of the broker. The defaults are Apache Kafka's."""
+
+    lock_duration_ms: int = 30_000
+    """`share.record.lock.duration.ms`: how long a member may keep a record without renewing its lock."""
+    delivery_count_limit: int = 5
+    """`share.delivery.count.limit`: how often a record is delivered at most."""
+    max_record_locks: int = 2000
+    """`share.partition.max.record.locks`: how many offsets of a partition may be in flight."""
+    offset_reset: str = LATEST
+    """`share.auto.offset.reset`: latest, earliest, or by_duration: with an ISO duration."""
+    committed_only: bool = False
+    """`share.isolation.level` is read_committed."""
+    renews: bool = True
+    """`share.renew.acknowledge.enable`: whether members may renew locks."""
+
+
+class Settings(Protocol):
+    """The settings of the broker."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+
+def settings_of(own: Mapping[str, str], broker: Settings) -> ShareGroupSettings:
+    """Return the settings of a group by the texts of its own ones.
+
+    A value that lies outside the bounds of the broker, which may have changed since, is taken to the bound.
+    """
+
+    def value(name: str, bounded: str) -> int:
+        text = own.get(f"share.{name}")
+        if text is None:
+            return broker.integer(f"group.share.{name}")
+        least, most = (broker.integer(f"group.share.{bound}.{bounded}") for bound in ("min", "max"))
+        return min(max(int(text), least), most)
+
+    return ShareGroupSettings(
+        value("record.lock.duration.ms", "record.lock.duration.ms"),
+        value("delivery.count.limit", "delivery.count.limit"),
+        value("partition.max.record.locks", "partition.max.record.locks"),
+        own.get("share.auto.offset.reset", LATEST),
+        own.get("share.isolation.level") == "read_committed",
+        own.get("share.renew.acknowledge.enable", "true").strip().lower() == "true",
+    )
+
+
+def duration_ms(reset: str) -> int | None:
+    """Return the milliseconds of a reset by duration: 86400000 of ``by_duration:P1D``; None of others."""
+    if not reset.startswith(BY_DURATION):
+        return None
+    match = _DURATION.fullmatch(reset[len(BY_DURATION) :])
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(match[index] or 0) for index in range(1, 5))
+    thousandths = int(((match[5] or "") + "000")[:3])
+    return ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + thousandths

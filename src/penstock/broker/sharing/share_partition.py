@@ -1,0 +1,495 @@
+"""One partition as one share group has it: what is in flight, who has locks, and what is to be stored.
+
+Decides without I/O and without a clock: offsets of batches, and times in seconds of the monotonic clock, are
+arguments. Its owner reads the log, and stores what `next_write` says; one write at a time, so that what is
+stored later is what happened later.
+
+What always holds: a record has one owner at most, until its lock ends. What is acknowledged, and stored, is
+not handed out again. A record leaves the window acknowledged or archived only. The start offset only grows.
+
+Source: KIP-932; KIP-1206 for the limit of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from penstock.broker.groups.timers import NEVER
+from penstock.broker.sharing.acknowledgements import Acknowledged, AcknowledgeType
+from penstock.broker.sharing.runs import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    DONE,
+    RecordState,
+    Run,
+    Window,
+)
+from penstock.broker.sharing.settings import ShareGroupSettings
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+
+class Stored(NamedTuple):
+    """A range of offsets with the state that is stored of it."""
+
+    first: int
+    last: int
+    state: RecordState
+    deliveries: int
+
+
+class FoundBatch(NamedTuple):
+    """The offsets of a batch that was read from the log."""
+
+    first: int
+    last: int
+    is_dropped: bool = False
+    """Whether its records are not for this group: it reads committed ones, and they were aborted."""
+
+
+class Acquired(NamedTuple):
+    """A range of records that a member has acquired, and how often they were delivered, with this time."""
+
+    first: int
+    last: int
+    deliveries: int
+
+
+class Change:
+    """New states of records that are to be stored together. `error_code` is set once it is `settled`."""
+
+    __slots__ = ("error_code", "is_applied", "settled", "states")
+
+    def __init__(self, *, is_applied: bool) -> None:
+        self.states: list[Stored] = []
+        self.is_applied = is_applied
+        """Whether it has happened, and stays so if it cannot be stored; else it happens once it is stored."""
+        self.settled = False
+        self.error_code = 0
+
+
+class Write(NamedTuple):
+    """What is to be stored of a share partition: the changes, and where the window is after them."""
+
+    start_offset: int
+    done_count: int
+    """The acknowledged and archived offsets behind the start."""
+    states: list[Stored]
+    changes: list[Change]
+
+
+class SharePartition:
+    """What one share group has in flight of one partition.
+
+    `stored` are the ranges that were stored, of a leader before this one; what lies between them was never
+    delivered, as far as is stored, or its lock is gone.
+    """
+
+    def __init__(self, start_offset: int, stored: Iterable[Stored] = (), *, is_stored: bool = True) -> None:
+        self.window = Window(start_offset)
+        self._queue: list[Change] = []
+        self._writing: Write | None = None
+        self._free_from = start_offset
+        """No offset below it is free."""
+        self._next_expiry = NEVER
+        """No lock ends before it."""
+        self.written_start = start_offset if is_stored else -1
+        """The start offset that is stored; -1 where none is."""
+        for each in sorted(stored):
+            self._restore(each)
+        self.window.move_start()
+
+    def _restore(self, stored: Stored) -> None:
+        window = self.window
+        first = max(stored.first, window.end + 1)
+        if first > stored.last:
+            return
+        if first > window.end + 1:
+            window.put(Run(window.end + 1, first - 1, AVAILABLE))
+        state = AVAILABLE if stored.state is ACQUIRED else stored.state
+        window.put(Run(first, stored.last, state, stored.deliveries))
+
+    # --- what there is -----------------------------------------------------------------------------------
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is neither acknowledged nor archived."""
+        return self.window.start
+
+    @property
+    def end_offset(self) -> int:
+        """The last offset that was handed out so far; the start offset - 1 where none was."""
+        return self.window.end
+
+    @property
+    def next_offset(self) -> int:
+        """The offset from which on to read: the first that is free."""
+        window = self.window
+        offset = max(self._free_from, window.start)
+        if window.runs and offset <= window.end:
+            for run in window.overlapping(offset, window.end):
+                if run.is_free:
+                    self._free_from = max(offset, run.first)
+                    return self._free_from
+        self._free_from = window.end + 1
+        return self._free_from
+
+    def has_room(self, settings: ShareGroupSettings) -> bool:
+        """Return whether something may be acquired: what was released, or more while the window is not
+        full.
+        """
+        return self.next_offset <= self.window.end or len(self.window) < settings.max_record_locks
+
+    @property
+    def next_expiry(self) -> float:
+        """A time before which no lock ends, in seconds; `NEVER` without locks."""
+        return self._next_expiry
+
+    def is_held(self) -> bool:
+        """Return whether some record is acquired, or something is still to be stored."""
+        return self._writing is not None or bool(self._queue) or any(run.member for run in self.window)
+
+    def free_in(self, first: int, last: int) -> bool:
+        """Return whether any offset of a range is free, or was never handed out."""
+        if last > self.window.end:
+            return True
+        return any(run.is_free for run in self.window.overlapping(first, last))
+
+    # --- acquiring ---------------------------------------------------------------------------------------
+
+    def acquire(
+        self,
+        member: str,
+        read_from: int,
+        batches: Sequence[FoundBatch],
+        settings: ShareGroupSettings,
+        now: float,
+        *,
+        most: int,
+        batch_size: int = 0,
+        is_exact: bool = False,
+    ) -> list[Acquired]:
+        """Have a member acquire what is free in batches that were read; return the ranges.
+
+        `batches` are all batches of the log from `read_from` on, as far as they go: offsets between them do
+        not exist, and are archived. Whole batches are taken until `most` records or more are; with
+        `is_exact` (record limit) no more than `most`. Ranges end with the batch in which they reach
+        `batch_size`. A record that was delivered often comes alone, in ever smaller ranges.
+        """
+        taking = _Taking(self, settings, most, max(1, batch_size), is_exact)
+        expected = read_from
+        for batch in batches:
+            if taking.is_over:
+                break
+            if batch.last < expected:
+                continue
+            if batch.first > expected:
+                taking.drop(expected, batch.first - 1)
+            first = max(batch.first, expected)
+            if batch.is_dropped:
+                taking.drop(first, batch.last)
+            else:
+                taking.take(first, batch.last)
+            expected = batch.last + 1
+        deadline = now + settings.lock_duration_ms / 1000
+        for first, last, count in taking.taken:
+            run = Run(first, last, ACQUIRED, count)
+            run.member, run.deadline = member, deadline
+            before = next(iter(self.window.overlapping(first, first)), None)
+            if before is not None and before.deliveries and last <= before.last:
+                run.size = max(before.size, len(run))  # of the range that it was part of, in the same batch
+            self.window.put(run)
+        if taking.taken:
+            self._next_expiry = min(self._next_expiry, deadline)
+        if taking.dropped:
+            self._queue.append(taking.dropped)
+        self.window.move_start()
+        return [Acquired(*each) for each in taking.taken]
+
+    # --- acknowledging -----------------------------------------------------------------------------------
+
+    def acknowledge(
+        self, member: str, ranges: Sequence[Acknowledged], settings: ShareGroupSettings, now: float
+    ) -> Change | None:
+        """Begin what a member says of records that it has acquired; all of it, or nothing.
+
+        Returns the change that is to be stored, after which it has happened; None where there is nothing to
+        store: renewals happen at once, and what lies below the start offset is done.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42), a range lies behind what was acquired.
+                INVALID_RECORD_STATE (121), the member does not have a record, its state is being changed, or
+                the group takes no renewals.
+        """
+        change = Change(is_applied=False)
+        renewed: list[Run] = []
+        try:
+            for first, last, type_ in ranges:
+                if last < self.window.start:
+                    continue
+                if last > self.window.end:
+                    raise error_for(
+                        ErrorCode.INVALID_REQUEST, f"offset {last} has not been acquired by any member"
+                    )
+                if type_ is AcknowledgeType.RENEW and not settings.renews:
+                    raise error_for(ErrorCode.INVALID_RECORD_STATE, "this group takes no renewals of locks")
+                for run in self.window.cut(first, last):
+                    if run.state is not ACQUIRED or run.member != member or run.change is not None:
+                        raise error_for(
+                            ErrorCode.INVALID_RECORD_STATE,
+                            f"offsets {run.first} to {run.last} are not acquired by member {member}",
+                        )
+                    run.change = change
+                    run.next_state = _after(type_, run.deliveries, settings)
+                    if type_ is AcknowledgeType.RENEW:
+                        renewed.append(run)
+                    else:
+                        change.states.append(Stored(run.first, run.last, run.next_state, run.deliveries))
+        except BaseException:
+            self._let_go(change)
+            raise
+        for run in renewed:
+            run.change, run.deadline = None, now + settings.lock_duration_ms / 1000
+        if not change.states:
+            return None
+        self._queue.append(change)
+        return change
+
+    def _let_go(self, change: Change) -> None:
+        for run in self.window:
+            if run.change is change:
+                run.change = None
+
+    # --- locks that end ----------------------------------------------------------------------------------
+
+    def release(self, member: str, settings: ShareGroupSettings) -> bool:
+        """Free all records that a member has, because its session has ended; return whether it had some."""
+        return self._release([run for run in self.window if run.member == member], settings)
+
+    def expire(self, settings: ShareGroupSettings, now: float) -> bool:
+        """Free the records whose locks have ended; return whether there were some."""
+        if now < self._next_expiry:
+            return False
+        ended = [run for run in self.window if run.deadline <= now]
+        freed = self._release(ended, settings)
+        self._next_expiry = min((run.deadline for run in self.window if run.change is None), default=NEVER)
+        return freed
+
+    def _release(self, runs: Sequence[Run], settings: ShareGroupSettings) -> bool:
+        change = Change(is_applied=True)
+        for run in runs:
+            if run.change is None:
+                run.state = _after(AcknowledgeType.RELEASE, run.deliveries, settings)
+                run.unlock()
+                change.states.append(Stored(run.first, run.last, run.state, run.deliveries))
+        if not change.states:
+            return False
+        self._queue.append(change)
+        self._changed(change)
+        return True
+
+    def archive_below(self, offset: int) -> bool:
+        """Archive everything below the start of the log; return whether there was something."""
+        return self.window.move_start(offset)
+
+    # --- storing -----------------------------------------------------------------------------------------
+
+    def next_write(self) -> Write | None:
+        """Return what is to be stored now; None while something is being stored, or nothing is to be."""
+        if self._writing is not None or not self._queue:
+            return None
+        changes, self._queue = self._queue, []
+        start, done_count = self._after(changes)
+        states = [each for change in changes for each in change.states]
+        self._writing = Write(start, done_count, states, changes)
+        return self._writing
+
+    def _after(self, changes: Sequence[Change]) -> tuple[int, int]:
+        """Return the start offset, and the count of what is done behind it, as they are after changes."""
+        coming = set(map(id, changes))
+        start, done_count = self.window.start, 0
+        is_open = False
+        for run in self.window:
+            is_coming = run.change is not None and id(run.change) in coming
+            if (run.next_state if is_coming else run.state) not in DONE:
+                is_open = True
+            elif is_open:
+                done_count += len(run)
+            else:
+                start = run.last + 1
+        return start, done_count
+
+    def written(self, write: Write, error_code: int) -> bool:
+        """Take note that a write has ended; return whether records have become free.
+
+        Without an error its changes happen. With one they do not: records stay acquired until their locks
+        end. What has happened before stays so.
+        """
+        assert self._writing is write
+        self._writing = None
+        if not error_code:
+            self.written_start = write.start_offset
+        freed = False
+        for change in write.changes:
+            if change.is_applied:
+                pass
+            elif error_code:
+                self._let_go(change)
+                ends = [run.deadline for run in self.window if run.member is not None]
+                self._next_expiry = min(ends, default=NEVER)
+            else:
+                for first, last, _, _ in change.states:
+                    for run in self.window.cut(first, last):
+                        if run.change is change:
+                            run.state, run.change = run.next_state, None
+                            run.unlock()
+                freed = self._changed(change) or freed
+            change.settled, change.error_code = True, error_code
+        return freed
+
+    def is_writing(self, write: Write) -> bool:
+        """Return whether a write is the one that is under way."""
+        return self._writing is write
+
+    def give_up(self, error_code: int) -> None:
+        """End all changes that are not stored with an error: another one has the partition from now on."""
+        changes = [*(self._writing.changes if self._writing is not None else ()), *self._queue]
+        self._writing, self._queue = None, []
+        for change in changes:
+            change.settled, change.error_code = True, error_code
+
+    def _changed(self, change: Change) -> bool:
+        """Join, and move on, after records have got new states; return whether some are free."""
+        freed = False
+        for first, last, state, _ in change.states:
+            if state is AVAILABLE:
+                freed = True
+                self._free_from = min(self._free_from, first)
+            else:
+                self.window.join_done(first, last)
+        self.window.move_start()
+        return freed
+
+
+class _Taking:
+    """One pass over batches that were read: what of them is taken, and what is dropped."""
+
+    def __init__(
+        self,
+        partition: SharePartition,
+        settings: ShareGroupSettings,
+        most: int,
+        batch_size: int,
+        is_exact: bool,
+    ) -> None:
+        self._window = partition.window
+        self._settings = settings
+        self._most = most
+        self._batch_size = batch_size
+        self._is_exact = is_exact
+        self._count = 0
+        self._end = self._window.end
+        """The end of the window, with what is taken."""
+        self.taken: list[tuple[int, int, int]] = []
+        self.dropped: Change | None = None
+        self.is_over = most <= 0
+
+    @property
+    def _left(self) -> int:
+        return self._most - self._count
+
+    @property
+    def _room(self) -> int:
+        return self._settings.max_record_locks - (self._end - self._window.start + 1)
+
+    def drop(self, first: int, last: int) -> None:
+        """Archive what of a range is free: there is nothing, or nothing for this group."""
+        window = self._window
+        for run in list(window.overlapping(first, last)):
+            if run.is_free:
+                self._drop(max(first, run.first), min(last, run.last), run.deliveries)
+        if last > self._end:
+            if self._room <= 0:
+                self.is_over = True
+                return
+            self._drop(max(first, self._end + 1), last, 0)
+            self._end = last
+
+    def _drop(self, first: int, last: int, count: int) -> None:
+        self._flush()
+        if self.dropped is None:
+            self.dropped = Change(is_applied=True)
+        self._window.put(Run(first, last, ARCHIVED, count))
+        self._window.join_done(first, last)
+        self.dropped.states.append(Stored(first, last, ARCHIVED, count))
+
+    def _flush(self) -> None:
+        """Have the window reach as far as what is taken, so that something can be put behind it."""
+        if self._end > self._window.end:
+            self._window.put(Run(self._window.end + 1, self._end, AVAILABLE))
+
+    def take(self, first: int, last: int) -> None:
+        """Take what of a batch is free, or new."""
+        for run in self._window.overlapping(first, last):
+            if not run.is_free or run.first > self._window.end:
+                continue
+            if not self._take_free(run, max(first, run.first), min(last, run.last)):
+                self.is_over = True
+                return
+        if last > self._end:
+            self._take_new(max(first, self._end + 1), last)
+        if self._left <= 0:
+            self.is_over = True
+
+    def _take_free(self, run: Run, first: int, last: int) -> bool:
+        """Take offsets that were delivered before; return whether more may be taken."""
+        limit = self._settings.delivery_count_limit
+        threshold = max(2, -(-limit // 2))
+        if run.deliveries >= threshold:
+            # A record may be the cause that members fail: it is found by delivering ever less with it.
+            if self.taken:
+                return False
+            size = max(1, run.size >> (run.deliveries - threshold + 1))
+            if run.deliveries == limit - 1 and limit > 2:
+                size = 1
+            if self._is_exact:
+                size = min(size, self._left)
+            self._add(first, min(last, first + size - 1), run.deliveries + 1)
+            return False
+        if self._is_exact:
+            if self._left <= 0:
+                return False
+            last = min(last, first + self._left - 1)
+        self._add(first, last, run.deliveries + 1)
+        return not self._is_exact or self._left > 0
+
+    def _take_new(self, first: int, last: int) -> None:
+        if self._left <= 0 or self._room <= 0:
+            self.is_over = True
+            return
+        if self._is_exact:
+            last = min(last, first + min(self._left, self._room) - 1)
+        self._add(first, last, 1)
+        self._end = last
+        if self._room <= 0:
+            self.is_over = True
+
+    def _add(self, first: int, last: int, count: int) -> None:
+        self._count += last - first + 1
+        if self.taken:
+            before = self.taken[-1]
+            if before[1] + 1 == first and before[2] == count and before[1] - before[0] + 1 < self._batch_size:
+                self.taken[-1] = before[0], last, count
+                return
+        self.taken.append((first, last, count))
+
+
+def _after(type_: AcknowledgeType, count: int, settings: ShareGroupSettings) -> RecordState:
+    """Return the state of a record that was delivered `count` times, after an acknowledgement."""
+    if type_ is AcknowledgeType.ACCEPT:
+        return ACKNOWLEDGED
+    if type_ is AcknowledgeType.RELEASE and count < settings.delivery_count_limit:
+        return AVAILABLE
+    return ARCHIVED

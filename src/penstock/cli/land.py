@@ -1,0 +1,323 @@
+"""``penstock land``: a topic as a table of Iceberg or Delta, or as Parquet in a store or a directory."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli import waiting
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.cli.outcome import put
+from penstock.cli.times import parse_duration
+from penstock.common.extras import need_arrow
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.lake.contract import LakeTable
+    from penstock.lake.lander import Lander
+
+FORMATS = ("bytes", "text", "json", "cloudevents", "avro", "protobuf")
+
+MIB = 1 << 20
+
+
+@click.command("land", short_help="Land a topic as a table: Iceberg, Delta, Parquet.")
+@click.argument("topic")
+@click.option("--to", "where", required=True, metavar="TABLE", help="Where to: see the examples.")
+@bootstrap_option()
+@click.option(
+    "--format",
+    "value_format",
+    type=click.Choice(FORMATS),
+    default="bytes",
+    show_default=True,
+    help="What values are; their fields become columns.",
+)
+@click.option("--fields", metavar="LIST", help="Fields of JSON and their types, as 'id bigint, name string'.")
+@click.option("--columns", metavar="LIST", help="All columns of the table, separated by commas.")
+@click.option("--registry", metavar="URL", envvar="SCHEMA_REGISTRY_URL", help="The schema registry.")
+@click.option(
+    "--partition-by",
+    "partitions",
+    metavar="COLUMN",
+    multiple=True,
+    help="date, hour, a column, or for Iceberg day(...), bucket(16, key). May be repeated.",
+)
+@click.option("--upsert", is_flag=True, help="One row for each key: the last record; a tombstone deletes.")
+@click.option("--debezium", is_flag=True, help="Values are envelopes of Debezium in JSON; needs --upsert.")
+@click.option("--rename", "renames", metavar="OLD=NEW", multiple=True, help="Rename a column of Iceberg.")
+@click.option("--drop", "drops", metavar="COLUMN", multiple=True, help="Drop a column of Iceberg.")
+@click.option("--name", help="Who writes; the table has positions under it.  [default: the topic]")
+@click.option(
+    "--every", default="60s", show_default=True, help="How long a record waits for its commit at most."
+)
+@click.option(
+    "--file-size", "file_mib", default=128, show_default=True, type=click.IntRange(1, 4096), help="In MiB."
+)
+@click.option("--compression", default="zstd", show_default=True, help="The codec of files.")
+@click.option(
+    "--start",
+    type=click.Choice(("earliest", "latest")),
+    default="earliest",
+    show_default=True,
+    help="Where a table without positions begins.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(("read_uncommitted", "read_committed")),
+    default="read_committed",
+    show_default=True,
+    help="Whether to land what is not committed, or aborted.",
+)
+@click.option("--allow-loss", is_flag=True, help="Go on where records were removed before they were read.")
+@click.option("--dead-letters", metavar="TABLE", help="Where records go that do not fit.  [default: beside]")
+@click.option("--refuse-misfits", is_flag=True, help="End at a record that does not fit.")
+@click.option(
+    "--store",
+    "store",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="An option of the store or the catalog. May be repeated.",
+)
+@click.option("--store-file", metavar="FILE", help="A TOML file of such options, read again when it changes.")
+@click.option("--status", is_flag=True, help="Land nothing; print how far the table is.")
+@click.option("--tidy", is_flag=True, help="Land nothing; compact, expire, remove orphans.")
+@click.option(
+    "--small-size", "small_mib", default=32, show_default=True, help="Smaller files are compacted; MiB."
+)
+@click.option("--keep", default="7d", show_default=True, help="Snapshots older than that expire.")
+@click.option("--orphan-age", default="1d", show_default=True, help="Files without a commit stay so long.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("--metrics-file", metavar="FILE", help="Write figures for Prometheus there, at each commit.")
+@json_option()
+@property_option()
+def command(
+    topic: str,
+    where: str,
+    bootstrap: str,
+    value_format: str,
+    fields: str | None,
+    columns: str | None,
+    registry: str | None,
+    partitions: tuple[str, ...],
+    upsert: bool,
+    debezium: bool,
+    renames: tuple[str, ...],
+    drops: tuple[str, ...],
+    name: str | None,
+    every: str,
+    file_mib: int,
+    compression: str,
+    start: str,
+    isolation: str,
+    allow_loss: bool,
+    dead_letters: str | None,
+    refuse_misfits: bool,
+    store: tuple[str, ...],
+    store_file: str | None,
+    status: bool,
+    tidy: bool,
+    small_mib: int,
+    keep: str,
+    orphan_age: str,
+    follow: bool,
+    metrics_file: str | None,
+    as_json: bool,
+    properties: tuple[str, ...],
+) -> None:
+    """Land a topic as a table, each record once, and go on where the table is when started again.
+
+    Positions stand in the table's own commits: another machine goes on where this one was. Records that do
+    not fit go to a table of dead letters, with partition, offset, reason and bytes.
+
+    Options of stores are those of obstore and deltalake, as endpoint=http://localhost:9000, of Iceberg
+    those of pyiceberg, as uri=http://localhost:8181. Passwords belong into --store-file or the environment.
+
+    \b
+    Examples:
+      penstock land orders --to /data/orders
+      penstock land orders --to s3://lake/orders/ --format json -f
+      penstock land orders --to delta://s3://lake/orders --format cloudevents
+      penstock land users --to iceberg://prod/sales.users --format avro \\
+        --registry http://localhost:8081 --upsert -f --every 5m
+      penstock land orders --to iceberg://prod/sales.orders --status
+      penstock land orders --to iceberg://prod/sales.orders --tidy --keep 7d
+    """
+    need_arrow("penstock land")
+    from penstock.lake.arrow_types import fields_of
+    from penstock.lake.contract import TableSettings
+    from penstock.lake.credentials import StoreOptions
+    from penstock.lake.lander import Lander, LandSettings
+    from penstock.lake.metrics import write_metrics
+    from penstock.lake.shapes import ShapeSettings
+    from penstock.lake.targets import dead_letters_of, dead_settings, open_table
+
+    if status and tidy:
+        raise ConfigError("--status prints and --tidy changes the table: give one of them")
+    if dead_letters is not None and refuse_misfits:
+        raise ConfigError("--refuse-misfits leaves nothing for --dead-letters: give one of them")
+    if debezium and not (upsert and value_format == "json"):
+        raise ConfigError(
+            "--debezium is for changes of rows in JSON: give --upsert and --format json as well"
+        )
+    config = client_settings(properties)
+    table_settings = TableSettings(
+        name or topic,
+        partitions,
+        compression,
+        file_mib * MIB,
+        ("key",) if upsert else (),
+        pairs(renames, "--rename"),
+        drops,
+    )
+    options = StoreOptions(pairs(store, "--store"), store_file)
+    table = open_table(where, topic, table_settings, options)
+    if tidy:
+        _tidy(topic, table, small_mib, keep, orphan_age, as_json)
+        return
+    settings = LandSettings(
+        topic,
+        bootstrap,
+        ShapeSettings(
+            value_format,
+            None if fields is None else fields_of(fields),
+            None if columns is None else tuple(each.strip() for each in columns.split(",")),
+            registry if value_format in ("json", "avro", "protobuf") else None,
+        ),
+        isolation,
+        start,
+        allow_loss,
+        upsert,
+        debezium,
+        parse_duration(every, "--every") / 1000,
+        config=config,
+    )
+    if status:
+        with Lander(settings, table) as lander:
+            _status(topic, lander, as_json)
+        return
+    beside = dead_letters or dead_letters_of(where)
+
+    def open_dead() -> LakeTable:
+        return open_table(beside, topic, dead_settings(table_settings), options)
+
+    with Lander(settings, table, None if refuse_misfits else open_dead) as lander, _ending() as ending:
+        waiting.idle(
+            lambda: f"landing {topic}: {lander.records:,} records, {lander.written.rows:,} committed"
+        )
+
+        def committed(lander: Lander) -> None:
+            if metrics_file is not None:
+                write_metrics(Path(metrics_file), lander, time.time())
+            if as_json:
+                waiting.step_aside()
+                put_rows("land", [_row(topic, lander)], as_json)
+                sys.stdout.flush()
+
+        lander.run(follow=follow, stopped=ending.is_set, committed=committed)
+        waiting.step_aside()
+        if not as_json:
+            done = lander.written
+            put(f"landed {done.rows:,} rows of {topic} in {done.files:,} files ({done.size_bytes:,} bytes)")
+            if lander.dead:
+                put(f"{lander.dead:,} records do not fit; they are in the table of dead letters")
+        elif not lander.written.commits:
+            put_rows("land", [_row(topic, lander)], as_json)
+
+
+@contextmanager
+def _ending() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets, so that what was read is committed before the end.
+
+    Another one ends the command at once, and so does Ctrl-C, after which the same records are read again.
+    """
+    event = threading.Event()
+    before = signal.getsignal(signal.SIGTERM)
+
+    def end(number: int, frame: object) -> None:
+        event.set()
+        signal.signal(signal.SIGTERM, before)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _row(topic: str, lander: Lander) -> dict[str, object]:
+    done = lander.written
+    return {
+        "topic": topic,
+        "table": lander.table.title,
+        "rows": done.rows,
+        "dead": lander.dead,
+        "files": done.files,
+        "bytes": done.size_bytes,
+        "commits": done.commits,
+        "lag": lander.lag,
+    }
+
+
+def _status(topic: str, lander: Lander, as_json: bool) -> None:
+    state = lander.table.state()
+    offsets = lander.positions.offsets
+    rows: list[dict[str, Any]] = [
+        {
+            "topic": topic,
+            "partition": partition,
+            "table": lander.table.title,
+            "position": offsets.get(partition, 0),
+            "end": end,
+            "lag": max(0, end - offsets.get(partition, 0)),
+            "table_rows": state.rows,
+            "table_files": state.files,
+            "table_bytes": state.size_bytes,
+            "snapshots": state.snapshots,
+        }
+        for partition, end in sorted(lander.ends.items())
+    ]
+    waiting.step_aside()
+    put_rows("land status", rows, as_json, ("topic", "partition", "position", "end", "lag"))
+    if not as_json:
+        put(
+            f"{lander.table.title}: {state.rows:,} rows in {state.files:,} files "
+            f"({state.size_bytes:,} bytes), {state.snapshots:,} snapshots"
+        )
+
+
+def _tidy(topic: str, table: LakeTable, small_mib: int, keep: str, orphan_age: str, as_json: bool) -> None:
+    waiting.idle(f"tidying {table.title}")
+    done = table.tidy(
+        small_bytes=small_mib * MIB,
+        keep_snapshots_s=parse_duration(keep, "--keep") / 1000,
+        orphan_s=parse_duration(orphan_age, "--orphan-age") / 1000,
+    )
+    waiting.step_aside()
+    if as_json:
+        row = {
+            "topic": topic,
+            "table": table.title,
+            "compacted_files": done.compacted_files,
+            "compacted_into": done.compacted_into,
+            "expired_snapshots": done.expired_snapshots,
+            "orphans": done.orphans,
+        }
+        put_rows("land tidy", [row], as_json)
+        return
+    put(
+        f"{table.title}: put {done.compacted_files:,} files into {done.compacted_into:,}, expired "
+        f"{done.expired_snapshots:,} snapshots, removed {done.orphans:,} files that no commit names"
+    )

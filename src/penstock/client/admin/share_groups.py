@@ -1,0 +1,221 @@
+"""Share groups from outside (KIP-932): listed, described; their offsets read, set, removed. For asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.client.admin.groups import GroupAdministration, GroupListing, no_such_group, refused
+from penstock.client.assignors.member_metadata import group_by_topic
+from penstock.client.cluster.answers import check_complete, left_out, only
+from penstock.client.cluster.metadata import Node, no_such_topic
+from penstock.client.group.coordinator import NEEDS_SHARE_GROUPS
+from penstock.errors import KafkaError, UnsupportedVersionError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages import alter_share_group_offsets_request as altering
+from penstock.protocol.messages import delete_share_group_offsets_request as deleting
+from penstock.protocol.messages import describe_share_group_offsets_request as describing
+from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
+    from penstock.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
+    from penstock.protocol.messages.describe_share_group_offsets_response import (
+        DescribeShareGroupOffsetsResponse,
+    )
+    from penstock.protocol.messages.share_group_describe_response import Member
+
+SHARE = "share"
+"""The type of share groups in lists."""
+
+
+class ShareMemberDescription(NamedTuple):
+    """A member of a share group. Other members may have its partitions as well."""
+
+    member_id: str
+    client_id: str
+    host: str
+    epoch: int
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+class ShareGroupDescription(NamedTuple):
+    """A share group and its members."""
+
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    coordinator: Node
+    members: tuple[ShareMemberDescription, ...]
+
+
+class ShareGroupOffset(NamedTuple):
+    """Where a share group is in a partition. `start_offset` is the first record that is not finally handled,
+    None before any was; `lag` is how many are still to be handled, None where the broker has no number."""
+
+    start_offset: int | None
+    lag: int | None
+
+
+class ShareGroupAdministration:
+    """Describes and changes share groups, through the connections of a client.
+
+    Each call raises KafkaError for what a broker refuses, UnsupportedVersionError where the cluster has no
+    share groups, and NetworkError or RequestTimeoutError where no broker answers in time.
+    """
+
+    def __init__(self, client: AsyncClient, groups: GroupAdministration) -> None:
+        self._client = client
+        self._groups = groups
+
+    async def listings(self, states: Collection[str]) -> list[GroupListing]:
+        """All share groups of the cluster, or those in the given states, by name."""
+        return await self._groups.listings(states, group_type=SHARE)
+
+    async def describe(self, group_id: str) -> ShareGroupDescription:
+        """Describe a share group."""
+
+        def read(answer: Any, node: int) -> ShareGroupDescription:
+            broker = self._client.address_of(node)
+            group = only(answer.groups, broker, "ShareGroupDescribe")
+            coordinator = self._client.cluster.nodes.get(node)
+            if group.error_code:
+                raise _explained(group.error_code, group_id)
+            if coordinator is None or group.group_id != group_id:
+                raise left_out(broker, f"group {group_id!r}", "ShareGroupDescribe")
+            return ShareGroupDescription(
+                group_id,
+                group.group_state,
+                group.group_epoch,
+                group.assignment_epoch,
+                group.assignor_name,
+                coordinator,
+                tuple(sorted(map(_member, group.members))),
+            )
+
+        request = ShareGroupDescribeRequest(group_ids=[group_id])
+        return await self._groups.ask_coordinator(group_id, "describing a share group", request, read)
+
+    async def offsets(
+        self, group_id: str, asked: Sequence[TopicPartition] | None
+    ) -> dict[TopicPartition, ShareGroupOffset]:
+        """Where a share group is, for all partitions that it has begun or some."""
+        topics = None
+        if asked is not None:
+            topics = [
+                describing.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=list(numbers))
+                for name, numbers in group_by_topic(asked)
+            ]
+        request = describing.DescribeShareGroupOffsetsRequest(
+            groups=[describing.DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=topics)]
+        )
+
+        def read(
+            answer: DescribeShareGroupOffsetsResponse, node: int
+        ) -> dict[TopicPartition, ShareGroupOffset]:
+            broker = self._client.address_of(node)
+            group = only(answer.groups, broker, "DescribeShareGroupOffsets")
+            if group.error_code:
+                raise _explained(group.error_code, group_id)
+            found: dict[TopicPartition, ShareGroupOffset] = {}
+            for topic in group.topics:
+                for each in topic.partitions:
+                    tp = TopicPartition(topic.topic_name, each.partition_index)
+                    if each.error_code:
+                        raise error_for(each.error_code, f"offsets of group {group_id!r} in {tp}")
+                    found[tp] = ShareGroupOffset(
+                        each.start_offset if each.start_offset >= 0 else None,
+                        each.lag if each.lag >= 0 else None,
+                    )
+            if asked is not None:
+                check_complete(asked, found, broker, "DescribeShareGroupOffsets")
+            return dict(sorted(found.items()))
+
+        return await self._groups.ask_coordinator(group_id, "reading offsets of a share group", request, read)
+
+    async def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set the start offsets of a share group without members; it is made where it does not exist."""
+        request = altering.AlterShareGroupOffsetsRequest(
+            group_id=group_id,
+            topics=[
+                altering.AlterShareGroupOffsetsRequestTopic(
+                    topic_name=name,
+                    partitions=[
+                        altering.AlterShareGroupOffsetsRequestPartition(
+                            partition_index=number, start_offset=offsets[TopicPartition(name, number)]
+                        )
+                        for number in numbers
+                    ],
+                )
+                for name, numbers in group_by_topic(offsets)
+            ],
+        )
+
+        def read(answer: AlterShareGroupOffsetsResponse, node: int) -> None:
+            if answer.error_code:
+                raise _explained(answer.error_code, group_id)
+            told: set[TopicPartition] = set()
+            for topic in answer.responses:
+                for each in topic.partitions:
+                    tp = TopicPartition(topic.topic_name, each.partition_index)
+                    if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                        raise no_such_topic(tp.topic, self._client.cluster)
+                    if each.error_code:
+                        raise error_for(each.error_code, f"setting the offset of group {group_id!r} in {tp}")
+                    told.add(tp)
+            check_complete(offsets, told, self._client.address_of(node), "AlterShareGroupOffsets")
+
+        await self._groups.ask_coordinator(group_id, "setting offsets of a share group", request, read)
+
+    async def delete_offsets(self, group_id: str, topics: Sequence[str]) -> None:
+        """Remove what a share group without members has of topics, locks and delivery counts included."""
+        request = deleting.DeleteShareGroupOffsetsRequest(
+            group_id=group_id,
+            topics=[deleting.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics],
+        )
+
+        def read(answer: DeleteShareGroupOffsetsResponse, node: int) -> None:
+            if answer.error_code:
+                raise _explained(answer.error_code, group_id)
+            for each in answer.responses:
+                if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    what = f"share group {group_id!r} has no offsets in topic {each.topic_name!r}"
+                    raise KafkaError(code, code.name, what)
+                if each.error_code:
+                    raise error_for(each.error_code, f"offsets of group {group_id!r} in {each.topic_name!r}")
+            told = {each.topic_name for each in answer.responses}
+            broker = self._client.address_of(node)
+            check_complete(topics, told, broker, "DeleteShareGroupOffsets", "topic")
+
+        await self._groups.ask_coordinator(group_id, "removing offsets of a share group", request, read)
+
+
+def _explained(code: int, group_id: str) -> Exception:
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        missing = no_such_group(group_id)
+        return KafkaError(missing.code, missing.name, f"{missing}, or is no share group")
+    if code == ErrorCode.UNSUPPORTED_VERSION:
+        return UnsupportedVersionError(NEEDS_SHARE_GROUPS)
+    return refused(code, group_id)
+
+
+def _member(member: Member) -> ShareMemberDescription:
+    partitions = sorted(
+        TopicPartition(topic.topic_name, number)
+        for topic in member.assignment.topic_partitions
+        for number in topic.partitions
+    )
+    return ShareMemberDescription(
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        member.member_epoch,
+        tuple(sorted(member.subscribed_topic_names)),
+        tuple(partitions),
+    )

@@ -1,0 +1,186 @@
+"""Acknowledgements of share groups (KIP-932): their types, what they are on the wire, what became of them.
+
+No I/O. Decisions are collected by offset; what goes to a broker are batches of offsets with their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.errors import PenstockError
+
+GAP = 0
+"""The type of an offset that was acquired and has no record: compacted, or a marker of a transaction."""
+
+SEPARATE_RUN_MIN = 10
+"""Runs of one type get a batch of their own from this length on, as in Java: one type instead of many."""
+
+
+class AcknowledgeType(IntEnum):
+    """What becomes of a record that a share consumer was given. The numbers are the protocol's."""
+
+    ACCEPT = 1
+    """Processed: it is not given out again."""
+    RELEASE = 2
+    """Not processed: it is given out again, unless it was delivered as often as the group allows."""
+    REJECT = 3
+    """Cannot be processed: it is not given out again."""
+    RENEW = 4
+    """Still in work: its lock begins anew (Kafka 4.2)."""
+
+    @classmethod
+    def of(cls, value: object) -> AcknowledgeType:
+        """Return the type that `value` names: a type, its number, or its name as text.
+
+        Raises:
+            ConfigError: it names none.
+        """
+        if isinstance(value, cls):
+            return value
+        word = value.strip().upper() if isinstance(value, str) else value
+        for each in cls:
+            if word == each.name or (not isinstance(value, (bool, str)) and value == each.value):
+                return each
+        names = ", ".join(repr(each.name.lower()) for each in cls)
+        raise ConfigError(f"{value!r} is no type of acknowledgement: write one of {names}")
+
+
+Acknowledged = Mapping[TopicPartition, Sequence[range]]
+"""Ranges of offsets by partition, in ascending order."""
+
+AcknowledgementCallback = Callable[[Acknowledged, "PenstockError | None"], object]
+"""Called with the offsets whose acknowledgements a broker has answered, and the error if it refused them."""
+
+
+class WireBatch(NamedTuple):
+    """Offsets from `first` to `last`: one type for all of them, or one for each."""
+
+    first: int
+    last: int
+    types: list[int]
+
+
+def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
+    """Return ascending runs of types as the protocol has them: few batches, short lists of types."""
+    batches: list[WireBatch] = []
+    mixed: list[Run] = []
+
+    def flush() -> None:
+        if mixed:
+            types = [mixed[0].value]
+            if len(mixed) > 1:
+                types = [run.value for run in mixed for _ in range(run.size)]
+            batches.append(WireBatch(mixed[0].first, mixed[-1].last, types))
+            mixed.clear()
+
+    for run in runs:
+        if run.size >= SEPARATE_RUN_MIN:
+            flush()
+            batches.append(WireBatch(run.first, run.last, [run.value]))
+            continue
+        if mixed and mixed[-1].last + 1 != run.first:
+            flush()
+        mixed.append(run)
+    flush()
+    return batches
+
+
+class Group:
+    """Acknowledgements of one partition that go to a broker together, and succeed or fail together."""
+
+    __slots__ = ("deadline", "is_fresh", "number", "runs", "tp")
+
+    def __init__(self, tp: TopicPartition, runs: Sequence[Run], deadline: float, number: int = 0) -> None:
+        self.tp = tp
+        self.runs = runs
+        self.deadline = deadline
+        """Monotonic seconds after which a failure that may pass is final."""
+        self.number = number
+        """Which commit it belongs to at the latest."""
+        self.is_fresh = True
+        """Whether it has never been sent, alone or as a part of another group."""
+
+    @property
+    def size(self) -> int:
+        """How many offsets are acknowledged."""
+        return sum(run.size for run in self.runs)
+
+    @property
+    def is_renewal(self) -> bool:
+        """Whether it prolongs locks."""
+        return bool(self.runs) and self.runs[0].value == AcknowledgeType.RENEW
+
+    def absorb(self, other: Group) -> bool:
+        """Take the acknowledgements of another group in, where both can go together; return whether."""
+        if not (self.is_fresh and other.is_fresh) or self.number != other.number:
+            return False
+        if self.is_renewal != other.is_renewal:
+            return False
+        merged = OffsetMap(self.runs)
+        for run in other.runs:
+            if merged.within(run.first, run.last):
+                return False  # given out twice: each is answered for itself
+        for run in other.runs:
+            merged.put(*run)
+        self.runs = list(merged)
+        return True
+
+    def halves(self) -> tuple[Group, Group] | None:
+        """Divide it in two, each of which can succeed without the other; None for a single offset."""
+        if self.size < 2:
+            return None
+        half = self.size // 2
+        former: list[Run] = []
+        latter: list[Run] = []
+        for run in self.runs:
+            cut = min(run.size, max(half, 0))
+            half -= cut
+            if cut:
+                former.append(Run(run.first, run.first + cut - 1, run.value))
+            if cut < run.size:
+                latter.append(Run(run.first + cut, run.last, run.value))
+        both = (
+            Group(self.tp, former, self.deadline, self.number),
+            Group(self.tp, latter, self.deadline, self.number),
+        )
+        for each in both:
+            each.is_fresh = False
+        return both
+
+
+class Outcome(NamedTuple):
+    """What became of acknowledgements: `error` is None where the broker has taken them."""
+
+    group: Group
+    error: PenstockError | None
+
+    @property
+    def offsets(self) -> list[range]:
+        """The offsets that were acknowledged, without gaps in the log."""
+        found: list[range] = []
+        for run in self.group.runs:
+            if run.value == GAP:
+                continue
+            if found and found[-1].stop == run.first:
+                found[-1] = range(found[-1].start, run.last + 1)
+            else:
+                found.append(range(run.first, run.last + 1))
+        return found
+
+
+def joined(ranges: Iterable[range]) -> list[range]:
+    """Return ranges of offsets in ascending order, neighbours as one."""
+    found: list[range] = []
+    for each in sorted(ranges, key=lambda each: each.start):
+        if found and each.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(found[-1].stop, each.stop))
+        else:
+            found.append(each)
+    return found

@@ -1,0 +1,444 @@
+"""The I/O of share sessions: fetches and acknowledgements, one request after the other at each broker.
+
+Records are fetched while the application waits, never ahead: a record that is fetched is locked, and kept
+from other members for as long. Acknowledgements go with fetches where they can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.cluster.retry import Verdict, judge
+from penstock.client.group.coordinator import FINAL_SHARE_VERSION, NEEDS_SHARE_GROUPS
+from penstock.client.share.errors import MOVED_CODES, SESSION_CODES, explain_acknowledgement
+from penstock.client.share.holdings import AcquiredPart, Decision, Holdings
+from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.client.share.session import FetchTerms, Place, ShareRequest, ShareSession
+from penstock.common.logs import logger_named
+from penstock.errors import (
+    AuthorizationError,
+    DecodeError,
+    PenstockError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.share_fetch_request import ShareFetchRequest
+from penstock.protocol.messages.share_fetch_response import PartitionData, ShareFetchResponse
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.model import TopicPartition
+
+SHARE = "share"
+"""The purpose of connections with a share session: it ends with the connection on which it was opened."""
+
+RENEWING_VERSION = 2
+"""From this version on there are limits of records, and locks that are prolonged."""
+
+TIMEOUT_SLACK_S = 1.0
+ACQUIRED_RANGES_MAX = 100_000
+"""Ranges that one answer may have of a partition. Brokers lock 4,000 records of one at most."""
+
+COMPLAIN_EVERY_S = 60.0
+
+log = logger_named("penstock.client")
+
+
+class ShareFetcher:
+    """The share sessions of one member. On one event loop."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        group_id: str,
+        member_id: str,
+        holdings: Holdings,
+        assignment: Callable[[], Mapping[TopicPartition, bytes]],
+        *,
+        needs_limit: bool = False,
+    ) -> None:
+        self.lock_timeout_ms: int | None = None
+        """For how long records are locked, as brokers have said."""
+        self.can_renew: bool | None = None
+        """Whether the broker asked last has limits of records, and prolongs locks; None before that."""
+        self._needs_limit = needs_limit
+        self._client = client
+        self._group_id = group_id
+        self._member_id = member_id
+        self._holdings = holdings
+        self._assignment = assignment
+        self._loop = asyncio.get_running_loop()
+        self._sessions: dict[int, ShareSession] = {}
+        self._exchanges: dict[int, asyncio.Task[None]] = {}
+        self._fetching: set[int] = set()
+        """The nodes whose request under way is a fetch."""
+        self._tries: dict[int, int] = {}
+        self._not_before: dict[int, float] = {}
+        self._terms: FetchTerms | None = None
+        """What the application waits for."""
+        self._turn = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._error: PenstockError | None = None
+        self._complain_at = 0.0
+        self._is_closing = False
+
+    # -- what the consumer does
+
+    async def wait(self, deadline: float, terms: FetchTerms, is_enough: Callable[[], bool]) -> bool:
+        """Fetch, and wait until records have come, or `is_enough`; return False after the `deadline`."""
+        self._terms = terms
+        try:
+            return await self._wait(deadline, lambda: self._holdings.has_parts or is_enough())
+        finally:
+            self._terms = None
+
+    async def settled(self, number: int, deadline: float) -> bool:
+        """Wait until the acknowledgements of a commit are answered; return whether they are."""
+        return await self._wait(deadline, lambda: self._holdings.is_settled(number))
+
+    async def _wait(self, deadline: float, is_enough: Callable[[], bool]) -> bool:
+        while not is_enough() and self._error is None:
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(future)
+            try:
+                self.pump()
+                # What the pump has settled by itself has announced it already.
+                async with asyncio.timeout_at(deadline):
+                    await future
+            except TimeoutError:
+                return is_enough()
+            finally:
+                if future in self._waiting:
+                    self._waiting.remove(future)
+        return True
+
+    def announce(self) -> None:
+        """Have every call that waits look again."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def take_error(self) -> PenstockError | None:
+        """Return the error once that the application has to see."""
+        error, self._error = self._error, None
+        return error
+
+    def pump(self, *, takes_all: bool = False) -> None:
+        """Send what can be sent now: acknowledgements that are decided, and fetches that are wanted.
+
+        Decisions for brokers that are busy wait for others beside them, unless it `takes_all`.
+        """
+        if self._is_closing:
+            return
+        for decision in self._holdings.decisions(() if takes_all else self._exchanges):
+            self._route(decision)
+        nodes = self._wanted_by_node()
+        order = sorted({*nodes, *self._sessions})
+        if order:
+            # One broker must not be asked first for ever: a limit of records is one over all brokers.
+            self._turn = (self._turn + 1) % len(order)
+            order = order[self._turn :] + order[: self._turn]
+        wake_at = float("inf")
+        for node_id in order:
+            if node_id in self._exchanges:
+                continue
+            not_before = self._not_before.get(node_id, 0.0)
+            if not_before > self._loop.time():
+                wake_at = min(wake_at, not_before)
+                continue
+            request = self._next_request(node_id, nodes.get(node_id, {}))
+            if request is not None:
+                self._send(node_id, request)
+        self._arm(wake_at)
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if when < float("inf"):
+            self._timer = self._loop.call_at(when, self.pump)
+
+    def _route(self, decision: Decision) -> None:
+        """Give a decision to the session it belongs to; one whose partition has moved comes to nothing."""
+        cluster = self._client.cluster
+        tp, node_id = decision.tp, decision.node_id
+        leader = cluster.leader(tp)
+        if (leader is not None and leader != node_id) or node_id not in self._sessions:
+            error = explain_acknowledgement(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, tp, self._client.address_of(node_id)
+            )
+            self._settle(decision.group, error)
+            return
+        self._sessions[node_id].acknowledge(Place(decision.topic_id, tp.partition), decision.group)
+
+    def _settle(self, group: Any, error: PenstockError | None) -> None:
+        self._holdings.settle(group, error)
+        self.announce()
+
+    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, bytes]]:
+        cluster = self._client.cluster
+        found: dict[int, dict[TopicPartition, bytes]] = {}
+        is_homeless = False
+        for tp, topic_id in self._assignment().items():
+            leader = cluster.leader(tp)
+            if leader is None:
+                is_homeless = True
+            else:
+                found.setdefault(leader, {})[tp] = topic_id
+        if is_homeless:
+            self._refresh()
+        return found
+
+    def _next_request(self, node_id: int, wanted: Mapping[TopicPartition, bytes]) -> ShareRequest | None:
+        session = self._sessions.get(node_id)
+        terms = self._terms
+        may_fetch = bool(wanted) and terms is not None and not self._holdings.has_parts
+        if may_fetch and terms is not None and terms.is_strict and self._fetching:
+            may_fetch = False
+        if session is None:
+            if not may_fetch:
+                return None
+            session = self._sessions[node_id] = ShareSession(
+                self._group_id,
+                self._member_id,
+                self._settle,
+                lambda: self._client.address_of(node_id),
+            )
+        if session.has_acknowledgements and not (may_fetch and session.can_carry(wanted)):
+            request = session.acknowledgements()
+            if request is not None:
+                return request
+        return session.fetch(wanted, terms) if may_fetch and terms is not None else None
+
+    def _send(self, node_id: int, request: ShareRequest) -> None:
+        is_fetch = isinstance(request, ShareFetchRequest)
+        if is_fetch:
+            self._fetching.add(node_id)
+        task = self._loop.create_task(self._exchange(node_id, request))
+        self._exchanges[node_id] = task
+
+        def finish(done: asyncio.Task[None]) -> None:
+            self._exchanges.pop(node_id, None)
+            self._fetching.discard(node_id)
+            if not done.cancelled() and done.exception() is not None:
+                log.error("a request of a share consumer has failed", exc_info=done.exception())
+            self.pump()
+            self.announce()
+
+        task.add_done_callback(finish)
+
+    # -- requests and answers
+
+    async def _exchange(self, node_id: int, request: ShareRequest) -> None:
+        session = self._sessions[node_id]
+        started = self._loop.time()
+        try:
+            answer = await self._ask(node_id, request)
+            error = session.answered(answer, self._loop.time())
+        except asyncio.CancelledError:
+            session.failed(RequestTimeoutError("the share consumer was closed"))
+            raise
+        except PenstockError as trouble:
+            error = trouble
+            session.failed(trouble)
+        except Exception as trouble:
+            # Without an end of the request the session would wait for it for ever.
+            error = DecodeError(f"an answer to a share consumer: {trouble!r}")
+            session.failed(error)
+            log.exception("an answer to a share consumer cannot be used")
+        if error is not None:
+            self._failed(node_id, error)
+        elif isinstance(request, ShareFetchRequest):
+            self._take(node_id, session, request, answer, started)
+        else:
+            self._note_lock(answer.acquisition_lock_timeout_ms)
+            self._tries.pop(node_id, None)
+
+    async def _ask(self, node_id: int, request: ShareRequest) -> Any:
+        client = self._client
+        peer = await client.peer(node_id, SHARE)
+        version = peer.versions.choose(type(request))
+        if version < FINAL_SHARE_VERSION:
+            raise UnsupportedVersionError(NEEDS_SHARE_GROUPS)
+        timeout_s = client.request_timeout_s
+        if isinstance(request, ShareFetchRequest):
+            self.can_renew = version >= RENEWING_VERSION
+            timeout_s += request.max_wait_ms / 1000 + TIMEOUT_SLACK_S
+            if version < RENEWING_VERSION:
+                if self._needs_limit:
+                    raise UnsupportedVersionError(
+                        "share.acquire.mode=record_limit needs Kafka 4.2 or newer: take batch_optimized"
+                    )
+                request.share_acquire_mode = 0
+        elif version < RENEWING_VERSION and request.is_renew_ack:
+            raise UnsupportedVersionError(
+                "prolonging locks needs Kafka 4.2 or newer: accept or release instead"
+            )
+        return await peer.connection.request(request, version, timeout_s)
+
+    def _failed(self, node_id: int, error: PenstockError) -> None:
+        """Try again later; what cannot pass is the application's."""
+        self._client.troubles.note("fetching", error)
+        self._slow_down(node_id)
+        code = getattr(error, "code", 0)
+        if code == ErrorCode.UNSUPPORTED_VERSION:
+            error = UnsupportedVersionError(NEEDS_SHARE_GROUPS)
+        if code in SESSION_CODES:
+            log.debug("a share session is opened anew: %s", error)
+        elif judge(error) is Verdict.FATAL and code != ErrorCode.UNKNOWN_SERVER_ERROR:
+            self._error = error
+            self.announce()
+        else:
+            self._complain(error)
+            self._refresh()
+
+    def _slow_down(self, node_id: int) -> None:
+        tries = self._tries.get(node_id, 0)
+        self._tries[node_id] = tries + 1
+        self._not_before[node_id] = self._loop.time() + self._client.backoff.seconds(tries, self._client.dice)
+
+    def _complain(self, error: PenstockError) -> None:
+        """Log what is tried again, once a minute at most."""
+        now = self._loop.time()
+        if now >= self._complain_at:
+            self._complain_at = now + COMPLAIN_EVERY_S
+            log.warning("share group %s: trying on: %s", self._group_id, error)
+
+    def _note_lock(self, lock_timeout_ms: int) -> None:
+        if lock_timeout_ms > 0:
+            self.lock_timeout_ms = lock_timeout_ms
+
+    def _take(
+        self,
+        node_id: int,
+        session: ShareSession,
+        request: ShareFetchRequest,
+        answer: ShareFetchResponse,
+        started: float,
+    ) -> None:
+        """Take the records of an answer, and the errors of partitions."""
+        self._note_lock(answer.acquisition_lock_timeout_ms)
+        now = self._loop.time()
+        lock_s = self.lock_timeout_ms / 1000 if self.lock_timeout_ms else float("inf")
+        broker = self._client.address_of(node_id)
+        throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
+        has_records = has_errors = False
+        for topic in answer.responses:
+            for data in topic.partitions:
+                place = Place(bytes(topic.topic_id), data.partition_index)
+                tp = session.partitions.get(place)
+                if tp is None:
+                    continue
+                if data.error_code:
+                    has_errors = True
+                    self._refused(tp, data, broker)
+                elif data.acquired_records:
+                    has_records = True
+                    records = memoryview(data.records) if data.records is not None else memoryview(b"")
+                    acquired = acquired_runs(data, tp, broker)
+                    self._holdings.add(
+                        AcquiredPart(tp, place.topic_id, node_id, records, acquired, now + lock_s)
+                    )
+        carried = any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
+        if has_records:
+            self._tries.pop(node_id, None)
+        elif has_errors:
+            self._slow_down(node_id)
+        elif not carried and now - started < request.max_wait_ms / 2000:
+            # Nothing at once, where the broker should have waited: keep a distance.
+            self._slow_down(node_id)
+        else:
+            self._tries.pop(node_id, None)
+        if throttle_s:
+            self._not_before[node_id] = max(self._not_before.get(node_id, 0.0), now + throttle_s)
+
+    def _refused(self, tp: TopicPartition, data: PartitionData, broker: object) -> None:
+        error = error_for(data.error_code, f"fetching {tp} from broker {broker} for a share group")
+        if data.error_code in MOVED_CODES:
+            self._refresh()
+        elif isinstance(error, AuthorizationError) or data.error_code == ErrorCode.CORRUPT_MESSAGE:
+            self._error = error
+        elif data.error_code != ErrorCode.UNKNOWN_SERVER_ERROR:
+            # -1 is what a broker says of a partition that is not initialised for the group yet.
+            self._complain(error)
+
+    # -- metadata
+
+    def _refresh(self) -> None:
+        if self._refreshing is None and not self._is_closing:
+            self._refreshing = self._loop.create_task(self._ask_metadata())
+
+    async def _ask_metadata(self) -> None:
+        client = self._client
+        try:
+            await client.refresh({tp.topic for tp in self._assignment()})
+        except PenstockError as error:
+            client.troubles.note("fetching", error)
+        finally:
+            await asyncio.sleep(client.backoff.seconds(0, client.dice))
+            self._refreshing = None
+        self.pump()
+
+    # -- the end
+
+    async def close(self, timeout_s: float, *, sends: bool = True) -> None:
+        """Send what is decided and close the sessions, within so many seconds. Brokers release the rest."""
+        deadline = self._loop.time() + timeout_s
+        if sends:
+            for decision in self._holdings.decisions():
+                self._route(decision)
+        self._is_closing = True
+        self._arm(float("inf"))
+        if self._exchanges:
+            await asyncio.wait(self._exchanges.values(), timeout=max(0.0, deadline - self._loop.time()))
+        farewells = [
+            self._loop.create_task(self._close_session(node_id, session))
+            for node_id, session in self._sessions.items()
+            if sends and node_id not in self._exchanges
+        ]
+        if farewells:
+            await asyncio.wait(farewells, timeout=max(0.0, deadline - self._loop.time()))
+        tasks = [*farewells, *self._exchanges.values(), *([self._refreshing] if self._refreshing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for session in self._sessions.values():
+            session.drop(lambda group: RequestTimeoutError(f"no answer about {group.tp} in time"))
+        self._sessions.clear()
+        self.announce()
+
+    async def _close_session(self, node_id: int, session: ShareSession) -> None:
+        request = session.acknowledgements(is_final=True)
+        if request is None:
+            return
+        try:
+            session.answered(await self._ask(node_id, request), self._loop.time())
+        except PenstockError as error:
+            session.failed(error)
+
+
+def acquired_runs(data: PartitionData, tp: TopicPartition, broker: object) -> list[Run]:
+    """Return the acquired offsets of an answer, ascending, with their delivery counts.
+
+    Raises:
+        DecodeError: they are no ranges, or too many.
+    """
+    if len(data.acquired_records) > ACQUIRED_RANGES_MAX:
+        raise DecodeError(
+            f"broker {broker} gave {len(data.acquired_records)} acquired ranges of {tp}; "
+            f"{ACQUIRED_RANGES_MAX} are taken at most"
+        )
+    acquired = OffsetMap()
+    for each in data.acquired_records:
+        if not 0 <= each.first_offset <= each.last_offset:
+            raise DecodeError(
+                f"broker {broker} gave {tp} as acquired from {each.first_offset} to {each.last_offset}"
+            )
+        acquired.put(each.first_offset, each.last_offset, each.delivery_count)
+    return list(acquired)

@@ -1,0 +1,106 @@
+"""A map from offsets to small numbers, kept as runs of equal values: delivery counts, acknowledgements."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """Offsets from `first` to `last`, both inclusive, that have one value."""
+
+    first: int
+    last: int
+    value: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets are in it."""
+        return self.last - self.first + 1
+
+
+class OffsetMap:
+    """Disjoint runs in the order of their offsets; neighbours of one value are one run."""
+
+    __slots__ = ("_firsts", "_lasts", "_values", "size")
+
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self._values: list[int] = []
+        self.size = 0
+        """How many offsets have a value."""
+        for run in runs:
+            self.put(*run)
+
+    def __bool__(self) -> bool:
+        return self.size > 0
+
+    def __iter__(self) -> Iterator[Run]:
+        return map(Run, self._firsts, self._lasts, self._values)
+
+    def put(self, first: int, last: int, value: int) -> None:
+        """Give the offsets from `first` to `last` a value, in the place of what they have."""
+        if last < first:
+            return
+        firsts, lasts, values = self._firsts, self._lasts, self._values
+        if not firsts or first > lasts[-1]:
+            at = len(firsts)
+        else:
+            self.remove(first, last)
+            at = bisect_left(firsts, first)
+        self.size += last - first + 1
+        if at and lasts[at - 1] == first - 1 and values[at - 1] == value:
+            at -= 1
+            lasts[at] = last
+        else:
+            firsts.insert(at, first)
+            lasts.insert(at, last)
+            values.insert(at, value)
+        if at + 1 < len(firsts) and firsts[at + 1] == last + 1 and values[at + 1] == value:
+            lasts[at] = lasts.pop(at + 1)
+            del firsts[at + 1], values[at + 1]
+
+    def remove(self, first: int, last: int) -> list[Run]:
+        """Take the values of these offsets away; return those that were there."""
+        begin, end = self._overlap(first, last)
+        if begin == end:
+            return []
+        firsts, lasts, values = self._firsts, self._lasts, self._values
+        gone = [Run(max(firsts[at], first), min(lasts[at], last), values[at]) for at in range(begin, end)]
+        kept = [
+            run
+            for run in (
+                Run(firsts[begin], first - 1, values[begin]),
+                Run(last + 1, lasts[end - 1], values[end - 1]),
+            )
+            if run.size > 0
+        ]
+        firsts[begin:end] = [run.first for run in kept]
+        lasts[begin:end] = [run.last for run in kept]
+        values[begin:end] = [run.value for run in kept]
+        self.size -= sum(run.size for run in gone)
+        return gone
+
+    def within(self, first: int, last: int) -> list[Run]:
+        """Return the runs of these offsets, cut to them."""
+        begin, end = self._overlap(first, last)
+        return [
+            Run(max(self._firsts[at], first), min(self._lasts[at], last), self._values[at])
+            for at in range(begin, end)
+        ]
+
+    def covers(self, first: int, last: int) -> bool:
+        """Return whether each of these offsets has a value."""
+        return sum(run.size for run in self.within(first, last)) == last - first + 1
+
+    def take(self) -> list[Run]:
+        """Return all runs, and keep none."""
+        runs = list(self)
+        self._firsts, self._lasts, self._values, self.size = [], [], [], 0
+        return runs
+
+    def _overlap(self, first: int, last: int) -> tuple[int, int]:
+        """The runs that have some of these offsets, as a range of places."""
+        return bisect_left(self._lasts, first), bisect_right(self._firsts, last)

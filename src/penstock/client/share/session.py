@@ -1,0 +1,299 @@
+"""Sans-I/O core of a share session (KIP-932): one member at one broker, one request after the other.
+
+The session has an epoch, which fetches and acknowledgements count up together: no two requests may be under
+way. It has partitions, which are named when they come and when they go. A session is opened by a fetch of
+epoch 0, which takes no acknowledgements, and closed by an acknowledgement of epoch -1, by which the broker
+releases what is left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.client.share.acknowledgements import Group, wire_batches
+from penstock.client.share.errors import MOVED_CODES, SESSION_CODES, explain_acknowledgement
+from penstock.errors import PenstockError, ProtocolViolationError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages import share_acknowledge_request as acknowledging
+from penstock.protocol.messages import share_fetch_request as fetching
+from penstock.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
+from penstock.protocol.messages.share_fetch_response import PartitionData, ShareFetchResponse
+
+EPOCH_MAX = 2**31 - 1
+OPENING_EPOCH = 0
+FINAL_EPOCH = -1
+
+
+class FetchTerms(NamedTuple):
+    """How much a fetch is to bring, and how long the broker may wait for it."""
+
+    max_records: int
+    batch_size: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    is_strict: bool = False
+    """Whether `max_records` is a limit (``record_limit``), or the broker may exceed it by whole batches."""
+
+
+class Place(NamedTuple):
+    """A partition as share sessions name it."""
+
+    topic_id: bytes
+    partition: int
+
+
+ACCEPTED = PenstockError()
+"""Stands for no error."""
+
+ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeRequest
+
+
+class ShareSession:
+    """The session of one member with one broker. `settle` is called with every group of acknowledgements once
+    it is decided: with None where the broker has taken it, or with the error."""
+
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        settle: Callable[[Group, PenstockError | None], object],
+        broker: Callable[[], object] = lambda: "unknown",
+    ) -> None:
+        self._group_id = group_id
+        self._member_id = member_id
+        self._settle = settle
+        self._broker = broker
+        """How messages name the broker."""
+        self.epoch = OPENING_EPOCH
+        self.partitions: dict[Place, TopicPartition] = {}
+        """What the broker has in the session."""
+        self._waiting: dict[Place, deque[Group]] = {}
+        """Acknowledgements to be sent; of each partition one group goes with a request."""
+        self._sent: dict[Place, Group] = {}
+        """Acknowledgements in the request that is under way."""
+        self._asked: dict[Place, TopicPartition] = {}
+        """The partitions of the session once that request has been answered."""
+        self._is_closing = False
+
+    # -- what is to be sent
+
+    def acknowledge(self, place: Place, group: Group) -> None:
+        """Take acknowledgements, which the next requests carry. Renewals go in requests of their own."""
+        if not group.runs:
+            self._settle(group, None)
+            return
+        queue = self._waiting.setdefault(place, deque())
+        if not (queue and queue[-1].absorb(group)):
+            queue.append(group)
+
+    @property
+    def has_acknowledgements(self) -> bool:
+        """Whether acknowledgements wait to be sent."""
+        return bool(self._waiting)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker is taken to have the session."""
+        return self.epoch != OPENING_EPOCH
+
+    def can_carry(self, wanted: Mapping[TopicPartition, bytes]) -> bool:
+        """Return whether a fetch of these partitions would take all acknowledgements that wait along."""
+        return self.is_open and all(
+            wanted.get(queue[0].tp) == place.topic_id and not queue[0].is_renewal
+            for place, queue in self._waiting.items()
+        )
+
+    def fetch(self, wanted: Mapping[TopicPartition, bytes], terms: FetchTerms) -> fetching.ShareFetchRequest:
+        """Return the next fetch, of exactly these partitions; acknowledgements of them go with it."""
+        places = {Place(topic_id, tp.partition): tp for tp, topic_id in wanted.items()}
+        new = [place for place in places if place not in self.partitions]
+        gone = [place for place in self.partitions if place not in places]
+        carried = (
+            self._take(lambda place, group: place in places and not group.is_renewal) if self.is_open else {}
+        )
+        topics: dict[bytes, fetching.FetchTopic] = {}
+        for place in dict.fromkeys([*new, *carried]):
+            topic = topics.setdefault(place.topic_id, fetching.FetchTopic(topic_id=place.topic_id))
+            batches = wire_batches(carried[place].runs) if place in carried else []
+            topic.partitions.append(
+                fetching.FetchPartition(
+                    partition_index=place.partition,
+                    acknowledgement_batches=[
+                        fetching.AcknowledgementBatch(
+                            first_offset=each.first, last_offset=each.last, acknowledge_types=each.types
+                        )
+                        for each in batches
+                    ],
+                )
+            )
+        forgotten: dict[bytes, fetching.ForgottenTopic] = {}
+        for place in gone:
+            left = forgotten.setdefault(place.topic_id, fetching.ForgottenTopic(topic_id=place.topic_id))
+            left.partitions.append(place.partition)
+        self._asked = places
+        return fetching.ShareFetchRequest(
+            group_id=self._group_id,
+            member_id=self._member_id,
+            share_session_epoch=self.epoch,
+            max_wait_ms=terms.max_wait_ms,
+            min_bytes=terms.min_bytes,
+            max_bytes=terms.max_bytes,
+            max_records=terms.max_records,
+            batch_size=terms.batch_size,
+            share_acquire_mode=int(terms.is_strict),
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()) if self.is_open else [],
+        )
+
+    def acknowledgements(self, *, is_final: bool = False) -> acknowledging.ShareAcknowledgeRequest | None:
+        """Return a request with acknowledgements that wait, or the one that closes the session; None for no
+        need. Where the session is not open they fail: the broker has released the records.
+        """
+        if not self.is_open:
+            self.drop(explaining(ErrorCode.SHARE_SESSION_NOT_FOUND, self._broker()))
+            return None
+        is_renewal = not is_final and any(queue[0].is_renewal for queue in self._waiting.values())
+        taken = self._take(lambda place, group: group.is_renewal == is_renewal)
+        self._is_closing = is_final
+        if is_final:
+            # Nothing more can be sent after it; renewals would prolong what the broker releases.
+            for place, group in self._rest():
+                merged = taken.get(place)
+                if merged is None or group.is_renewal:
+                    self._settle(group, None if group.is_renewal else self._ended(group))
+                else:
+                    merged.runs = [*merged.runs, *group.runs]
+        elif not taken:
+            return None
+        topics: dict[bytes, acknowledging.AcknowledgeTopic] = {}
+        for place, group in taken.items():
+            topic = topics.setdefault(place.topic_id, acknowledging.AcknowledgeTopic(topic_id=place.topic_id))
+            topic.partitions.append(
+                acknowledging.AcknowledgePartition(
+                    partition_index=place.partition,
+                    acknowledgement_batches=[
+                        acknowledging.AcknowledgementBatch(
+                            first_offset=each.first, last_offset=each.last, acknowledge_types=each.types
+                        )
+                        for each in wire_batches(group.runs)
+                    ],
+                )
+            )
+        self._asked = self.partitions
+        return acknowledging.ShareAcknowledgeRequest(
+            group_id=self._group_id,
+            member_id=self._member_id,
+            share_session_epoch=FINAL_EPOCH if is_final else self.epoch,
+            is_renew_ack=is_renewal,
+            topics=list(topics.values()),
+        )
+
+    def _take(self, is_taken: Callable[[Place, Group], bool]) -> dict[Place, Group]:
+        """Move the first group of each partition into the request."""
+        for place, queue in list(self._waiting.items()):
+            if is_taken(place, queue[0]):
+                self._sent[place] = queue.popleft()
+                if not queue:
+                    del self._waiting[place]
+        return self._sent
+
+    def _rest(self) -> Iterable[tuple[Place, Group]]:
+        waiting, self._waiting = self._waiting, {}
+        return [(place, group) for place, queue in waiting.items() for group in queue]
+
+    def _ended(self, group: Group) -> PenstockError:
+        return explain_acknowledgement(ErrorCode.SHARE_SESSION_NOT_FOUND, group.tp, self._broker())
+
+    # -- what has come
+
+    def failed(self, error: PenstockError) -> None:
+        """No answer has come: what the broker has is not known, and the session begins anew."""
+        self._reset()
+        self._settle_sent(lambda place, group: error)
+
+    def drop(self, error: Callable[[Group], PenstockError]) -> None:
+        """Give up the acknowledgements that wait."""
+        for _, group in self._rest():
+            self._settle(group, error(group))
+
+    def answered(
+        self, answer: ShareFetchResponse | ShareAcknowledgeResponse, now: float
+    ) -> PenstockError | None:
+        """Take an answer; return the error of the request as a whole, if it has one."""
+        code = answer.error_code
+        if code in SESSION_CODES:
+            self._reset()
+            ended = explaining(code, self._broker())
+            self._settle_sent(lambda place, group: ended(group))
+        elif code:
+            self._settle_sent(lambda place, group: self._refusal(place, group, code, now))
+            self._next_epoch()
+        else:
+            self.partitions = self._asked
+            self._settle_answered(answer, now)
+            self._next_epoch()
+            return None
+        return error_for(code, f"share session of group {self._group_id!r} with broker {self._broker()}")
+
+    def _settle_answered(self, answer: ShareFetchResponse | ShareAcknowledgeResponse, now: float) -> None:
+        codes: dict[Place, int] = {}
+        for topic in answer.responses:
+            for data in topic.partitions:
+                code = data.error_code
+                if isinstance(data, PartitionData) and (
+                    data.acknowledge_error_code or code not in MOVED_CODES
+                ):
+                    code = data.acknowledge_error_code
+                codes[Place(bytes(topic.topic_id), data.partition_index)] = code
+
+        def read(place: Place, group: Group) -> PenstockError | None:
+            code = codes.get(place)
+            if code is None:
+                what = f"broker {self._broker()} left acknowledgements of {group.tp} out of its answer"
+                return ProtocolViolationError(what)
+            return self._refusal(place, group, code, now) if code else ACCEPTED
+
+        self._settle_sent(read)
+
+    def _refusal(self, place: Place, group: Group, code: int, now: float) -> PenstockError | None:
+        """Return the error that ends a group; None where it, or what it was divided into, is sent again."""
+        error = explain_acknowledgement(code, group.tp, self._broker())
+        if self._is_closing:
+            return error
+        if code == ErrorCode.INVALID_RECORD_STATE and (halves := group.halves()) is not None:
+            # One lock that has run out makes the broker refuse all of them: find the others.
+            self._waiting.setdefault(place, deque()).extendleft(reversed(halves))
+            return None
+        if error.retriable and code not in MOVED_CODES and now < group.deadline:
+            group.is_fresh = False
+            self._waiting.setdefault(place, deque()).appendleft(group)
+            return None
+        return error
+
+    def _settle_sent(self, decide: Callable[[Place, Group], PenstockError | None]) -> None:
+        sent, self._sent = self._sent, {}
+        for place, group in sent.items():
+            error = decide(place, group)
+            if error is not None:
+                self._settle(group, None if error is ACCEPTED else error)
+
+    def _next_epoch(self) -> None:
+        if self._is_closing:
+            self._reset()
+            return
+        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+
+    def _reset(self) -> None:
+        self.epoch = OPENING_EPOCH
+        self.partitions = {}
+        self._asked = {}
+        self._is_closing = False
+
+
+def explaining(code: int, broker: object) -> Callable[[Group], PenstockError]:
+    """Return the function from a group to its error, where a whole request came to nothing."""
+    return lambda group: explain_acknowledgement(code, group.tp, broker)

@@ -1,0 +1,46 @@
+"""Envelopes of Debezium: the row after a change in place of the change, and nothing in place of a delete."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+OPERATIONS = {"c": "after", "u": "after", "r": "after", "d": None}
+"""What of an envelope is the row, by its operation: create, update, read (a snapshot), delete."""
+
+
+def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
+    """Return records whose values are rows as JSON, and the reasons of those that are no changes of a row.
+
+    A value is an object with ``op``, ``before`` and ``after``, or one under ``payload`` beside its schema, as
+    Kafka Connect's converter writes it. A delete becomes a record without a value, as a tombstone is.
+    """
+    reasons: dict[int, str] = {}
+    values: list[bytes | None] = []
+    for row, value in enumerate(records.column("value").to_pylist()):
+        found, reason = (None, None) if value is None else _row(value)
+        values.append(found)
+        if reason is not None:
+            reasons[row] = reason
+    index = records.schema.get_field_index("value")
+    return records.set_column(index, "value", pa.array(values, pa.binary())), reasons
+
+
+def _row(value: bytes) -> tuple[bytes | None, str | None]:
+    """The row of an envelope, or why there is none."""
+    try:
+        envelope = json.loads(value)
+    except (ValueError, RecursionError):
+        return None, "the value is no JSON object"
+    if isinstance(envelope, dict) and isinstance(envelope.get("payload"), dict) and "op" not in envelope:
+        envelope = envelope["payload"]
+    operation = envelope.get("op") if isinstance(envelope, dict) else None
+    if not isinstance(operation, str) or operation not in OPERATIONS:
+        return None, f"the value is no change of a row: its op is {json.dumps(operation)[:40]}"
+    part = OPERATIONS[operation]
+    if part is None:
+        return None, None
+    if not isinstance(envelope.get(part), dict):
+        return None, f"the value has no row: its {part} is no object"
+    return json.dumps(envelope[part], ensure_ascii=False).encode("utf-8", "surrogatepass"), None

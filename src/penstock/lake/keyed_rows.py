@@ -1,0 +1,28 @@
+"""Rows of an upsert: the last one of each key counts, and one without a value deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+DELETED_COLUMN = "_deleted"
+"""Whether a row deletes the row with its key. Tables do not have this column."""
+
+
+def with_deletions(rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
+    """Return rows with the column `DELETED_COLUMN`: true where a record has no value."""
+    return rows.append_column(DELETED_COLUMN, values.is_null())
+
+
+def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return the last row of each key. Rows of a partition come in the order of their offsets."""
+    numbered = rows.select(list(key)).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(list(key)).aggregate([("_row", "max")]).column("_row_max")
+    return rows.take(last.sort())
+
+
+def kept_rows(rows: pa.Table) -> pa.Table:
+    """Return the rows that do not delete, with the columns of the table."""
+    return rows.filter(pc.invert(rows.column(DELETED_COLUMN))).drop_columns([DELETED_COLUMN])

@@ -1,0 +1,60 @@
+"""Positions as the manifests of landed tables have them, and the layout of tables by Arrow's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from penstock.errors import DecodeError
+from penstock.lake.arrow_types import spark_type
+from penstock.lake.contract import Positions, TableSettings
+from penstock.landing.layout import Layout
+from penstock.landing.manifest import Manifest
+from penstock.model import OffsetRange
+
+TIME_COLUMNS = ("time", "timestamp")
+"""Columns that `date` and `hour` are made of, the first one that there is."""
+
+
+def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> Layout:
+    """Return the layout of a table with these columns.
+
+    Raises:
+        ConfigError: a column has a type that cannot be landed, or cannot name directories.
+    """
+    columns = tuple((field.name, spark_type(field.type)) for field in schema)
+    time_column = next((name for name in TIME_COLUMNS if dict(columns).get(name) == "timestamp"), "timestamp")
+    layout = Layout(columns, settings.partition_by, time_column, format)
+    layout.check()
+    return layout
+
+
+def positions_of(manifest: Manifest) -> Positions:
+    """Return where the writer of a manifest is.
+
+    Raises:
+        DecodeError: the manifest is not one of a single topic.
+    """
+    topics = {each.topic for each in manifest.ranges}
+    if len(topics) != 1:
+        raise DecodeError(
+            f"batch {manifest.batch} of {manifest.writer} has records of {len(topics)} topics: another "
+            "program wrote it. Choose another --name"
+        )
+    (topic,) = topics
+    offsets = {each.partition: each.end for each in manifest.ranges}
+    return Positions(topic, manifest.topic_ids.get(topic), offsets, manifest.batch, "")
+
+
+def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:
+    """Return what was read from one commit to the next: every partition, those with nothing new as well."""
+    return [
+        OffsetRange(after.topic, partition, before.offsets.get(partition, 0), end)
+        for partition, end in sorted(after.offsets.items())
+    ]
+
+
+def topic_ids_of(positions: Positions) -> Mapping[str, str]:
+    """Return what a manifest says of the topic's id."""
+    return {} if positions.topic_id is None else {positions.topic: positions.topic_id}

@@ -1,0 +1,203 @@
+"""A table in an object store: files under their final names, which count once a manifest names them.
+
+    s3://bucket/orders/date=2026-01-31/00000000000000000012-00000-4f1c9a2b7d3e-0000.parquet
+    s3://bucket/orders/_penstock/table.json                                     columns and partitions
+    s3://bucket/orders/_penstock/manifests/WRITER/00000000000000000012.json     what batch 12 consists of
+
+The names and texts are those of `penstock.landing.table`. A manifest is created by a request that the store
+refuses where there is one already: this decides between two writers, and makes a batch count whole.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.errors import ConfigError, DecodeError, StorageError
+from penstock.lake.contract import (
+    WRITE_S_MAX,
+    Positions,
+    TableSettings,
+    TableState,
+    Tidied,
+    Written,
+    other_writer,
+)
+from penstock.lake.credentials import StoreOptions
+from penstock.lake.kinds.manifests import layout_of, positions_of, ranges_between, topic_ids_of
+from penstock.lake.kinds.objects import Objects
+from penstock.lake.kinds.spool import Spool
+from penstock.landing.files import FileSettings
+from penstock.landing.layout import Layout
+from penstock.landing.manifest import LandedFile, Manifest, manifests_from_json
+from penstock.landing.table import HIDDEN, checked_writer
+
+_MANIFEST = re.compile(rf"{HIDDEN}/manifests/([^/]+)/(\d{{20}})\.json")
+
+
+class ObjectTable:
+    """Parquet files and manifests below a URL such as ``s3://bucket/orders/``."""
+
+    def __init__(self, url: str, settings: TableSettings, options: StoreOptions) -> None:
+        self._url = url
+        self._options = options
+        self._objects = Objects(url, options.values())
+        self.title = self._objects.title
+        self._settings = settings
+        self._writer = checked_writer(settings.writer)
+        self._layout: Layout | None = None
+        self._spool: Spool | None = None
+        self._batch = -1
+        self._begun = 0.0
+        self.pending_bytes = 0
+
+    # -- positions
+
+    def positions(self) -> Positions | None:
+        """Read back how far the writer is. Raises DecodeError and StorageError."""
+        self._renew()
+        newest = max(self._batches(self._writer), default=-1)
+        self._batch = newest
+        if newest < 0:
+            return None
+        return positions_of(self._manifest(self._writer, newest))
+
+    def _batches(self, writer: str) -> Iterator[int]:
+        for each in self._objects.found(f"{HIDDEN}/manifests/{writer}/"):
+            if (match := _MANIFEST.fullmatch(each.path)) and match[1] == writer:
+                yield int(match[2])
+
+    def _manifest(self, writer: str, batch: int) -> Manifest:
+        path = _manifest_path(writer, batch)
+        text = self._objects.read(path)
+        if text is None:
+            raise StorageError(f"{path} is gone from {self.title}: was it removed?")
+        return manifests_from_json(text, path)[0]
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Yield the batches of all writers that count. Raises DecodeError and StorageError."""
+        for each in self._objects.found(f"{HIDDEN}/manifests/"):
+            if match := _MANIFEST.fullmatch(each.path):
+                yield self._manifest(match[1], int(match[2]))
+
+    # -- columns
+
+    def schema(self) -> pa.Schema | None:
+        """Return the columns of the newest file; None where there is none. Raises StorageError."""
+        layout = self._stored_layout()
+        if layout is None:
+            return None
+        for manifest in self.manifests():
+            for file in manifest.files:
+                data = self._objects.read(file.path)
+                if data is None:
+                    raise StorageError(f"{file.path} is gone from {self.title}: was it removed?")
+                return pq.read_schema(pa.BufferReader(data)).remove_metadata()
+        return None
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Create the table, or check that it has these columns. Raises ConfigError and StorageError."""
+        layout = layout_of(schema, self._settings)
+        self._objects.need_conditions(f"{HIDDEN}/conditions")
+        self._objects.create(f"{HIDDEN}/table.json", layout.to_json().encode())
+        there = self._stored_layout()
+        found = [] if there is None else there.differences(layout)
+        if found:
+            raise ConfigError(
+                f"{self.title} has other columns or partitions: {'; '.join(found)}. Land into another prefix"
+            )
+        self._layout = layout
+
+    def _stored_layout(self) -> Layout | None:
+        text = self._objects.read(f"{HIDDEN}/table.json")
+        return None if text is None else Layout.from_json(text)
+
+    # -- rows
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write rows; files are sent as they fill. Raises StorageError."""
+        assert self._layout is not None
+        if self._spool is None:
+            self._renew()
+            self._begun = time.monotonic()
+            settings = FileSettings(self._settings.compression, self._settings.file_bytes)
+            self._spool = Spool(self._layout, self._batch + 1, settings, self._objects.send)
+        self.pending_bytes += rows.nbytes
+        self._spool.add(rows)
+
+    def commit(self, before: Positions, after: Positions) -> Written:
+        """Make the files count by a manifest. Raises OtherWriterError and StorageError."""
+        files = [] if self._spool is None else self._spool.finish()
+        if time.monotonic() - self._begun > WRITE_S_MAX:
+            self.abandon()
+            raise StorageError(
+                f"the files of batch {after.batch} in {self.title} are older than {WRITE_S_MAX:,.0f} seconds "
+                "and may be gone as orphans: start again, from the last commit"
+            )
+        ranges = tuple(ranges_between(before, after))
+        manifest = Manifest(self._writer, after.batch, tuple(files), ranges, topic_ids_of(after))
+        is_mine = self._objects.create(_manifest_path(self._writer, after.batch), manifest.to_json().encode())
+        if not is_mine:
+            self.abandon()
+            raise other_writer(self.title, self._writer)
+        self._forget()
+        self._batch = after.batch
+        return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
+
+    def abandon(self) -> None:
+        """Remove the files that were sent since the last commit, unless a manifest names them after all."""
+        sent = [] if self._spool is None else [file.path for file in self._spool.sent]
+        self._forget()
+        try:
+            if sent:
+                # The commit may have had an uncertain end.
+                named = {file.path for file in self._files_of(max(self._batches(self._writer), default=-1))}
+                self._objects.remove([path for path in sent if path not in named])
+        except (StorageError, DecodeError):
+            return  # orphans are removed by `tidy`
+
+    def _files_of(self, batch: int) -> tuple[LandedFile, ...]:
+        return () if batch < 0 else self._manifest(self._writer, batch).files
+
+    def _forget(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+        self._spool, self.pending_bytes = None, 0
+
+    # -- state and upkeep
+
+    def state(self) -> TableState:
+        """Read how the table is. Raises DecodeError and StorageError."""
+        manifests = list(self.manifests())
+        files = [file for manifest in manifests for file in manifest.files]
+        rows, size_bytes = sum(file.rows for file in files), sum(file.size_bytes for file in files)
+        return TableState(self.positions(), len(files), size_bytes, rows, len(manifests))
+
+    def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
+        """Remove files that no manifest names and that are older than `orphan_s` seconds.
+
+        Files are not put together: manifests never change. Raises DecodeError and StorageError.
+        """
+        moment = time.time()
+        # Listed before manifests are read: what a commit names meanwhile is seen as named.
+        old = [
+            each.path
+            for each in self._objects.found("")
+            if not each.path.startswith(f"{HIDDEN}/") and moment - each.modified_s >= orphan_s
+        ]
+        named = {file.path for manifest in self.manifests() for file in manifest.files}
+        orphans = [path for path in old if path not in named]
+        self._objects.remove(orphans)
+        return Tidied(orphans=len(orphans))
+
+    def _renew(self) -> None:
+        if self._options.renew():
+            self._objects = Objects(self._url, self._options.values())
+
+
+def _manifest_path(writer: str, batch: int) -> str:
+    return f"{HIDDEN}/manifests/{writer}/{batch:020d}.json"

@@ -1,0 +1,196 @@
+"""An object store as a table needs it: whole objects, created once, listed and removed. Needs obstore."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from penstock.common.extras import missing
+from penstock.errors import ConfigError, StorageError
+from penstock.lake.credentials import StoreOptions, without_secrets
+from penstock.landing.atomic_files import make_directory, storage_error, write_whole
+
+SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+"""Stores that create an object only where there is none, which decides between two writers."""
+
+REFUSED = {
+    "hdfs": "HDFS has no request that creates a file whole, once. Use iceberg:// or delta:// there",
+    "http": "a web server takes no tables",
+    "https": "a web server takes no tables: name the store by its scheme, as in s3://bucket/prefix/",
+}
+"""Stores that take no table of files and manifests, and why."""
+
+
+class Found(NamedTuple):
+    """An object: its path below the prefix, its size, and when it was written, in seconds since 1970."""
+
+    path: str
+    size_bytes: int
+    modified_s: float
+
+
+class Files(Protocol):
+    """Where files of a table are sent to, by their paths in it."""
+
+    def send(self, path: str, file: Path) -> None:
+        """Write a file of this machine under a name. Raises StorageError."""
+
+    def remove(self, paths: list[str]) -> None:
+        """Remove files; those that are gone already count as removed. Raises StorageError."""
+
+
+class DirectoryFiles:
+    """Files below a directory, written whole and brought to the disk."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+
+    def send(self, path: str, file: Path) -> None:
+        """Write a file. Raises StorageError."""
+        target = self._root / path
+        make_directory(target.parent)
+        write_whole(target, lambda hidden: _copy(file, hidden))
+
+    def remove(self, paths: list[str]) -> None:
+        """Remove files. Raises StorageError."""
+        for path in paths:
+            try:
+                (self._root / path).unlink(missing_ok=True)
+            except OSError as error:
+                raise storage_error(self._root / path, error) from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
+
+
+def files_at(url: str, options: StoreOptions) -> Files:
+    """Return where the files of a table at a path or URL are sent to. Raises ConfigError."""
+    return Objects(url, options.values()) if "://" in url else DirectoryFiles(url)
+
+
+class Objects:
+    """The objects below a URL such as ``s3://bucket/prefix/``.
+
+    `options` are those of the library obstore by name, such as ``endpoint`` and ``access_key_id``; what they
+    leave out comes from the environment, as AWS_ENDPOINT_URL.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, str]) -> None:
+        scheme = urlsplit(url).scheme
+        if scheme in REFUSED:
+            raise ConfigError(f"{without_secrets(url)}: {REFUSED[scheme]}")
+        if scheme not in SCHEMES:
+            raise ConfigError(f"{scheme}:// is no store of tables: there are {', '.join(SCHEMES)}")
+        try:
+            import obstore
+            from obstore.store import from_url
+        except ImportError as error:
+            raise missing(error, f"a table in {scheme}://") from None
+        self._obstore = obstore
+        self.title = without_secrets(url)
+        # The library takes what a client of the store is allowed apart from what the store is.
+        config = {name: value for name, value in options.items() if "allow_http" not in name.lower()}
+        names = {"endpoint", "aws_endpoint", "aws_endpoint_url", "endpoint_url"}
+        endpoints = [value for name, value in config.items() if name.lower() in names]
+        endpoints.append(os.environ.get("AWS_ENDPOINT_URL", ""))
+        allows_http = any(each.startswith("http:") for each in endpoints)
+        try:
+            make: Any = from_url
+            self._store: Any = make(
+                url.replace("s3a://", "s3://", 1),
+                config=config,
+                client_options={"allow_http": True} if allows_http else None,
+                retry_config={"max_retries": 5},
+            )
+        except Exception as error:  # the library has errors of its own for each mistake
+            raise ConfigError(f"{self.title}: {without_secrets(str(error))}") from None
+
+    def read(self, path: str) -> bytes | None:
+        """Return the bytes of an object; None where there is none. Raises StorageError."""
+        with self._refusals("read", path):
+            try:
+                return bytes(self._obstore.get(self._store, path).bytes())
+            except FileNotFoundError:
+                return None
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write an object unless there is one; whether it is there with these bytes now.
+
+        An attempt with an uncertain end is repeated by the library, and finds its own object then.
+
+        Raises:
+            StorageError: the store refuses, or has no conditional writes.
+        """
+        with self._refusals("create", path):
+            try:
+                self._obstore.put(self._store, path, data, mode="create", use_multipart=False)
+            except (FileExistsError, self._obstore.exceptions.AlreadyExistsError):
+                return self.read(path) == data
+            except self._obstore.exceptions.PreconditionError:
+                return self.read(path) == data
+        return True
+
+    def need_conditions(self, path: str) -> None:
+        """Check, at a path of its own, that the store refuses to create an object twice.
+
+        Some stores answer such a request as if it had no condition: two writers would undo each other's work.
+
+        Raises:
+            StorageError: the store writes the object twice.
+        """
+        self.create(path, b"1")
+        with self._refusals("create", path):
+            exceptions = self._obstore.exceptions
+            try:
+                self._obstore.put(self._store, path, b"2", mode="create", use_multipart=False)
+            except (FileExistsError, exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                return
+        raise StorageError(
+            f"{self.title}: the store ignores conditions (If-None-Match), which decide between two writers. "
+            "Use iceberg:// there, whose catalog decides, or a newer release of the store"
+        )
+
+    def send(self, path: str, file: Path) -> None:
+        """Write a file of this machine by one request. Raises StorageError."""
+        with self._refusals("write", path):
+            self._obstore.put(self._store, path, file, use_multipart=False)
+
+    def found(self, prefix: str) -> Iterator[Found]:
+        """Yield the objects below a prefix. Raises StorageError."""
+        with self._refusals("list", prefix):
+            for page in self._obstore.list(self._store, prefix=prefix or None):
+                for each in page:
+                    modified: datetime = each["last_modified"]
+                    yield Found(each["path"], each["size"], modified.timestamp())
+
+    def remove(self, paths: list[str]) -> None:
+        """Remove objects; those that are gone already count as removed. Raises StorageError."""
+        for path in paths:
+            with self._refusals("remove", path):
+                try:
+                    self._obstore.delete(self._store, path)
+                except FileNotFoundError:
+                    continue
+
+    @contextmanager
+    def _refusals(self, what: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (StorageError, ConfigError):
+            raise
+        except self._obstore.exceptions.NotSupportedError as error:
+            raise StorageError(
+                f"cannot {what} {path} in {self.title}: the store has no conditional writes, which decide "
+                "between two writers. Use iceberg:// there, whose catalog decides"
+            ) from error
+        except Exception as error:  # the library has errors of its own
+            raise StorageError(
+                f"cannot {what} {path} in {self.title}: {without_secrets(str(error).splitlines()[0])}"
+            ) from None

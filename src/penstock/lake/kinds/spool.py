@@ -1,0 +1,95 @@
+"""Parquet files on their way to a store: written whole on this machine, then sent by one request.
+
+A store never has half a file of ours, and a process that is killed leaves nothing there that waits for its
+end. What it leaves on this machine is removed by the next writer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.landing.files import FileSettings, TaskFiles
+from penstock.landing.layout import Layout
+from penstock.landing.manifest import LandedFile
+
+PREFIX = "penstock-land-"
+"""How directories of spooled files are named, in the directory for temporary files."""
+
+Send = Callable[[str, Path], None]
+"""Sends a file of this machine to its path in the table. Raises StorageError."""
+
+
+class Spool:
+    """Files of one commit. Each is sent when it is complete."""
+
+    def __init__(
+        self, layout: Layout, batch: int, settings: FileSettings, send: Send, parent: str | None = None
+    ) -> None:
+        self._directory = _Directory(parent)
+        self._send = send
+        self._files = TaskFiles(
+            self._directory.path, self._directory.path / "files", layout, f"{batch:020d}-00000", settings
+        )
+        self.sent: list[LandedFile] = []
+        """The files that the store has."""
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Write rows; raises as `penstock.landing.files.TaskFiles.add`, and what sending raises."""
+        self._take(self._files.add(rows))
+
+    def finish(self) -> list[LandedFile]:
+        """Complete and send all files; return them. Raises StorageError."""
+        self._take(self._files.finish())
+        return self.sent
+
+    def close(self) -> None:
+        """Remove what is on this machine."""
+        self._files.abandon()
+        self._directory.remove()
+
+    def _take(self, files: Iterable[LandedFile]) -> None:
+        for file in files:
+            here = self._directory.path / file.staged
+            # Noted first: an attempt to send with an uncertain end may have made it.
+            self.sent.append(LandedFile(file.path, file.path, file.rows, file.size_bytes, file.partition))
+            self._send(file.path, here)
+            here.unlink()
+
+
+class _Directory:
+    """A directory that this process holds a lock on, so that others remove it only after its end."""
+
+    def __init__(self, parent: str | None) -> None:
+        for each in _left_behind(parent or tempfile.gettempdir()):
+            shutil.rmtree(each, ignore_errors=True)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove(self) -> None:
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _left_behind(parent: str) -> Iterator[Path]:
+    """Directories of processes that were killed."""
+    for each in Path(parent).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another user's, or removed meanwhile
+            descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # One that was made a moment ago may not have its lock yet.
+                if any(each.iterdir()):
+                    yield each
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,303 @@
+"""Landing: records of a topic into a table, by commits that have the positions in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import ConfigError, StorageError
+from penstock.lake.contract import LakeTable, Positions, Written
+from penstock.lake.envelopes import unwrapped
+from penstock.lake.keyed_rows import with_deletions
+from penstock.lake.reading import TopicReader
+from penstock.lake.shapes import DEAD_SCHEMA, RowShape, ShapeSettings, shape_for
+from penstock.queries.columns.json_values import SAMPLE_ROWS
+
+COMMIT_EVERY_S = 60.0
+"""How long a record waits for a commit at most, by default."""
+
+PENDING_BYTES_MAX = 1 << 30
+"""Rows of so many bytes are committed at once, however short ago the last commit was."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandSettings:
+    """What is landed, and how often.
+
+    `commit_every_s` is the longest time, in seconds, between a record's arrival and its commit: larger
+    values make larger files. `start` is where a table without positions begins: ``earliest`` or ``latest``.
+    """
+
+    topic: str
+    bootstrap_servers: str | Sequence[str]
+    shape: ShapeSettings = field(default_factory=ShapeSettings)
+    isolation: str = "read_committed"
+    start: str = "earliest"
+    takes_losses: bool = False
+    upserts: bool = False
+    """Whether the last record of each key counts, and one without a value deletes the row of its key."""
+    unwraps: bool = False
+    """Whether values are envelopes of Debezium, of which the row after the change is landed."""
+    commit_every_s: float = COMMIT_EVERY_S
+    pending_bytes_max: int = PENDING_BYTES_MAX
+    config: Mapping[str, object] = field(default_factory=dict)
+
+
+class _Side:
+    """A table with the positions that it had at its last commit."""
+
+    def __init__(self, table: LakeTable, settings: LandSettings) -> None:
+        self.table = table
+        self._settings = settings
+        self.before: Positions | None = None
+        self.written = Written()
+        self._has_rows = False
+
+    def read_back(self) -> Positions | None:
+        """Ask the table how far it is."""
+        self.before = self.table.positions()
+        return self.before
+
+    def begin(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
+        """Note where a table without positions begins."""
+        if self.before is None:
+            self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1)
+
+    def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
+        """Write the rows that the table does not have: another commit may be ahead of this one."""
+        assert self.before is not None
+        known = self.before.offsets.get(partition, 0)
+        if len(offsets) and offsets[0].as_py() < known:
+            rows = rows.filter(pc.greater_equal(offsets, known))
+        if rows.num_rows:
+            self.table.write(rows)
+            self._has_rows = True
+
+    def commit(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
+        """Commit what was written, if anything was.
+
+        A commit whose end is uncertain is looked for in the table.
+
+        Raises:
+            OtherWriterError: another process has written the table under this name.
+            StorageError: the commit has failed, and another process may go on from the positions before.
+        """
+        assert self.before is not None
+        if not self._has_rows:
+            return
+        merged = {
+            **self.before.offsets,
+            **{p: max(at, self.before.offsets.get(p, 0)) for p, at in offsets.items()},
+        }
+        after = replace(Positions(self._settings.topic, topic_id, merged), batch=self.before.batch + 1)
+        written = self.table.commit(self.before, after)
+        self.before, self._has_rows = after, False
+        self.written.add(written)
+
+
+class Lander:
+    """Lands one topic into one table, and what does not fit into another one.
+
+    >>> with Lander(settings, table, dead) as lander:
+    ...     lander.run(follow=False)
+
+    Raises:
+        ConfigError: a setting is wrong, or the positions in the table do not fit the topic.
+        StorageError: the table cannot be read.
+        KafkaError: the topic does not exist.
+        NetworkError, RequestTimeoutError: no broker answers.
+    """
+
+    def __init__(
+        self, settings: LandSettings, table: LakeTable, dead_letters: Callable[[], LakeTable] | None = None
+    ) -> None:
+        self._settings = settings
+        self._rows = _Side(table, settings)
+        self._make_dead = dead_letters
+        self._dead: _Side | None = None
+        self._shape: RowShape | None = None
+        self.records = 0
+        """How many records were read."""
+        self.dead = 0
+        """How many of them do not fit."""
+        self.lag = 0
+        """How many offsets are left to read, by the last look at the end."""
+        self._reader = TopicReader(
+            settings.topic,
+            settings.bootstrap_servers,
+            settings.config,
+            isolation=settings.isolation,
+            start=settings.start,
+            takes_losses=settings.takes_losses,
+        )
+        try:
+            self._reader.begin(self._rows.read_back())
+            self._rows.begin(self._reader.offsets(), self._reader.topic_id)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def __enter__(self) -> Lander:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop what is not committed, and close the connections."""
+        self._reader.close()
+        for side in (self._rows, self._dead):
+            if side is not None:
+                side.table.abandon()
+
+    @property
+    def written(self) -> Written:
+        """What has been committed so far."""
+        return self._rows.written
+
+    @property
+    def positions(self) -> Positions:
+        """The positions of the last commit, or those that this lander has begun at."""
+        assert self._rows.before is not None
+        return self._rows.before
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """Where the partitions ended when this was looked at last."""
+        return self._reader.ends
+
+    @property
+    def table(self) -> LakeTable:
+        """The table of the rows that fit."""
+        return self._rows.table
+
+    def run(
+        self,
+        *,
+        follow: bool,
+        stopped: Callable[[], bool] = lambda: False,
+        committed: Callable[[Lander], None] = lambda lander: None,
+    ) -> Written:
+        """Land to the end, or with `follow` until `stopped` says so; return what was committed.
+
+        `committed` is called after each commit.
+
+        Raises:
+            OtherWriterError: another process has written the table under this name.
+            StorageError: the store refuses.
+            ConfigError: the topic was deleted and created anew, or a newer schema does not go together with
+                the table.
+            KafkaError: a broker refuses, or records were removed before they were read.
+        """
+        settings = self._settings
+        due: float | None = None
+        while not stopped():
+            now = time.monotonic()
+            wait_s = 0.5 if due is None else min(0.5, max(0.0, due - now))
+            records = self._reader.poll(1000 * wait_s)
+            if records is not None and records.num_rows:
+                self._take(records)
+                due = due or time.monotonic() + settings.commit_every_s
+            is_full = self._rows.table.pending_bytes >= settings.pending_bytes_max
+            if due is not None and (is_full or time.monotonic() >= due):
+                self._commit(committed)
+                due = None
+            if records is None and not follow and self._reader.is_at_end:
+                break
+        self._commit(committed)
+        return self.written
+
+    def _take(self, read: pa.RecordBatch) -> None:
+        records = self._without_envelopes(read) if self._settings.unwraps else read
+        if not records.num_rows:
+            self.records += read.num_rows
+            return
+        if self._shape is None:
+            sample = records.column("value").slice(0, SAMPLE_ROWS).to_pylist()
+            self._use(
+                shape_for(self._settings.topic, self._settings.shape, sample, self._rows.table.schema())
+            )
+        assert self._shape is not None
+        if (newer := self._shape.renewed(records)) is not None:
+            # What was read by the older schema counts before the table changes.
+            self._commit(lambda lander: None, without=records)
+            self._use(newer)
+        self.records += read.num_rows
+        partition = records.column("partition")[0].as_py()
+        if self._settings.upserts and records.column("key").null_count:
+            records = self._with_keys(records, partition)
+        rows, dead = self._shape.split(records)
+        if dead is not None:
+            self._bury(_as_read(dead, read), partition)
+            offsets = records.column("offset")
+            records = records.filter(pc.invert(pc.is_in(offsets, dead.column("offset"))))
+        if self._settings.upserts:
+            rows = with_deletions(rows, records.column("value"))
+        self._rows.write(rows, partition, records.column("offset"))
+
+    def _without_envelopes(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of envelopes; what is no change of a row is a dead letter."""
+        found, reasons = unwrapped(records)
+        if not reasons:
+            return found
+        rows = pa.array(sorted(reasons), pa.int64())
+        lost = records.take(rows)
+        texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
+        arrays = [texts if name == "reason" else lost.column(name) for name in DEAD_SCHEMA.names]
+        self._bury(
+            pa.RecordBatch.from_arrays(arrays, schema=DEAD_SCHEMA), records.column("partition")[0].as_py()
+        )
+        return found.filter(pc.invert(pc.is_in(found.column("offset"), lost.column("offset"))))
+
+    def _with_keys(self, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+        """The records that have keys; the others update no row."""
+        lost = records.filter(records.column("key").is_null())
+        reasons = pa.repeat(pa.scalar("the record has no key, and is to update a row"), lost.num_rows)
+        arrays = [reasons if name == "reason" else lost.column(name) for name in DEAD_SCHEMA.names]
+        self._bury(pa.RecordBatch.from_arrays(arrays, schema=DEAD_SCHEMA), partition)
+        return records.filter(records.column("key").is_valid())
+
+    def _use(self, shape: RowShape) -> None:
+        if self._settings.upserts and "key" not in shape.schema.names:
+            raise ConfigError("an upsert finds rows by the key of records: name key among the columns")
+        self._shape = shape
+        self._rows.table.prepare(shape.schema)
+
+    def _bury(self, dead: pa.RecordBatch, partition: int) -> None:
+        if self._dead is None:
+            if self._make_dead is None:
+                first = dead.slice(0, 1).to_pylist()[0]
+                raise StorageError(
+                    f"offset {first['offset']} of {first['topic']}-{partition} does not fit the table: "
+                    f"{first['reason']}. Have such records in a table of their own by --dead-letters"
+                )
+            self._dead = _Side(self._make_dead(), self._settings)
+            self._dead.read_back()
+            assert self._rows.before is not None
+            self._dead.begin(self._rows.before.offsets, self._reader.topic_id)
+            self._dead.table.prepare(DEAD_SCHEMA)
+        self._dead.write(dead, partition, dead.column("offset"))
+        self.dead += dead.num_rows
+
+    def _commit(self, committed: Callable[[Lander], None], without: pa.RecordBatch | None = None) -> None:
+        offsets = self._reader.offsets()
+        if without is not None:
+            offsets[without.column("partition")[0].as_py()] = without.column("offset")[0].as_py()
+        before = self.written.commits
+        # Dead letters first: a table is never behind the positions of the rows.
+        if self._dead is not None:
+            self._dead.commit(offsets, self._reader.topic_id)
+        self._rows.commit(offsets, self._reader.topic_id)
+        self.lag = sum(max(0, end - offsets.get(p, 0)) for p, end in self._reader.ends.items())
+        if self.written.commits > before:
+            committed(self)
+
+
+def _as_read(dead: pa.RecordBatch, read: pa.RecordBatch) -> pa.RecordBatch:
+    """Dead letters with the values of records as these were read."""
+    values = read.filter(pc.is_in(read.column("offset"), dead.column("offset"))).column("value")
+    return dead.set_column(dead.schema.get_field_index("value"), "value", values)

@@ -1,0 +1,191 @@
+"""A topic as batches of Arrow, from positions that stand in a table, with its id watched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.client.blocking.admin import Admin
+from penstock.client.blocking.consumer import Consumer
+from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
+from penstock.lake.contract import Positions
+from penstock.model import COLUMN_NAMES, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOOK_EVERY_S = 5.0
+"""How often the end of the topic and new partitions are looked for."""
+
+FETCH_OPTIONS = {"max.partition.fetch.bytes": 8 << 20, "fetch.max.bytes": 32 << 20}
+"""What is fetched at a time unless the settings of the client say otherwise."""
+
+
+class TopicReader:
+    """Reads one topic by assignment, without a group.
+
+    A position that the topic does not have any more is an error, unless `takes_losses`: then reading goes
+    on at the first record there is.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        bootstrap_servers: str | Sequence[str],
+        config: Mapping[str, object],
+        *,
+        isolation: str = "read_committed",
+        start: str = "earliest",
+        takes_losses: bool = False,
+    ) -> None:
+        """Open the clients.
+
+        Raises:
+            ConfigError: a setting of the client is wrong.
+            KafkaError: the topic does not exist.
+            NetworkError, RequestTimeoutError: no broker answers.
+        """
+        if start not in ("earliest", "latest"):
+            raise ConfigError(f"the start is {start!r}: it is earliest or latest")
+        self.topic = topic
+        self._start = start
+        self._takes_losses = takes_losses
+        self._admin = Admin(bootstrap_servers, dict(config))
+        own = {"isolation.level": isolation, "auto.offset.reset": "none", "enable.auto.commit": False}
+        self._consumer = Consumer(bootstrap_servers, {**FETCH_OPTIONS, **config, **own})
+        self._offsets: dict[int, int] = {}
+        self.ends: dict[int, int] = {}
+        """Where partitions ended when this was looked at last."""
+        self._looked_at = float("-inf")
+        self.topic_id: str | None = None
+        try:
+            self.topic_id, self._partitions = self._described()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> TopicReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+        self._admin.close()
+
+    def begin(self, positions: Positions | None) -> None:
+        """Go to the positions of a table; without any, to where reading starts.
+
+        Raises:
+            ConfigError: they are of another topic, of one that was deleted and created anew, or lie outside
+                of the topic.
+        """
+        if positions is not None:
+            self._check(positions)
+        known = {} if positions is None else dict(positions.offsets)
+        tps = [TopicPartition(self.topic, number) for number in self._partitions]
+        first, last = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
+        # A partition that came after the first commit is read from its beginning.
+        fresh = last if self._start == "latest" and positions is None else first
+        for tp in tps:
+            offset = known.get(tp.partition, fresh[tp])
+            if not first[tp] <= offset <= last[tp] and not (offset < first[tp] and self._takes_losses):
+                raise ConfigError(
+                    f"the table is at offset {offset} of {tp}, which has offsets {first[tp]} to {last[tp]}: "
+                    + (
+                        "records were removed before they were read. Go on without them by --allow-loss"
+                        if offset < first[tp]
+                        else "the topic has lost its end. Land it under another --name, into another table"
+                    )
+                )
+            self._offsets[tp.partition] = max(offset, first[tp])
+            self.ends[tp.partition] = last[tp]
+        self._consumer.assign(tps)
+        for tp in tps:
+            self._consumer.seek(tp, self._offsets[tp.partition])
+        self._looked_at = time.monotonic()
+
+    def poll(self, timeout_ms: float, columns: Sequence[str] = COLUMN_NAMES) -> pa.RecordBatch | None:
+        """Return the next records of one partition; None where nothing comes in time.
+
+        Raises:
+            TopicRecreatedError: the topic was deleted and created anew.
+            KafkaError: records were removed before they were read, or the topic is gone.
+            CorruptRecordError: a batch is damaged.
+        """
+        batch = self._consumer.poll_arrow(timeout_ms, columns=columns)
+        if batch is not None and batch.num_rows:
+            partition = batch.column("partition")[0].as_py()
+            self._offsets[partition] = batch.column("offset")[-1].as_py() + 1
+        if batch is None and time.monotonic() - self._looked_at >= LOOK_EVERY_S:
+            self.look()
+        return batch
+
+    def look(self) -> None:
+        """Find out where the topic ends by now, and read partitions that it has got.
+
+        Raises:
+            ConfigError: the topic was deleted and created anew.
+        """
+        self._looked_at = time.monotonic()
+        try:
+            topic_id, partitions = self._described()
+            if topic_id != self.topic_id:
+                raise self._recreated(self.topic_id, topic_id)
+            added = [number for number in partitions if number not in self._offsets]
+            self._partitions = partitions
+            tps = [TopicPartition(self.topic, number) for number in partitions]
+            if added:
+                first = self._consumer.beginning_offsets(
+                    [TopicPartition(self.topic, number) for number in added]
+                )
+                self._consumer.assign(tps)
+                for tp, offset in first.items():
+                    self._offsets[tp.partition] = offset
+                    self._consumer.seek(tp, offset)
+            self.ends = {tp.partition: end for tp, end in self._consumer.end_offsets(tps).items()}
+        except (NetworkError, RequestTimeoutError):
+            pass  # asked again at the next look
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+
+    def offsets(self) -> dict[int, int]:
+        """The next offset of each partition, behind what `poll` has returned."""
+        for number in self._offsets:
+            # Behind the last record there may be markers of transactions, which are read as nothing.
+            position = self._consumer.position(TopicPartition(self.topic, number))
+            self._offsets[number] = max(self._offsets[number], position)
+        return dict(self._offsets)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything is read that was there when the end was looked at last."""
+        offsets = self.offsets()
+        return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
+
+    def _described(self) -> tuple[str | None, list[int]]:
+        (found,) = self._admin.describe_topics([self.topic])
+        return found.topic_id, sorted(one.partition for one in found.partitions)
+
+    def _check(self, positions: Positions) -> None:
+        if positions.topic != self.topic:
+            raise ConfigError(
+                f"the table has positions of topic {positions.topic!r} under this name, not of "
+                f"{self.topic!r}: give the other topic another --name"
+            )
+        if None not in (positions.topic_id, self.topic_id) and positions.topic_id != self.topic_id:
+            raise self._recreated(positions.topic_id, self.topic_id)
+
+    def _recreated(self, known: str | None, found: str | None) -> ConfigError:
+        return ConfigError(
+            f"topic {self.topic!r} was deleted and created anew: the table has records of the one with id "
+            f"{known}, the present one is {found}. Land the present one under another --name: its records "
+            "come behind those of the old one"
+        )

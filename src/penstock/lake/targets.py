@@ -1,0 +1,65 @@
+"""Tables as people name them: ``iceberg://catalog/db.table``, ``delta://s3://…``, ``s3://bucket/orders/``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from penstock.errors import ConfigError
+from penstock.lake.contract import LakeTable, TableSettings
+from penstock.lake.credentials import StoreOptions, without_secrets
+
+DEAD_SUFFIX = "_dead_letters"
+"""What the name of a table of dead letters ends in, by default."""
+
+
+def open_table(where: str, topic: str, settings: TableSettings, options: StoreOptions) -> LakeTable:
+    """Return the table that a text names; it need not be there yet.
+
+    Raises:
+        ConfigError: the text names no table, or a setting does not go together with its kind.
+        MissingDependencyError: a library is not installed.
+    """
+    scheme = urlsplit(where).scheme if "://" in where else ""
+    if scheme == "iceberg":
+        from penstock.lake.kinds.iceberg import IcebergTable
+
+        catalog, _, name = where.removeprefix("iceberg://").partition("/")
+        if not catalog or not name:
+            raise ConfigError(f"{where!r}: a table of Iceberg is named as iceberg://CATALOG/NAMESPACE.TABLE")
+        return IcebergTable(catalog, name, settings, options)
+    if scheme == "delta":
+        from penstock.lake.kinds.delta import DeltaLakeTable
+
+        url = where.removeprefix("delta://").removeprefix("file://")
+        if not url:
+            raise ConfigError("a table of Delta is named as delta://s3://BUCKET/PATH or delta:///PATH")
+        return DeltaLakeTable(url, settings, options, topic)
+    if settings.key:
+        raise ConfigError(
+            f"{without_secrets(where)}: files of Parquet alone take no updates. Upsert into iceberg:// or delta://"
+        )
+    if settings.renames or settings.drops:
+        raise ConfigError(
+            f"{without_secrets(where)}: the columns of a table of files stay. Rename in iceberg://, "
+            "or land into another place"
+        )
+    if scheme in ("", "file"):
+        from penstock.lake.kinds.directory_table import DirectoryTable
+
+        if not where.removeprefix("file://"):
+            raise ConfigError("--to names no directory")
+        return DirectoryTable(where.removeprefix("file://"), settings)
+    from penstock.lake.kinds.object_table import ObjectTable
+
+    return ObjectTable(where, settings, options)
+
+
+def dead_letters_of(where: str) -> str:
+    """Return the name of the table of dead letters beside a table."""
+    return where.rstrip("/") + DEAD_SUFFIX + ("/" if where.endswith("/") else "")
+
+
+def dead_settings(settings: TableSettings) -> TableSettings:
+    """Return how a table of dead letters is written: appended to, without partitions."""
+    return replace(settings, partition_by=(), key=(), renames={}, drops=())

@@ -1,0 +1,164 @@
+"""A REST catalog of Iceberg in front of an SQL catalog, with OAuth's client credentials."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table import CommitTableRequest
+
+TOKEN = "a token of this catalog"
+REFUSALS = {
+    CommitFailedException: 409,
+    NamespaceAlreadyExistsError: 409,
+    TableAlreadyExistsError: 409,
+    NoSuchNamespaceError: 404,
+    NoSuchTableError: 404,
+}
+
+
+class Catalog:
+    """What the server has: the catalog behind it, and how often it was asked for what."""
+
+    def __init__(self, behind: SqlCatalog) -> None:
+        self.behind = behind
+        self.url = ""
+        self.credential = "me:hush"
+        self.commits = 0
+        self.fault: Callable[[int], str | None] = lambda number: None
+        """What becomes of a commit by its number: None, ``before`` or ``after`` its effect, with 503."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    catalog: Catalog
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self._answer
+        raise AttributeError(name)
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path = [urllib.parse.unquote(part) for part in urllib.parse.urlsplit(self.path).path.split("/")[2:]]
+        try:
+            status, found = self._done(path, body)
+        except Exception as error:
+            status = next((code for kind, code in REFUSALS.items() if isinstance(error, kind)), 500)
+            found = {"error": {"message": str(error), "type": type(error).__name__, "code": status}}
+        answer = b"" if self.command == "HEAD" else json.dumps(found).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def _done(self, path: list[str], body: bytes) -> tuple[int, Any]:
+        if path == ["oauth", "tokens"]:
+            given = dict(urllib.parse.parse_qsl(body.decode()))
+            if f"{given.get('client_id')}:{given.get('client_secret')}" != self.catalog.credential:
+                return 401, {"error": "invalid_client", "error_description": "who is it?"}
+            return 200, {"access_token": TOKEN, "token_type": "bearer", "expires_in": 3600}
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return 401, {"error": {"message": "no token", "type": "NotAuthorizedException", "code": 401}}
+        if path == ["config"]:
+            return 200, {"defaults": {}, "overrides": {}}
+        behind = self.catalog.behind
+        if path == ["namespaces"]:
+            asked = json.loads(body)
+            behind.create_namespace(tuple(asked["namespace"]))
+            return 200, asked
+        space = tuple(path[1].split("\x1f"))
+        if len(path) == 2:
+            behind.load_namespace_properties(space)
+            return 200, {"namespace": list(space), "properties": {}}
+        if len(path) == 4 and self.command == "POST":
+            return self._committed((*space, path[3]), body)
+        if len(path) == 4:
+            return 200, _loaded(behind.load_table((*space, path[3])))
+        asked = json.loads(body)
+        if asked.get("stage-create"):
+            staged = _staged(behind, (*space, asked["name"]), body)
+            return 200, {"metadata": json.loads(staged.metadata.model_dump_json()), "config": {}}
+        return 500, {}
+
+    def _committed(self, name: tuple[str, ...], body: bytes) -> tuple[int, Any]:
+        self.catalog.commits += 1
+        fault = self.catalog.fault(self.catalog.commits)
+        refused = {"error": {"message": "busy", "type": "ServiceUnavailable", "code": 503}}
+        if fault == "before":
+            return 503, refused
+        asked = json.loads(body)
+        asked.setdefault("identifier", {"namespace": list(name[:-1]), "name": name[-1]})
+        request = CommitTableRequest.model_validate_json(json.dumps(asked))
+        try:
+            table = self.catalog.behind.load_table(name)
+        except NoSuchTableError:
+            from pyiceberg.table import StagedTable
+
+            table = StagedTable(
+                name,
+                None,
+                "",
+                self.catalog.behind._load_file_io(),
+                self.catalog.behind,  # type: ignore[arg-type]
+            )
+        made = self.catalog.behind.commit_table(table, request.requirements, request.updates)
+        if fault == "after":
+            return 503, refused
+        return 200, {
+            "metadata-location": made.metadata_location,
+            "metadata": json.loads(made.metadata.model_dump_json()),
+        }
+
+
+def _loaded(table: Any) -> dict[str, Any]:
+    return {
+        "metadata-location": table.metadata_location,
+        "metadata": json.loads(table.metadata.model_dump_json()),
+        "config": {},
+    }
+
+
+def _staged(behind: SqlCatalog, name: tuple[str, ...], body: bytes) -> Any:
+    from pyiceberg.schema import Schema
+
+    asked = json.loads(body)
+    schema = Schema.model_validate_json(json.dumps(asked["schema"]))
+    return behind._create_staged_table(name, schema, properties=asked.get("properties", {}))
+
+
+@contextmanager
+def rest_catalog(behind: SqlCatalog) -> Iterator[Catalog]:
+    """A REST catalog at `Catalog.url`, on this machine."""
+    catalog = Catalog(behind)
+    handler = type("Bound", (Handler,), {"catalog": catalog})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    catalog.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield catalog
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
