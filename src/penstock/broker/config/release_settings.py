@@ -28,6 +28,7 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
 _BROKER_SETTINGS_SINCE_4 = frozenset(
     (
         *(f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
+        "group.consumer.migration.policy",
         *(
             f"group.share.{limit}.{name}"
             for limit in ("min", "max")
