@@ -290,4 +290,7 @@ def test_decisions_for_busy_brokers_wait() -> None:
     bench.out.acknowledge(bench.out.rows(9), ACCEPT)
     assert bench.holdings.decisions(busy=[1]) == []
     assert bench.holdings.is_decided
-    assert len(bench.holdings.decisions(busy=[2])) == 1
+    (decision,) = bench.holdings.decisions(busy=[2])
+    assert not bench.holdings.is_quiet
+    bench.holdings.settle(decision.group, None)
+    assert bench.holdings.is_quiet

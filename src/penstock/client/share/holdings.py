@@ -229,6 +229,15 @@ class Holdings:
         with self.lock:
             return any(each.decided or each.renewing for each in self._partitions.values())
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be taken, and every decision has been sent and answered.
+
+        What was released may come again before that.
+        """
+        with self.lock:
+            return not (self._parts or self._unsettled or self.is_decided)
+
     def decisions(self, busy: Container[int] = ()) -> list[Decision]:
         """Return what is to be sent, but to nodes that are `busy`, and take it to be on its way."""
         with self.lock:

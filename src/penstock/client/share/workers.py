@@ -182,6 +182,8 @@ class WorkerPool:
         if not self._has_begun and self._consumer.assignment():
             self._has_begun = True
             self._worked_at = now
+        if not self._consumer.holdings.is_quiet:
+            self._worked_at = now
         return now - self._worked_at >= (self._idle_s if self._has_begun else max(self._idle_s, JOIN_S))
 
     async def _work(self) -> None:
