@@ -4,31 +4,35 @@ They write numbers into partition 0 until they are killed, and print "sent N"; t
 "r VALUE". This file is Python 2 and 3.
 """
 
+import collections
 import struct
 import sys
 import time
+import types
 
 HEAD_BYTES = 9
 """Bytes of a message of magic 0 in front of its value: size, magic, checksum."""
 
 
-class Struct:
-    """`struct.Struct` as samsa derives from it, which Jython does not allow."""
+class NamedStruct:
+    """That of samsa, which derives it from `struct.Struct`: Jython does not allow that."""
 
-    def __init__(self, fmt):
-        self.format, self.size = fmt, struct.calcsize(fmt)
+    def __init__(self, name, fields, byteorder="!"):
+        self.format = byteorder + "".join(field[0] for field in fields)
+        self.size = struct.calcsize(self.format)
+        self.namedtuple = collections.namedtuple(name, [field[1] for field in fields])
 
-    def pack(self, *values):
-        return struct.pack(self.format, *values)
+    def pack(self, *values, **named):
+        return struct.pack(self.format, *self.namedtuple(*values, **named))
 
-    def pack_into(self, target, offset, *values):
-        struct.pack_into(self.format, target, offset, *values)
+    def pack_into(self, target, offset, *values, **named):
+        target[offset : offset + self.size] = bytearray(self.pack(*values, **named))
 
     def unpack(self, data):
-        return struct.unpack(self.format, data)
+        return self.namedtuple(*struct.unpack(self.format, data))
 
     def unpack_from(self, data, offset=0):
-        return struct.unpack_from(self.format, data, offset)
+        return self.namedtuple(*struct.unpack_from(self.format, data, offset))
 
 
 def brod_client(port):
@@ -47,7 +51,9 @@ def brod_client(port):
 
 
 def samsa_client(port):
-    struct.Struct = Struct
+    module = types.ModuleType("samsa.utils.namedstruct")
+    module.NamedStruct = NamedStruct
+    sys.modules[module.__name__] = module
     from samsa.client import OFFSET_EARLIEST, Client
     from samsa.handlers import ThreadingHandler
 
@@ -69,7 +75,7 @@ def main(what, name, port, topic):
         number = 0
         while True:
             write(topic, [str(number)])
-            print("sent", number)
+            sys.stdout.write("sent " + str(number) + "\n")
             sys.stdout.flush()
             number += 1
             time.sleep(0.005)
@@ -77,7 +83,7 @@ def main(what, name, port, topic):
     while True:
         found, next_offset = read(topic, offset)
         for _, value in found:
-            print("r", str(value).strip())
+            sys.stdout.write("r " + str(value).strip() + "\n")
         sys.stdout.flush()
         if next_offset:
             offset = next_offset
