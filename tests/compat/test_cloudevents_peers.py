@@ -273,7 +273,7 @@ class KafkaPython:
         consumer = KafkaConsumer(bootstrap_servers=address, consumer_timeout_ms=1000 * PATIENCE_S)
         consumer.assign([Place(topic, 0)])
         consumer.seek_to_beginning()
-        found = [message for message, _ in zip(consumer, range(count), strict=False)]
+        found = [message for _, message in zip(range(count), consumer, strict=False)]
         consumer.close()
         return found
 

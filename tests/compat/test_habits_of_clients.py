@@ -18,7 +18,13 @@ import penstock.client
 from compat.peers import need_module
 from compat.test_broker_clients import pytestmark
 from penstock.client import AsyncAdmin, AsyncConsumer, AsyncProducer, Delivery, NewTopic
-from penstock.client.config import ClientConfig, ConsumerConfig, ProducerConfig, known_names
+from penstock.client.config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    ShareConsumerConfig,
+    known_names,
+)
 from penstock.client.record import Record
 from penstock.client.security.options import INERT, OPTIONS
 from penstock.common.habits.table import advice
@@ -204,7 +210,11 @@ def librdkafka_options() -> set[str]:
 
 @pytest.mark.parametrize("library", ["kafka-python", "aiokafka", "librdkafka"])
 def test_every_option_exists_or_is_answered(library: str) -> None:
-    known = {*known_names(ProducerConfig), *known_names(ConsumerConfig), *known_names(ClientConfig)}
+    known = {
+        name
+        for config in (ProducerConfig, ConsumerConfig, ShareConsumerConfig, ClientConfig)
+        for name in known_names(config)
+    }
     names = options()[library]
     assert len(names) > 40
     silent = [

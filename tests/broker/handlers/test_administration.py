@@ -454,7 +454,7 @@ def test_wrong_transactional_ids_and_timeouts_are_refused(name: str, timeout_ms:
     assert (response.error_code, response.producer_id) == (code, -1)
 
 
-@pytest.mark.parametrize(("kind", "version", "code"), [(2, 6, 15), (2, 5, 42), (7, 6, 42)])
+@pytest.mark.parametrize(("kind", "version", "code"), [(2, 6, 42), (2, 5, 42), (7, 6, 42)])
 def test_there_is_no_coordinator_and_the_message_says_so(kind: int, version: int, code: int) -> None:
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["a"])
     [found] = ask(make_node(), request, version).coordinators

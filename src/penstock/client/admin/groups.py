@@ -57,13 +57,13 @@ SHARE_PROTOCOL = "share"
 
 
 class GroupListing(NamedTuple):
-    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6), and `type`
-    as well (before 3.8): ``classic``, ``consumer``, ``share`` or ``streams``."""
+    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6), and
+    `group_type` as well (before 3.8): ``classic``, ``consumer``, ``share`` or ``streams``."""
 
     group_id: str
     protocol_type: str
     state: str = ""
-    type: str = ""
+    group_type: str = ""
 
 
 class MemberDescription(NamedTuple):
