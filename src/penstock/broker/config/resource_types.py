@@ -1,5 +1,29 @@
-"""The kinds of resources that have settings, as DescribeConfigs and ConfigRecord number them."""
+"""The kinds of resources that have settings, and what a setting of a group is within the broker's bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 8, 16, 32
+"""The kinds of resources as DescribeConfigs and ConfigRecord number them."""
+
+
+class NumericSettings(Protocol):
+    """The numeric settings of a broker."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+
+def group_setting(own: Mapping[str, str], broker: NumericSettings, kind: str, name: str) -> int:
+    """Return a numeric setting of a group: its own, taken to the bounds of the broker, or the broker's.
+
+    `own` has the texts of what is set for the group, `kind` is ``consumer`` or ``share``. The bounds may have
+    changed since the group's own setting was checked.
+    """
+    text = own.get(f"{kind}.{name}")
+    if text is None:
+        return broker.integer(f"group.{kind}.{name}")
+    least, most = (broker.integer(f"group.{kind}.{bound}.{name}") for bound in ("min", "max"))
+    return min(max(int(text), least), most)

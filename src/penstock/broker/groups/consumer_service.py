@@ -6,9 +6,9 @@ Does the I/O that the coordinator asks for: it stores the changes of a plan, and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.resource_types import GROUP_RESOURCE
+from penstock.broker.config.resource_types import GROUP_RESOURCE, group_setting
 from penstock.broker.groups.classic.coordinator import Coordinator
 from penstock.broker.groups.classic.records import group_record
 from penstock.broker.groups.classic.snapshot import snapshot
@@ -22,7 +22,7 @@ from penstock.broker.groups.consumer.settings import (
 from penstock.broker.groups.consumer.state import State, removal
 from penstock.broker.groups.migration import downgrade, upgrade
 from penstock.broker.groups.records import KeyAndValue
-from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.store import CoordinatorKind, GroupStore
 from penstock.broker.groups.storing import store_records, work_off_due
 from penstock.common.logs import logger_named
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -92,25 +92,6 @@ class View:
         return self._cluster.metadata_end_offset
 
 
-class ConsumerKind:
-    """Consumer groups, as a `GroupKind` of the store."""
-
-    key_types = ConsumerRecords.key_types
-    read = staticmethod(ConsumerRecords().read)
-
-    def __init__(self, coordinator: ConsumerCoordinator, host: Host) -> None:
-        self._coordinator = coordinator
-        self._host = host
-
-    def restore(self, stored: Mapping[Any, Change | None], with_offsets: Collection[str]) -> None:
-        """Take over the groups of one partition that was read."""
-        try:
-            self._coordinator.restore(stored, self._host.clock.monotonic())
-        except Exception:
-            # A barrier: what stored groups say comes from a disk. Their members join again.
-            self._host.failures.caught("groups", "restoring consumer groups")
-
-
 class ConsumerGroupService:
     """The consumer groups of one broker. `classic` has the groups of the classic protocol.
 
@@ -130,7 +111,7 @@ class ConsumerGroupService:
         self.coordinator = ConsumerCoordinator(
             self.settings_of, View(host.cluster), timers, compile_subscription
         )
-        self.kind = ConsumerKind(self.coordinator, host)
+        self.kind = CoordinatorKind(ConsumerRecords(), self.coordinator, host, "consumer groups")
         host.kept.add("consumer groups", lambda: self.coordinator.size_bytes)
 
     @property
@@ -146,11 +127,7 @@ class ConsumerGroupService:
         own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
 
         def value(name: str) -> int:
-            text = own.get(f"consumer.{name}")
-            if text is None:
-                return config.integer(f"group.consumer.{name}")
-            least = config.integer(f"group.consumer.min.{name}")
-            return min(max(int(text), least), config.integer(f"group.consumer.max.{name}"))
+            return group_setting(own, config, "consumer", name)
 
         return ConsumerGroupSettings(
             value("session.timeout.ms"),

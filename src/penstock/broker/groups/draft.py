@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 
 class State(Protocol):
-    """What a group consists of."""
+    """The state of a group."""
 
     def copy(self) -> Self:
         """Return a copy that can be changed without changing this one."""

@@ -1,4 +1,4 @@
-"""What groups see of the metadata of topics: ids, numbers of partitions, and a hash of both."""
+"""The metadata of topics for groups: ids, numbers of partitions, and a hash of both."""
 
 from __future__ import annotations
 

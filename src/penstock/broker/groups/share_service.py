@@ -8,10 +8,14 @@ answers later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from penstock.broker.config.resource_types import GROUP_RESOURCE
+from penstock.broker.config.resource_types import (
+    GROUP_RESOURCE,
+    NumericSettings,
+    group_setting,
+)
 from penstock.broker.groups.share.coordinator import (
     ShareGroupCoordinator,
     SharePlan,
@@ -21,6 +25,7 @@ from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.keys import ShareRecords
 from penstock.broker.groups.share.settings import ShareGroupSettings
 from penstock.broker.groups.share.state import Initialization, TopicPartitions, Topics
+from penstock.broker.groups.store import CoordinatorKind
 from penstock.broker.groups.storing import store_records, work_off_due
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
     from penstock.broker.groups.metadata_view import TopicsView
     from penstock.broker.groups.records import KeyAndValue
     from penstock.broker.groups.share.group import Initialize, ShareAnswer, ShareHeartbeat
-    from penstock.broker.groups.share.state import Change
     from penstock.broker.groups.store import GroupStore
     from penstock.broker.groups.timers import Timers
     from penstock.broker.requests.kept_state import KeptState
@@ -37,15 +41,8 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures
 
 
-class Settings(Protocol):
-    """The settings of the broker."""
-
-    def integer(self, name: str) -> int:
-        """Return the value of a numeric setting."""
-
-
 class Metadata(Protocol):
-    """What share groups need of the broker's metadata."""
+    """The metadata of the broker that share groups need."""
 
     @property
     def topics_by_id(self) -> Mapping[bytes, Any]: ...
@@ -54,10 +51,10 @@ class Metadata(Protocol):
 
 
 class Host(Protocol):
-    """What share groups need of the broker."""
+    """The parts of the broker that share groups need."""
 
     @property
-    def config(self) -> Settings: ...
+    def config(self) -> NumericSettings: ...
     @property
     def clock(self) -> Clock: ...
     @property
@@ -75,7 +72,7 @@ NO_START = -1
 
 
 class Result(NamedTuple):
-    """What became of something: an error, or NONE, and a message."""
+    """The outcome of a request for one partition or topic: an error code, or NONE, and a message."""
 
     code: int = ErrorCode.NONE
     message: str | None = None
@@ -83,25 +80,6 @@ class Result(NamedTuple):
 
 Results: TypeAlias = dict[tuple[bytes, int], Result]
 """What became of share partitions, by topic id and number."""
-
-
-class ShareKind:
-    """Share groups, as a `GroupKind` of the store."""
-
-    key_types = ShareRecords.key_types
-    read = staticmethod(ShareRecords().read)
-
-    def __init__(self, coordinator: ShareGroupCoordinator, host: Host) -> None:
-        self._coordinator = coordinator
-        self._host = host
-
-    def restore(self, stored: Mapping[Any, Change | None], with_offsets: Collection[str]) -> None:
-        """Take over the groups of one partition that was read."""
-        try:
-            self._coordinator.restore(stored, self._host.clock.monotonic())
-        except Exception:
-            # A barrier: what stored groups say comes from a disk. Their members join again.
-            self._host.failures.caught("groups", "restoring share groups")
 
 
 class ShareGroupService:
@@ -112,7 +90,7 @@ class ShareGroupService:
         self._view = view
         self._is_other = is_other
         self.coordinator = ShareGroupCoordinator(self.settings_of, view, timers)
-        self.kind = ShareKind(self.coordinator, host)
+        self.kind = CoordinatorKind(ShareRecords(), self.coordinator, host, "share groups")
         host.kept.add("share groups", lambda: self.coordinator.size_bytes)
 
     @property
@@ -128,11 +106,7 @@ class ShareGroupService:
         own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
 
         def value(name: str) -> int:
-            text = own.get(f"share.{name}")
-            if text is None:
-                return config.integer(f"group.share.{name}")
-            least = config.integer(f"group.share.min.{name}")
-            return min(max(int(text), least), config.integer(f"group.share.max.{name}"))
+            return group_setting(own, config, "share", name)
 
         return ShareGroupSettings(
             value("session.timeout.ms"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.pending_offsets import PendingOffsets
@@ -18,6 +18,10 @@ from penstock.broker.groups.topic import NAME, Logs, Losses, OffsetsTopic, Store
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
 
 logger = logger_named("penstock.broker")
 
@@ -31,6 +35,41 @@ class GroupKind(GroupRecords, Protocol):
         `stored` has the last record of this kind by what it is about, None where that is a tombstone;
         `with_offsets` the ids of groups that have committed offsets.
         """
+
+
+class Restorable(Protocol):
+    """A coordinator that takes over groups as they were stored."""
+
+    def restore(self, stored: Mapping[Any, Any], now: float) -> None:
+        """Add the groups of one partition of `__consumer_offsets`."""
+
+
+class KindHost(Protocol):
+    """The parts of the broker that restoring groups needs."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def failures(self) -> Failures: ...
+
+
+class CoordinatorKind:
+    """The groups of one coordinator, as a `GroupKind`. `title` names them in the log."""
+
+    def __init__(self, records: GroupRecords, coordinator: Restorable, host: KindHost, title: str) -> None:
+        self.key_types = records.key_types
+        self.read = records.read
+        self._coordinator = coordinator
+        self._host = host
+        self._title = title
+
+    def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
+        """Take over the groups of one partition that was read."""
+        try:
+            self._coordinator.restore(stored, self._host.clock.monotonic())
+        except Exception:
+            # A barrier: what stored groups say comes from a disk. Their members join again.
+            self._host.failures.caught("groups", f"restoring {self._title}")
 
 
 class GroupStore:

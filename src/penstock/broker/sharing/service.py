@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.resource_types import GROUP_RESOURCE
+from penstock.broker.config.resource_types import GROUP_RESOURCE, NumericSettings
 from penstock.broker.groups.timers import NEVER, Timer, Timers
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, ShareKey
@@ -20,7 +20,7 @@ from penstock.broker.sharing.sessions import (
     ShareSessions,
     TopicIdPartition,
 )
-from penstock.broker.sharing.settings import Settings, ShareGroupSettings, settings_of
+from penstock.broker.sharing.settings import ShareGroupSettings, settings_of
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -38,7 +38,7 @@ IDLE_S = 300.0
 
 
 class Metadata(Protocol):
-    """What share groups need of the broker's metadata."""
+    """The metadata of the broker that share groups need."""
 
     @property
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
@@ -48,10 +48,10 @@ class Metadata(Protocol):
 
 
 class Host(Protocol):
-    """What share groups need of the broker."""
+    """The parts of the broker that share groups need."""
 
     @property
-    def config(self) -> Settings: ...
+    def config(self) -> NumericSettings: ...
     @property
     def clock(self) -> Clock: ...
     @property

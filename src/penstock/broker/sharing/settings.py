@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from penstock.broker.config.resource_types import NumericSettings, group_setting
 
 LATEST, EARLIEST = "latest", "earliest"
 
@@ -32,30 +34,15 @@ class ShareGroupSettings(NamedTuple):
     """`share.renew.acknowledge.enable`: whether members may renew locks."""
 
 
-class Settings(Protocol):
-    """The settings of the broker."""
-
-    def integer(self, name: str) -> int:
-        """Return the value of a numeric setting."""
-
-
-def settings_of(own: Mapping[str, str], broker: Settings) -> ShareGroupSettings:
+def settings_of(own: Mapping[str, str], broker: NumericSettings) -> ShareGroupSettings:
     """Return the settings of a group by the texts of its own ones.
 
     A value that lies outside the bounds of the broker, which may have changed since, is taken to the bound.
     """
-
-    def value(name: str, bounded: str) -> int:
-        text = own.get(f"share.{name}")
-        if text is None:
-            return broker.integer(f"group.share.{name}")
-        least, most = (broker.integer(f"group.share.{bound}.{bounded}") for bound in ("min", "max"))
-        return min(max(int(text), least), most)
-
     return ShareGroupSettings(
-        value("record.lock.duration.ms", "record.lock.duration.ms"),
-        value("delivery.count.limit", "delivery.count.limit"),
-        value("partition.max.record.locks", "partition.max.record.locks"),
+        group_setting(own, broker, "share", "record.lock.duration.ms"),
+        group_setting(own, broker, "share", "delivery.count.limit"),
+        group_setting(own, broker, "share", "partition.max.record.locks"),
         own.get("share.auto.offset.reset", LATEST),
         own.get("share.isolation.level") == "read_committed",
         own.get("share.renew.acknowledge.enable", "true").strip().lower() == "true",

@@ -40,7 +40,7 @@ SeesTopic = Callable[[str], bool]
 
 
 class Plan(NamedTuple):
-    """What a request or a timer leads to: changes to be stored, and the answer to a request.
+    """The outcome of a request or a timer: changes to be stored, and the answer to a request.
 
     `touched` is the member whose session goes on. Where members leave a group that `turns_classic`, the
     changes are those of a group that does not.
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
 
 
 class Upgrade(NamedTuple):
-    """What makes a consumer group of a classic one: the changes, and whether it has to be assigned anew."""
+    """The changes that turn a classic group into a consumer group, and whether it needs a new assignment."""
 
     changes: list[Change]
     assigns_anew: bool

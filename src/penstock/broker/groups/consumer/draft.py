@@ -8,4 +8,4 @@ from penstock.broker.groups import draft
 from penstock.broker.groups.consumer.state import GroupState
 
 Draft: TypeAlias = draft.Draft[GroupState]
-"""What one request or timer would make of a consumer group, before it is stored."""
+"""A consumer group as one request or timer would change it, before the change is stored."""

@@ -24,8 +24,8 @@ M = TypeVar("M", bound=Message)
 
 
 class Wanted(NamedTuple):
-    """What a classic consumer says when it joins: its topics, what it has and since which generation, and
-    its rack.
+    """The subscription that a classic consumer sends when it joins: its topics, the partitions that it owns
+    and their generation, and its rack.
     """
 
     topics: tuple[str, ...]

@@ -49,7 +49,7 @@ Matcher = Callable[[str], bool]
 
 
 class Classic(NamedTuple):
-    """What only classic members have: a session timeout of their own, and assignors with metadata."""
+    """The parts of classic members alone: a session timeout of their own, and assignors with metadata."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]

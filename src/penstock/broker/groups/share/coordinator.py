@@ -41,7 +41,7 @@ MEMBER_ID_CHARACTERS_MAX = 36
 
 
 class SharePlan(NamedTuple):
-    """What a request or a timer leads to: changes to be stored, and the answer to a request.
+    """The outcome of a request or a timer: changes to be stored, and the answer to a request.
 
     `touched` is the member whose session goes on, `initialize` what is to be initialized once that is stored.
     """

@@ -37,7 +37,7 @@ from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 Draft: TypeAlias = drafts.Draft[ShareState]
-"""What one request or timer would make of a share group, before it is stored."""
+"""A share group as one request or timer would change it, before the change is stored."""
 
 
 SOON_MS = 20

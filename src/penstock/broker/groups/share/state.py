@@ -1,4 +1,4 @@
-"""What a share group consists of, and the changes to it.
+"""The state of a share group, and the changes to it.
 
 `ShareState.apply` is the only thing that changes a group: with the changes that a request or a timer has
 led to, once they are stored, and with those that are read from `__consumer_offsets`.
@@ -16,7 +16,7 @@ FIRST_EPOCH = 1
 """The epoch of a group that has no record of its own yet; its first change makes it 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
-"""What a member sends as its epoch to join, and to leave."""
+"""The member epochs of a ShareGroupHeartbeat that joins, and of one that leaves."""
 
 NO_TIME = 0
 """The time of a target assignment that was never computed."""
@@ -32,13 +32,13 @@ class State(StrEnum):
     """The state of a group. The values are the words that ShareGroupDescribe and ListGroups answer."""
 
     EMPTY = "Empty"
-    """It has no members; it may have offsets."""
+    """A group without members; it may have offsets."""
     STABLE = "Stable"
-    """It has members."""
+    """A group with members."""
 
 
 class Member(NamedTuple):
-    """Who a member is, and what it subscribes to."""
+    """The identity of a member, and its subscription."""
 
     rack_id: str | None = None
     client_id: str = ""
@@ -48,7 +48,7 @@ class Member(NamedTuple):
 
 
 class Current(NamedTuple):
-    """Where a member stands."""
+    """The epochs of a member, and the partitions assigned to it."""
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
