@@ -87,7 +87,10 @@ class Objects:
         if scheme in REFUSED:
             raise ConfigError(f"{without_secrets(url)}: {REFUSED[scheme]}")
         if scheme not in SCHEMES:
-            raise ConfigError(f"{scheme}:// is no store of tables: there are {', '.join(SCHEMES)}")
+            raise ConfigError(
+                f"{scheme}:// is no store of tables: there are {', '.join(SCHEMES)}, "
+                "and tables of iceberg://CATALOG/NAMESPACE.TABLE and delta://PATH"
+            )
         try:
             import obstore
             from obstore.store import from_url
@@ -191,6 +194,5 @@ class Objects:
                 "between two writers. Use iceberg:// there, whose catalog decides"
             ) from error
         except Exception as error:  # the library has errors of its own
-            raise StorageError(
-                f"cannot {what} {path} in {self.title}: {without_secrets(str(error).splitlines()[0])}"
-            ) from None
+            said = (str(error) or type(error).__name__).splitlines()[0]
+            raise StorageError(f"cannot {what} {path} in {self.title}: {without_secrets(said)}") from None
