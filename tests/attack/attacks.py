@@ -352,33 +352,42 @@ def control_characters(target: Target) -> None:
         target.topic(name, retention_ms=name)
 
 
+class _Parts:
+    """As much of a node as the makers of requests ask for: names and ids, and nothing that remembers."""
+
+    id = subscription_id = bytes(range(16))
+
+    def topic(self, name: str) -> _Parts:
+        return self
+
+    def describe(self) -> str:
+        return "/elsewhere"
+
+    def begin(self, *given: object) -> None: ...
+
+    def close(self, *given: object) -> None: ...
+
+    def subscribe(self, *told: object) -> Any:
+        return 0, self.id, type("Instance", (), {"subscription_id": 1})
+
+    @property
+    def sessions(self) -> _Parts:
+        return self
+
+
+NODE: Any = type("Node", (), dict.fromkeys(("cluster", "store", "client_metrics", "sharing"), _Parts()))
+"""What every maker of a request gets in place of a node: an attack has none, it speaks to another process."""
+
+
 def extremes(target: Target) -> None:
     """Requests of every API and version with numbers, texts and arrays at their ends; random relatives."""
     rng = target.rng
-
-    class Node:
-        """As much of a node as the makers of requests ask for."""
-
-        class cluster:  # noqa: N801
-            @staticmethod
-            def topic(name: str) -> Any:
-                return type("Topic", (), {"id": bytes(range(16))})
-
-        class store:  # noqa: N801
-            @staticmethod
-            def describe() -> str:
-                return "/elsewhere"
-
-        class client_metrics:  # noqa: N801
-            @staticmethod
-            def subscribe(*told: object) -> Any:
-                return 0, bytes(range(16)), type("Instance", (), {"subscription_id": 1})
 
     harmful = {ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS}
     cases = [case for case in CASES if case[0] not in harmful]
     while target.goes_on:
         key, version = rng.choice(cases)
-        request = filled(REQUESTS[key](Node, version), version)  # type: ignore[arg-type]
+        request = filled(REQUESTS[key](NODE, version), version)
         if rng.random() < 0.5:
             at_random(request, version, rng)
         paths = list(arrays_in(request))

@@ -7,10 +7,13 @@ import sys
 
 import pytest
 
-from attack.attacks import ATTACKS
+from attack.attacks import ATTACKS, NODE
 from attack.clusters import CLUSTER_ATTACKS, false_replicas
 from attack.logins import LOGIN_ATTACKS
 from attack.run import run, run_cluster, run_logins
+from broker.handlers.test_every_version import CASES, REQUESTS
+from penstock.protocol.api import ApiKey
+from penstock.protocol.framing import encode_request
 
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -66,3 +69,9 @@ def test_the_attacks_are_named_once() -> None:
     every = ATTACKS + LOGIN_ATTACKS + (CLUSTER_ATTACKS[0],)
     assert len({attack.run.__name__ for attack in every}) == len(every)
     assert {attack.run for attack in CLUSTER_ATTACKS} - {attack.run for attack in ATTACKS} == {false_replicas}
+
+
+@pytest.mark.parametrize(("key", "version"), CASES, ids=str)
+def test_every_request_can_be_made_without_a_node(key: ApiKey, version: int) -> None:
+    request = REQUESTS[key](NODE, version)
+    assert b"".join(map(bytes, encode_request(request, version, 1, "attack")))
