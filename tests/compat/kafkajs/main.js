@@ -22,6 +22,9 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
 const [, , servers, ...parts] = process.argv
 const kafka = new Kafka({ clientId: 'kafkajs-compat', brokers: [servers], logLevel: logLevel.NOTHING, retry: { retries: 10 } })
 
+// A consumer that ends waits for its last fetch: by default 5 s, since nothing comes any more.
+const MAX_WAIT_MS = 300
+
 const ROWS = [
   { key: 'key', value: 'value', headers: {} },
   { key: null, value: 'no key', headers: {} },
@@ -45,7 +48,7 @@ async function write(topic, compression, idempotent) {
 }
 
 async function read(topic, groupId, count, assigners = [PartitionAssigners.roundRobin], options = {}) {
-  const consumer = kafka.consumer({ groupId, partitionAssigners: assigners, rebalanceTimeout: 5000, ...options })
+  const consumer = kafka.consumer({ groupId, partitionAssigners: assigners, rebalanceTimeout: 5000, maxWaitTimeInMs: MAX_WAIT_MS, ...options })
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   const found = []
@@ -124,7 +127,7 @@ async function groups() {
   await producer.disconnect()
 
   const seen = new Set()
-  const members = [1, 2, 3].map(() => kafka.consumer({ groupId: 'js-group', rebalanceTimeout: 5000, heartbeatInterval: 300 }))
+  const members = [1, 2, 3].map(() => kafka.consumer({ groupId: 'js-group', rebalanceTimeout: 5000, maxWaitTimeInMs: MAX_WAIT_MS, heartbeatInterval: 300 }))
   const joined = members.map(member => new Promise(resolve => member.on(member.events.GROUP_JOIN, resolve)))
   await new Promise((resolve, reject) => {
     setTimeout(() => reject(new Error(`only ${seen.size} records`)), 40000).unref()

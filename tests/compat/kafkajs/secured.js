@@ -25,7 +25,7 @@ async function group(c) {
   const messages = Array.from({ length: 20 }, (_, n) => ({ value: String(n) }))
   await producer.send({ topic, messages })
   await producer.disconnect()
-  const consumer = kafka.consumer({ groupId: topic })
+  const consumer = kafka.consumer({ groupId: topic, maxWaitTimeInMs: 300 }) // it ends when its last fetch does
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   const found = []
