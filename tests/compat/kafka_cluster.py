@@ -11,7 +11,7 @@ from types import TracebackType
 
 import pytest
 
-from compat.peers import CLUSTER_ID, JAVA_OPTIONS, answers, free_ports, java, maven_classpath, need
+from compat.peers import CLUSTER_ID, answers, free_ports, java, java_command, maven_classpath
 
 NODES = 3
 
@@ -131,8 +131,8 @@ class KafkaCluster:
 
     def _run(self, node: int) -> None:
         place = self._place(node)
-        command = [need("java"), f"-Xmx{self._heap_mb}M", *JAVA_OPTIONS, "-cp", self._classpath]
-        command += ["kafka.Kafka", str(place / "server.properties")]
+        settings = place / "server.properties"
+        command = java_command(self._classpath, "kafka.Kafka", settings, heap_mb=self._heap_mb)
         with (place / "server.log").open("ab") as output:
             self._processes[node] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=place

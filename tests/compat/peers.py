@@ -52,6 +52,9 @@ RELEASES = (
 )
 """The releases of Apache Kafka that have a directory under `java/`."""
 
+ARCHIVED = ("4.3.0", "3.9.1")
+"""The releases that tests start often enough for an archive of loaded classes to be worth its making."""
+
 PATIENCE_S = 180
 """How long anything may take that is to happen: seconds, or minutes where the machine has much else to do."""
 
@@ -128,9 +131,23 @@ def _digest(*paths: Path) -> str:
 # --- Java ---------------------------------------------------------------------------------------------------
 
 
-@_one_at_a_time
 def maven_classpath(name: str) -> str:
     """The class path of what `java/NAME/pom.xml` depends on, fetched by Maven if need be."""
+    classpath = _fetched(name)
+    if name.startswith("kafka-") and name[6:] in ARCHIVED:
+        _archived[classpath] = name[6:]
+    return classpath
+
+
+_archived: dict[str, str] = {}
+"""The releases of `ARCHIVED` whose class paths are known, by class path."""
+
+_making: set[str] = set()
+"""Those whose archive is being made."""
+
+
+@_one_at_a_time
+def _fetched(name: str) -> str:
     pom = HERE / "java" / name / "pom.xml"
     cached = CACHE / f"{name}-{_digest(pom)}.classpath"
     if cached.exists():
@@ -144,12 +161,64 @@ def maven_classpath(name: str) -> str:
     return cached.read_text()
 
 
-def java_command(classpath: str, main: str | Path, *args: object, options: tuple[str, ...] = ()) -> list[str]:
-    """The command line that runs a class, or a source file of one class, in a small JVM."""
+def java_command(
+    classpath: str, main: str | Path, *args: object, options: tuple[str, ...] = (), heap_mb: int = 256
+) -> list[str]:
+    """The command line that runs a class, or a source file of one class, in a JVM that starts quickly.
+
+    It compiles little, which takes more time than it saves in less than minutes, and takes the classes of
+    Apache Kafka from an archive.
+    """
+    options = (*options, *class_archive(classpath))
     if str(main).endswith(".java"):
-        need("javac")
-    quick = ["-Xmx256M", "-XX:TieredStopAtLevel=1", *JAVA_OPTIONS, *options]
+        classpath = f"{classpath}:{_compiled(Path(main), classpath)}"
+        main = Path(main).stem
+    quick = [f"-Xmx{heap_mb}M", "-XX:TieredStopAtLevel=1", *JAVA_OPTIONS, *options]
     return [need("java"), *quick, "-cp", classpath, str(main), *map(str, args)]
+
+
+@_one_at_a_time
+def _compiled(source: Path, classpath: str) -> Path:
+    """A directory with the classes of a source file, compiled once: in each JVM it takes a second or two."""
+    place = hashlib.sha256(source.read_bytes() + b"\0" + classpath.encode()).hexdigest()[:16]
+    classes = CACHE / f"{source.stem}-{place}.classes"
+    if not classes.exists():
+        part = classes.with_suffix(f".{os.getpid()}")
+        _run([need("javac"), "-nowarn", "-proc:none", "-cp", classpath, "-d", str(part), str(source)], CACHE)
+        part.rename(classes)
+    return classes
+
+
+def class_archive(classpath: str) -> tuple[str, ...]:
+    """Options of a JVM whose class path begins with `classpath`: its classes, loaded and verified already.
+
+    Nothing where it is not that of one of `ARCHIVED`. The first to ask makes the archive, with a broker that
+    starts and ends. A JVM that cannot use an archive does without; what it would say of that is turned off.
+    """
+    version = _archived.get(classpath)
+    if version is None or version in _making:
+        return ()
+    archive = CACHE / f"kafka-{version}-{hashlib.sha256(classpath.encode()).hexdigest()[:16]}.jsa"
+    if not archive.exists():
+        with open(CACHE / ".archive-lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not archive.exists():
+                _make_archive(version, archive)
+    return (f"-XX:SharedArchiveFile={archive}", "-Xlog:disable") if archive.stat().st_size else ()
+
+
+def _make_archive(version: str, archive: Path) -> None:
+    """Empty where this Java makes none: it is older than 13."""
+    part = archive.with_suffix(f".{os.getpid()}")
+    making = ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={part}")
+    _making.add(version)
+    try:
+        with real_kafka(version, in_order=True, options=making):
+            pass
+    finally:
+        _making.remove(version)
+    part.touch()
+    part.rename(archive)
 
 
 def java(
@@ -290,16 +359,18 @@ def real_kafka(
     in_order: bool = False,
     first_port: int | None = None,
     classes: Path | None = None,
+    options: tuple[str, ...] = (),
 ) -> Iterator[str]:
     """Run a release of Apache Kafka, one broker on a free port of loopback; yields its bootstrap servers.
 
     `version` may be shortened (``3.9``). `settings` go over ours into server.properties. Data are in
     `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL, or by SIGTERM
     with `in_order`. `classes` has compiled classes that settings name. Where `settings` name listeners,
-    `first_port` is that of one without TLS and SASL.
+    `first_port` is that of one without TLS and SASL. `options` are more of the JVM.
     """
     version = release(version)
     classpath = maven_classpath(f"kafka-{version}")
+    archive = class_archive(classpath)
     if version >= "3" and "slf4j-reload4j" not in classpath:
         classpath += ":" + maven_classpath("kafka-log")
     with contextlib.ExitStack() as stack:
@@ -322,6 +393,7 @@ def real_kafka(
                     "-c",
                     properties,
                     check=True,
+                    options=archive,
                 )
         else:
             keeper = {"dataDir": directory / "zookeeper", "clientPort": second_port, "maxClientCnxns": 0}
@@ -332,11 +404,11 @@ def real_kafka(
             command = java_command(classpath, main, file, options=no_beans)
             stack.enter_context(_jvm(command, directory / "zookeeper.log"))
         log = directory / "server.log"
-        options = [need("java"), f"-Xmx{heap_mb}M", *JAVA_OPTIONS]
+        options = (*options, *archive)
         if version < "0.8.2":
-            options.append("--add-opens=java.base/java.lang=ALL-UNNAMED")  # snappy-java 1.0 wants it
-        path = classpath if classes is None else f"{classes}:{classpath}"
-        command = [*options, "-cp", path, "kafka.Kafka", str(properties)]
+            options += ("--add-opens=java.base/java.lang=ALL-UNNAMED",)  # snappy-java 1.0 wants it
+        path = classpath if classes is None else f"{classpath}:{classes}"
+        command = java_command(path, "kafka.Kafka", properties, options=options, heap_mb=heap_mb)
         process = stack.enter_context(_jvm(command, log, in_order))
         deadline = time.monotonic() + PATIENCE_S
         # Before the controller has told, no broker is known; 0.8 tells with the first topic.

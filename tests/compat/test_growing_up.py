@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compat.handover import IN_TRANSACTIONS, PLAIN, Connected, Turns
-from compat.peers import JAVA_OPTIONS, answers, free_ports, java, maven_classpath, need, until
+from compat.peers import answers, free_ports, java, java_command, maven_classpath, until
 from penstock import Admin
 from penstock.log.directory.identity_files import read_meta_properties
 
@@ -69,10 +69,10 @@ class Nodes:
         return java(self._classpath, main, *words, timeout_s=120, check=True).stdout
 
     def start(self, number: int) -> None:
-        command = [need("java"), "-Xmx384M", *JAVA_OPTIONS, "-cp", self._classpath]
+        command = java_command(self._classpath, "kafka.Kafka", self.file(number), heap_mb=384)
         with (self.root / f"node{number + 1}.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(
-                [*command, "kafka.Kafka", str(self.file(number))],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
