@@ -1,6 +1,7 @@
 # make demo    the main job, end to end: broker, replay, Spark, table, picture    (ARGS="--limit 14" for a small one)
 # make setup   virtual environment in .venv with everything the other targets need (2.1 GB; the demo alone 1.1 GB)
 # make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
+# make peers   fetch and build the clients and brokers that make compat needs; it does so itself, when it comes to them
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.14 there is
 # make first-hour  every line of README, tutorial and how-tos from a new wheel, typed into a terminal and run in a notebook
@@ -27,7 +28,7 @@ PINS := pyproject.toml constraints.txt native/kernels.c native/kernels.h native/
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo lint test check compat soak attack fuzz wheels first-hour bench bench-check clean
+.PHONY: help setup docs demo lint test check compat peers soak attack fuzz wheels first-hour bench bench-check clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -51,6 +52,9 @@ check: lint test
 compat: $(VENV)/.everything
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "(compat or slow) and not alone and not soak" $(ARGS)
 	$(PYTEST) -m "alone and not soak"
+
+peers: $(VENV)/.everything
+	$(BIN)/python tests/compat/fetch_peers.py
 
 soak: $(VENV)/.everything
 	$(PYTEST) -m soak --timeout 3600

@@ -111,17 +111,20 @@ def _run(command: list[str], directory: Path, **environment: str) -> str:
     return done.stdout
 
 
-def _one_at_a_time(fetch: Callable[P, T]) -> Callable[P, T]:
-    """Let one process after another call `fetch`: package managers share caches that they do not lock."""
+def _one_at_a_time(tool: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let one process after another use a tool: package managers share caches that they do not lock."""
 
-    @functools.wraps(fetch)
-    def locked(*args: P.args, **kwargs: P.kwargs) -> T:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with open(CACHE / ".lock", "wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return fetch(*args, **kwargs)
+    def decorate(fetch: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(fetch)
+        def locked(*args: P.args, **kwargs: P.kwargs) -> T:
+            CACHE.mkdir(parents=True, exist_ok=True)
+            with open(CACHE / f".lock-{tool}", "wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                return fetch(*args, **kwargs)
 
-    return locked
+        return locked
+
+    return decorate
 
 
 def _digest(*paths: Path) -> str:
@@ -146,7 +149,7 @@ _making: set[str] = set()
 """Those whose archive is being made."""
 
 
-@_one_at_a_time
+@_one_at_a_time("mvn")
 def _fetched(name: str) -> str:
     pom = HERE / "java" / name / "pom.xml"
     cached = CACHE / f"{name}-{_digest(pom)}.classpath"
@@ -177,7 +180,7 @@ def java_command(
     return [need("java"), *quick, "-cp", classpath, str(main), *map(str, args)]
 
 
-@_one_at_a_time
+@_one_at_a_time("javac")
 def _compiled(source: Path, classpath: str) -> Path:
     """A directory with the classes of a source file, compiled once: in each JVM it takes a second or two."""
     place = hashlib.sha256(source.read_bytes() + b"\0" + classpath.encode()).hexdigest()[:16]
@@ -249,7 +252,7 @@ def java(
     return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
 
 
-@_one_at_a_time
+@_one_at_a_time("mvn")
 def spark_connector(spark: str | None = None) -> list[Path]:
     """The jars of Spark's Kafka connector, as the benchmarks fetch them; of a release where one is named."""
     for tool in ("mvn", "javac"):
@@ -446,7 +449,7 @@ def stop_shared() -> None:
 # --- Go, Node and Python ------------------------------------------------------------------------------------
 
 
-@_one_at_a_time
+@_one_at_a_time("go")
 def go_program(directory: str | Path) -> Path:
     """Build the Go program in `directory` (of this one) as its `go.sum` says; the path of what to run."""
     source = HERE / directory
@@ -459,7 +462,7 @@ def go_program(directory: str | Path) -> Path:
     return binary
 
 
-@_one_at_a_time
+@_one_at_a_time("npm")
 def node_program(directory: str | Path) -> Path:
     """Install the Node program in `directory` as its lock file says; the directory to run it in."""
     source = HERE / directory
@@ -476,7 +479,7 @@ def node_program(directory: str | Path) -> Path:
     return target
 
 
-@_one_at_a_time
+@_one_at_a_time("pip")
 def python_program(directory: str | Path) -> Path:
     """Install what `directory` names in its `requirements.txt`; the interpreter to run the program with.
 
