@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,10 +41,15 @@ def run(*command: str | Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True)
 
 
-def try_wheel(python: Path, wheel: Path, place: Path) -> None:
+def install(python: Path, wheel: Path, place: Path) -> Path:
     run(python, "-m", "venv", place)
-    pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
-    run(*pip, f"{wheel}[{EXTRAS}]", "pytest", "pytest-timeout")
+    # What is not imported need not be compiled.
+    pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
+    run(*pip, "--constraint", "constraints.txt", f"{wheel}[{EXTRAS}]", "pytest", "pytest-timeout")
+    return place
+
+
+def try_wheel(place: Path) -> None:
     probe = "import penstock, pathlib; print(pathlib.Path(penstock.__file__).parent)"
     home = subprocess.run(
         [place / "bin" / "python", "-c", probe], cwd=place, capture_output=True, text=True, check=True
@@ -61,15 +67,27 @@ def main(wanted: list[str]) -> int:
         print(f"not on this machine: Python {', '.join(missing)}", file=sys.stderr)
         if wanted:
             return 1
-    with tempfile.TemporaryDirectory(prefix="penstock-wheel-") as folder:
+    pythons = [(version, python) for version, python in found.items() if python is not None]
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-wheel-") as folder,
+        ThreadPoolExecutor(1, "install") as beside,
+    ):
         run(sys.executable, "-m", "build", "--wheel", "--outdir", folder)
         wheel = next(Path(folder).glob("*.whl"))
-        for version, python in found.items():
-            if python is not None:
-                place = Path(folder) / f"venv-{version}"
-                try_wheel(python, wheel, place)
-                shutil.rmtree(place)
-    print("the README's examples ran on Python", *(v for v, python in found.items() if python is not None))
+        places = [Path(folder) / f"venv-{version}" for version, _ in pythons]
+        # While examples run on one Python, the next one is set up.
+        installed = [
+            beside.submit(install, python, wheel, place)
+            for (_, python), place in zip(pythons, places, strict=True)
+        ]
+        try:
+            for each in installed:
+                try_wheel(each.result())
+                shutil.rmtree(each.result())
+        except BaseException:
+            beside.shutdown(wait=False, cancel_futures=True)
+            raise
+    print("the README's examples ran on Python", *(version for version, _ in pythons))
     return 0
 
 
