@@ -30,10 +30,8 @@ def archive(name: str) -> object:
 def of_maven() -> Iterator[tuple[str, Fetch]]:
     """Class paths, the connector of Spark, and archives of classes."""
     archived = [f"kafka-{version}" for version in peers.ARCHIVED]
+    yield "class paths", peers.fetch_classpaths
     yield "spark-connector", peers.spark_connector
-    for path in sorted(peers.HERE.glob("java/*/pom.xml")):
-        name = path.parent.name
-        yield name, partial(peers.maven_classpath, name)
     for name in archived:
         yield f"archive of {name}", partial(archive, name)
 

@@ -149,19 +149,64 @@ _making: set[str] = set()
 """Those whose archive is being made."""
 
 
+def _place(name: str) -> tuple[Path, Path]:
+    """The file of Maven that a class path is made from, and where it is kept."""
+    pom = HERE / "java" / name / "pom.xml"
+    return pom, CACHE / f"{name}-{_digest(pom)}.classpath"
+
+
 @_one_at_a_time("mvn")
 def _fetched(name: str) -> str:
-    pom = HERE / "java" / name / "pom.xml"
-    cached = CACHE / f"{name}-{_digest(pom)}.classpath"
+    pom, cached = _place(name)
     if cached.exists():
         classpath = cached.read_text()
         if all(os.path.exists(jar) for jar in classpath.split(":")):
             return classpath
-    part = cached.with_suffix(f".{os.getpid()}")
-    goal = "dependency:build-classpath"
-    _run([need("mvn"), "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={part}"], pom.parent)
-    part.rename(cached)
+    _build_classpaths(pom, [name])
     return cached.read_text()
+
+
+@_one_at_a_time("mvn")
+def fetch_classpaths() -> None:
+    """Fetch every class path that is missing by one run of Maven, whose start takes longer than the rest."""
+    names = [path.parent.name for path in sorted(HERE.glob("java/*/pom.xml"))]
+    missing = [name for name in names if not _place(name)[1].exists()]
+    if not missing:
+        return
+    with tempfile.TemporaryDirectory(prefix="classpaths-") as directory:
+        modules = "".join(
+            f"<module>{os.path.relpath(_place(name)[0].parent, os.path.realpath(directory))}</module>"
+            for name in missing
+        )
+        pom = Path(directory) / "pom.xml"
+        pom.write_text(EVERY_POM.format(modules=modules))
+        _build_classpaths(pom, missing)
+
+
+EVERY_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>penstock.compat</groupId>
+  <artifactId>every</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <modules>{modules}</modules>
+  <build><plugins><plugin>
+    <groupId>org.apache.maven.plugins</groupId>
+    <artifactId>maven-dependency-plugin</artifactId>
+    <version>3.6.1</version>
+  </plugin></plugins></build>
+</project>
+"""
+
+
+def _build_classpaths(pom: Path, names: list[str]) -> None:
+    """Have Maven write the class paths of these, which have the names of their directories in `pom`, too."""
+    end = f".{os.getpid()}"
+    target = f"-Dmdep.outputFile={CACHE}/${{project.artifactId}}{end}"
+    _run([need("mvn"), "-q", "-B", "-f", str(pom), "dependency:build-classpath", target], pom.parent)
+    for name in names:
+        Path(CACHE / f"{name}{end}").rename(_place(name)[1])
+    (CACHE / f"every{end}").unlink(missing_ok=True)
 
 
 def java_command(
