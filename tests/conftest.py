@@ -15,15 +15,28 @@ from penstock import Admin, Broker
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-# Files with few tests that take minutes. Run by file in two processes, they come first, so that neither
+# Files that take longest, the longest first. Run by file in several processes, they begin first, so that no
 # process is left alone with one at the end.
 LONG_FILES = (
-    "test_spark_connector.py",
     "test_documents.py",
-    "test_spark_cluster.py",
+    "test_differential.py",
+    "test_secured_kafka.py",
+    "test_spark_connector.py",
+    "test_groups_client.py",
+    "test_java_messages.py",
+    "test_takeover.py",
+    "test_gateway.py",
+    "test_handover.py",
+    "test_compiled.py",
     "test_run.py",
-    "test_spark_kills.py",
+    "test_spark_cluster.py",
+    "test_java_tools.py",
+    "test_programs.py",
+    "test_java_streams.py",
     "test_site.py",
+    "test_spark_kills.py",
+    "test_java_libraries.py",
+    "test_java_connect.py",
 )
 
 
@@ -33,7 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("loadscopereorder", True):
         return
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: (item.path.name not in LONG_FILES, -sizes[item.path]))
+    places = {name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: (places.get(item.path.name, len(places)), -sizes[item.path]))
 
 
 @pytest.fixture(scope="session")

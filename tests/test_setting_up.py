@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
+
+IMPORTED_MARK = re.compile(r"^(from|import) .*\bmark\b|^(from|import|    ).*\bpytestmark\b", re.MULTILINE)
 
 PYTHON_WITHOUT_NETWORK = """#!/bin/sh
 # A Python that makes environments in which pip fails.
@@ -50,3 +53,10 @@ def test_where_the_user_may_not_write_it_says_who_may(tmp_path: Path) -> None:
     assert f"may not write to {tmp_path}/file/.venv" in done.stderr
     assert "Clone into a directory of your own" in done.stderr
     assert "pip" not in done.stderr
+
+
+def test_marks_of_files_that_make_compat_looks_for_stand_in_them() -> None:
+    """Outside of tests/compat it collects only files whose text has a mark: none may come from elsewhere."""
+    tests = Path(__file__).parent
+    files = [path for path in tests.rglob("test_*.py") if tests / "compat" not in path.parents]
+    assert [path.name for path in files if IMPORTED_MARK.search(path.read_text(encoding="utf-8"))] == []
