@@ -46,6 +46,12 @@ STORE_PASSWORD = "store-canary"
 AT_ONCE_S = 45
 """An error comes within it however busy the machine: one that comes after retries takes a minute or more."""
 
+SESSION_S = 6
+"""How long the broker lets sessions, and a provider its tokens, live."""
+
+FLOW_S = 14
+"""For how long records flow while credentials are shown again: two lives and more."""
+
 CA = authority()
 
 
@@ -101,7 +107,7 @@ def _settings(version: str, directory: Path, ports: list[int]) -> dict[str, obje
         "ssl.truststore.location": directory / "ca.pem",
         "listener.name.mtls.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-        "connections.max.reauth.ms": 10000,
+        "connections.max.reauth.ms": 1000 * SESSION_S,
         "connection.failed.authentication.delay.ms": 50,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:ann;User:b,o=b;User:CN=ann",
@@ -379,13 +385,13 @@ def _use(kind: str, settings: dict[str, object]) -> None:
 
 
 def test_sessions_are_renewed_under_load_and_no_request_is_lost(kafka: Secured) -> None:
-    """The broker ends sessions after 10 s; records flow for 22 s through each client's one connection."""
+    """Records flow beyond the end of two sessions through each client's one connection."""
     settings = scram(kafka)
     with Admin(config=settings) as admin:
         admin.create_topic("sessions", partitions=1)
     sent = 0
     with Producer(config={**settings, "retries": 0, "enable.idempotence": False}) as producer:
-        deadline = time.monotonic() + 22
+        deadline = time.monotonic() + FLOW_S
         while time.monotonic() < deadline:
             futures = [producer.send("sessions", b"%d" % (sent + each)) for each in range(50)]
             for future in futures:
@@ -463,14 +469,14 @@ def test_tokens_that_end_are_renewed_without_losing_a_request(kafka: Secured) ->
     made: list[Token] = []
 
     async def provider() -> Token:
-        made.append(unsecured_token({"sub": "ann"}, time.time(), 10))
+        made.append(unsecured_token({"sub": "ann"}, time.time(), SESSION_S))
         return made[-1]
 
     settings = bearer(kafka, provider)
     with Admin(config=settings) as admin:
         admin.create_topic("tokens")
     with Producer(config={**settings, "retries": 0, "enable.idempotence": False}) as producer:
-        deadline, sent = time.monotonic() + 22, 0
+        deadline, sent = time.monotonic() + FLOW_S, 0
         while time.monotonic() < deadline:
             assert producer.send("tokens", b"x").result(PATIENCE_S).offset == sent
             sent += 1
