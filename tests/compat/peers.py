@@ -232,7 +232,8 @@ def _compiled(source: Path, classpath: str) -> Path:
     classes = CACHE / f"{source.stem}-{place}.classes"
     if not classes.exists():
         part = classes.with_suffix(f".{os.getpid()}")
-        _run([need("javac"), "-nowarn", "-proc:none", "-cp", classpath, "-d", str(part), str(source)], CACHE)
+        quick = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-nowarn", "-proc:none"]
+        _run([need("javac"), *quick, "-cp", classpath, "-d", str(part), str(source)], CACHE)
         part.rename(classes)
     return classes
 

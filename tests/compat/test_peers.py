@@ -10,7 +10,18 @@ from penstock import Consumer, Producer, TopicPartition
 pytestmark = pytest.mark.compat
 
 
-@pytest.mark.parametrize("version", [version for version in RELEASES if version >= "2"])
+BETWEEN = ("3.8.1", "3.6.2", "3.3.2")
+"""Here in `make soak` alone: `test_older_directories` starts each of them, writes and reads."""
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        pytest.param(version, marks=pytest.mark.soak if version in BETWEEN else ())
+        for version in RELEASES
+        if version >= "2"
+    ],
+)
 def test_real_kafka_keeps_a_record(version: str) -> None:
     with real_kafka(version) as servers:
         with Producer(servers) as producer:
