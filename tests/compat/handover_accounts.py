@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
+from compat.handover import again
 from penstock import Admin, read_topic
 from penstock.security.acls import Acl, Operation, Permission, ResourceType
 
@@ -53,7 +54,8 @@ def fill(servers: str, tag: str, *, deletes_records: bool = True) -> None:
             [Acl(ResourceType.TOPIC, plain, 3, f"User:user-{tag}", "*", Operation.READ, Permission.ALLOW)]
         )
     consumer = Consumer({"bootstrap.servers": servers, "group.id": f"group-{tag}", "log_level": 0})
-    consumer.commit(offsets=[Place(plain, 0, 7, "note"), Place(plain, 1, 6)], asynchronous=False)
+    places = [Place(plain, 0, 7, "note"), Place(plain, 1, 6)]
+    again(lambda: consumer.commit(offsets=places, asynchronous=False))
     consumer.close()
     for number, ending in enumerate(("commit", "abort", "commit", "abort", "none")):
         settings = {"transactional.id": f"id-{number % 3}-{tag}", "transaction.timeout.ms": LONG_MS}

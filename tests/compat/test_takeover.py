@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
-from compat.handover import Turns
+from compat.handover import Turns, again
 from compat.peers import CLUSTER_ID, PATIENCE_S, java, maven_classpath, real_kafka, until
 from penstock import Admin, Broker, read_topic
 from penstock.broker.metadata.directory_levels import describe
@@ -87,7 +87,7 @@ def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
         assert send(servers, "a", 10) == list(range(10))
         admin.delete_topics(["gone"])["gone"].result(PATIENCE_S)
         consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "log_level": 0})
-        consumer.commit(offsets=[Place("a", 0, 7)], asynchronous=False)
+        again(lambda: consumer.commit(offsets=[Place("a", 0, 7)], asynchronous=False))
         consumer.close()
     with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
         assert send(servers, "a", 10) == list(range(10, 20))
