@@ -149,7 +149,11 @@ def test_same_answers(pair: tuple[str, str, str], script: str) -> None:
             asked = beside.submit(transcript, theirs, ranges, script, attempt, settle_s)
             mine = transcript(ours, ranges, script, attempt, 0)
             other = asked.result()
-        differences = unexplained(compare(mine, other), release)
+        try:
+            differences = unexplained(compare(mine, other), release)
+        except AssertionError as error:  # an answer came too late in one of them: the rest has no counterpart
+            report += f"attempt {attempt}: {error}\n"
+            continue
         if not differences:
             return
         report += f"attempt {attempt}: {shown(differences, len(mine))}"
