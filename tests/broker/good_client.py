@@ -17,7 +17,7 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 ROUND_S = 0.01
-POLL_MS = 50
+POLL_MS = 10
 SESSION_MS = 600_000
 """So long that a machine with much else to do does not end it."""
 PATIENCE_S = 60.0

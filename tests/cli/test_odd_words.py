@@ -38,42 +38,75 @@ def penstock(*words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+CASES: list[tuple[tuple[str, ...], str]] = [
+    (("topic", "create", ODD), "is not UTF-8 text"),
+    (("topic", "create", "x", "--config", f"{ODD}=1"), "is not UTF-8 text"),
+    (("topic", "create", "x", "--partitions", HUGE), "is not in the range 1<=x<=2147483647"),
+    (("topic", "create", "x", "--replication-factor", HUGE), "is not in the range 1<=x<=32767"),
+    (("topic", "grow", "x", "--partitions", HUGE), "is not in the range"),
+    (("topic", "trim", "x", "--before", f"0:{HUGE}"), "--before takes PARTITION:OFFSET"),
+    (("topic", "trim", "x", "--before", "0:\u00b2"), "--before takes PARTITION:OFFSET"),
+    (("config", "describe", "--node", HUGE), "is not in the range"),
+    (("config", "set", "x", f"retention.ms={ODD}"), "is not UTF-8 text"),
+    (("group", "describe", ODD), "is not UTF-8 text"),
+    (("group", "reset", "g", "--topic", "t", "--to-offset", HUGE), "is not in the range"),
+    (("group", "reset", "g", "--topic", "t", "--shift-by", HUGE), "is not in the range"),
+    (("group", "reset", "g", "--topic", "t", "--by-duration", f"PT{HUGE}H"), "that is before 1970"),
+    (("consume", "-t", ODD), "is not UTF-8 text"),
+    (("consume", "-t", "t", "-G", ODD), "is not UTF-8 text"),
+    (("produce", "-t", ODD, __file__), "is not UTF-8 text"),
+    (("produce", "-t", "t", "-X", f"client.id={ODD}", __file__), "is not UTF-8 text"),
+    (("produce", "-t", "t", "/dev/zero"), "/dev/zero has more than 1048576 bytes"),
+    (("produce", "-t", "t", "-l", "/dev/zero"), "a message without an end after 1048576 bytes"),
+    (("mirror", "--from-0.7", "zookeeper://x:y/z", "-t", "t"), "does not say where a ZooKeeper is"),
+]
+"""Words of a command that make no sense, and why not."""
+
+EACH_IN_TURN = """
+import ast, sys
+from penstock.cli import main
+for words in ast.literal_eval(sys.stdin.readline()):
+    code = main(words)
+    print(code, file=sys.stderr)
+    print(flush=True, file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def told(address: str) -> list[tuple[int, str]]:
+    """What a process says of each case: its start takes a hundred times as long as what it says."""
+    done = subprocess.run(
+        [sys.executable, "-c", EACH_IN_TURN],
+        input=ascii([(*words, "-b", address) for words, _ in CASES]) + "\n",
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    print(done.stderr)
+    answers = [each.rpartition("\n") for each in done.stderr.split("\n\n")[:-1]]
+    return [(int(code), said) for said, _, code in answers]
+
+
 @pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (("topic", "create", ODD), "is not UTF-8 text"),
-        (("topic", "create", "x", "--config", f"{ODD}=1"), "is not UTF-8 text"),
-        (("topic", "create", "x", "--partitions", HUGE), "is not in the range 1<=x<=2147483647"),
-        (("topic", "create", "x", "--replication-factor", HUGE), "is not in the range 1<=x<=32767"),
-        (("topic", "grow", "x", "--partitions", HUGE), "is not in the range"),
-        (("topic", "trim", "x", "--before", f"0:{HUGE}"), "--before takes PARTITION:OFFSET"),
-        (("topic", "trim", "x", "--before", "0:\u00b2"), "--before takes PARTITION:OFFSET"),
-        (("config", "describe", "--node", HUGE), "is not in the range"),
-        (("config", "set", "x", f"retention.ms={ODD}"), "is not UTF-8 text"),
-        (("group", "describe", ODD), "is not UTF-8 text"),
-        (("group", "reset", "g", "--topic", "t", "--to-offset", HUGE), "is not in the range"),
-        (("group", "reset", "g", "--topic", "t", "--shift-by", HUGE), "is not in the range"),
-        (("group", "reset", "g", "--topic", "t", "--by-duration", f"PT{HUGE}H"), "that is before 1970"),
-        (("consume", "-t", ODD), "is not UTF-8 text"),
-        (("consume", "-t", "t", "-G", ODD), "is not UTF-8 text"),
-        (("produce", "-t", ODD, __file__), "is not UTF-8 text"),
-        (("produce", "-t", "t", "-X", f"client.id={ODD}", __file__), "is not UTF-8 text"),
-        (("produce", "-t", "t", "/dev/zero"), "/dev/zero has more than 1048576 bytes"),
-        (("produce", "-t", "t", "-l", "/dev/zero"), "a message without an end after 1048576 bytes"),
-        (("mirror", "--from-0.7", "zookeeper://x:y/z", "-t", "t"), "does not say where a ZooKeeper is"),
-    ],
-    ids=lambda value: (
-        " ".join(value[:3]).encode("ascii", "replace").decode() if isinstance(value, tuple) else ""
-    ),
+    "number",
+    range(len(CASES)),
+    ids=lambda number: " ".join(CASES[number][0][:3]).encode("ascii", "replace").decode(),
 )
-def test_what_makes_no_sense_is_told_in_one_line(address: str, words: tuple[str, ...], reason: str) -> None:
-    code, said = penstock(*words, "-b", address)
+def test_what_makes_no_sense_is_told_in_one_line(told: list[tuple[int, str]], number: int) -> None:
+    code, said = told[number]
     assert code == 2, said
     lines = [line for line in said.splitlines() if "waiting for" not in line]
     assert len(lines) == 1
-    assert reason in lines[0]
+    assert CASES[number][1] in lines[0]
     assert "bug" not in lines[0]
     assert "codec" not in lines[0]
+
+
+def test_a_word_that_is_no_text_comes_from_a_command_line(address: str) -> None:
+    """The words above come to their process as text, these as the system hands them over."""
+    code, said = penstock("topic", "create", ODD, "-b", address)
+    assert code == 2
+    assert "is not UTF-8 text" in said
 
 
 def test_a_broker_is_given_a_file_of_settings_that_has_no_end() -> None:

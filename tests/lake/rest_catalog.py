@@ -46,6 +46,7 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or a body waits 40 ms for the acknowledgement of its headers
     catalog: Catalog
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from broker.groups.simulation import World
 
-SEEDS = 200
+SEEDS = 100
+"""Of the seeds that have failed, three are below 13, and none is between them and 464."""
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 FAILED_ONCE = [1, 5, 12, 464, 518, 1482, 2934, 5235, 21443]

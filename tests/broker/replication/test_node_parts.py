@@ -179,7 +179,7 @@ def test_who_is_elected_for_more_logs_than_can_be_opened_at_once_leads_them_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A log that waits for its turn is no reason to leave out the rest of what the controller has sent."""
-    count = 12
+    count = 3
     caplog.set_level(logging.ERROR)
     with KafkaCluster(3, data_dir=tmp_path, penstock_log_open_ms_max=1) as cluster:
         cluster.create_topic("t", replicas=[[2]] * count)
