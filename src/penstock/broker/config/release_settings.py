@@ -35,8 +35,18 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
             for name in ("delivery.count.limit", "partition.max.record.locks")
         ),
         *(f"group.share.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
+        *(
+            f"group.streams.{limit}{name}.ms"
+            for limit in ("", "min.", "max.")
+            for name in ("assignment.interval", "heartbeat.interval", "session.timeout")
+        ),
+        "group.coordinator.rebalance.protocols",
         "group.share.assignors",
         "group.share.max.share.sessions",
+        "group.streams.initial.rebalance.delay.ms",
+        "group.streams.max.size",
+        "group.streams.max.standby.replicas",
+        "group.streams.num.standby.replicas",
         "share.coordinator.snapshot.update.records.per.snapshot",
         "share.coordinator.state.topic.num.partitions",
         "share.coordinator.state.topic.segment.bytes",
