@@ -228,8 +228,8 @@ BY_STREAMS_GROUPS = ("group.protocol=streams", "session.timeout.ms=", "heartbeat
 """The broker decides about sessions and heartbeats of streams groups (KIP-1071)."""
 
 GROUP_SETTINGS = {
-    "group.streams.min.session.timeout.ms": "4000",
-    "group.streams.session.timeout.ms": "4000",
+    "group.streams.min.session.timeout.ms": "8000",
+    "group.streams.session.timeout.ms": "8000",
     "group.streams.min.heartbeat.interval.ms": "300",
     "group.streams.heartbeat.interval.ms": "300",
     "group.streams.initial.rebalance.delay.ms": "300",
