@@ -40,7 +40,6 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
             for limit in ("", "min.", "max.")
             for name in ("assignment.interval", "heartbeat.interval", "session.timeout")
         ),
-        "group.coordinator.rebalance.protocols",
         "group.share.assignors",
         "group.share.max.share.sessions",
         "group.streams.initial.rebalance.delay.ms",
@@ -65,6 +64,7 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((0, 11), "group.initial.rebalance.delay.ms", "0"),
     ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
     ((4, 0), "group.consumer.assignors", f"{_ASSIGNORS}UniformAssignor,{_ASSIGNORS}RangeAssignor"),
+    ((4, 0), "group.coordinator.rebalance.protocols", "classic"),
     ((4, 0), "group.share.partition.max.record.locks", "200"),
     ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),
