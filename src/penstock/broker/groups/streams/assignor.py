@@ -121,7 +121,7 @@ class _Division:
             left = waiting
         for task in sorted(left):
             member_id = self._least_loaded_without(task)
-            assert member_id is not None, "no process has an active task yet that nobody has"
+            assert member_id is not None, "no process has an active task yet that is left"
             self._give_active(task, member_id)
 
     def _give_active(self, task: Task, member_id: str) -> None:

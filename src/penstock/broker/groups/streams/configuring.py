@@ -13,7 +13,7 @@ from penstock.broker.groups.streams.topology import InternalTopic, Subtopology, 
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
-NAMES_TOLD_MAX = 3
+NAMES_MAX = 3
 """How many topics a status names."""
 
 TASKS_MAX = 10_000
@@ -62,7 +62,7 @@ class _WrongPartitions(Exception):
 
 
 def check_topology(topology: Topology) -> None:
-    """Check what is wrong with a topology whatever topics there are.
+    """Check what is wrong with a topology with any topics that there may be.
 
     Raises:
         KafkaError: STREAMS_INVALID_TOPOLOGY (130).
@@ -208,9 +208,9 @@ def _internal_topics(
 
 
 def _named(names: list[str]) -> str:
-    more = len(names) - NAMES_TOLD_MAX
-    told = ", ".join(names[:NAMES_TOLD_MAX])
-    return f"{told} and {more} additional topics" if more > 0 else told
+    more = len(names) - NAMES_MAX
+    listed = ", ".join(names[:NAMES_MAX])
+    return f"{listed} and {more} additional topics" if more > 0 else listed
 
 
 def _invalid(detail: str) -> KafkaError:

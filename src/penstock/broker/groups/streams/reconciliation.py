@@ -21,7 +21,7 @@ def reconcile(
     """Return where the member stands next. `owned` is what it says that it has; None where it says nothing.
 
     A member gives up what is not in its target, and stays at its epoch until it says that it has done so.
-    Then it moves on to the epoch of the target, with every task that nobody else has.
+    Then it moves on to the epoch of the target, with every task that no other member has.
     """
     if current.state is MemberState.STABLE and current.epoch == target_epoch:
         return current
@@ -30,7 +30,7 @@ def reconcile(
     keep = current.assigned & target
     revoke = current.assigned - keep
     if revoke and _has_any(owned, revoke):
-        # Who has given something up and is to give up more has taken one step towards the target.
+        # A member that has given something up and is to give up more has taken one step towards the target.
         steps = 1 if current.state is MemberState.UNREVOKED else 0
         epochs = {task: current.epochs[task] for task in keep.active | revoke.active}
         return Current(current.epoch + steps, current.epoch, MemberState.UNREVOKED, keep, revoke, epochs)

@@ -68,7 +68,7 @@ def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
 def guard_streams_group_heartbeat(request: Any, asking: Asking) -> Any:
     """READ on the group, DESCRIBE on each topic of the topology: without one of them all of it is refused.
 
-    Whether the member may create internal topics is a matter of the handler, which knows what is missing.
+    Whether the member may create internal topics is checked by the handler, which finds what is missing.
     """
     rights = asking.rights
     if not rights.on_group(Operation.READ, request.group_id):
