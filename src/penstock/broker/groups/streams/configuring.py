@@ -129,7 +129,7 @@ def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
     to_make = tuple(topic for name, topic in internal.items() if name not in counts)
     problem = None
     if to_make:
-        detail = f"Internal topics are missing: {_named([topic.name for topic in to_make])}"
+        detail = f"Internal topics are missing: {_named(sorted(topic.name for topic in to_make))}"
         problem = Problem(Status.MISSING_INTERNAL_TOPICS, detail)
     return Configured(inputs, internal, to_make, problem)
 
