@@ -210,6 +210,8 @@ ADMIN: dict[str, Callable[[TopicPartition], dict[str, Any]]] = {
     "list_group_offsets": lambda tp: {"group_id": "g", "partitions": None},
     "alter_group_offsets": lambda tp: {"group_id": "g", "offsets": {tp: 0}},
     "delete_group_offsets": lambda tp: {"group_id": "g", "partitions": [tp]},
+    "list_streams_groups": lambda tp: {"states": ()},
+    "describe_streams_groups": lambda tp: {"group_ids": []},
     "list_share_groups": lambda tp: {"states": ()},
     "describe_share_groups": lambda tp: {"group_ids": []},
     "list_share_group_offsets": lambda tp: {"group_id": "s", "partitions": None},

@@ -20,6 +20,7 @@ import compat.group_scripts
 import compat.mixed_group_scripts
 import compat.quota_scripts
 import compat.share_scripts
+import compat.streams_scripts
 import compat.transaction_scripts  # noqa: F401  they add to the scripts
 from compat.peers import shared_kafka, stop_shared
 from compat.scripts import SCRIPTS

@@ -224,22 +224,80 @@ def test_exactly_once_where_instances_are_killed(
     assert numbers(servers, "counts") == dict(writer.words)
 
 
-REFUSALS = {
-    "group.protocol=streams": "The cluster does not support the STREAMS group protocol",
+BY_STREAMS_GROUPS = ("group.protocol=streams", "session.timeout.ms=", "heartbeat.interval.ms=")
+"""The broker decides about sessions and heartbeats of streams groups (KIP-1071)."""
+
+GROUP_SETTINGS = {
+    "group.streams.min.session.timeout.ms": "8000",
+    "group.streams.session.timeout.ms": "8000",
+    "group.streams.min.heartbeat.interval.ms": "300",
+    "group.streams.heartbeat.interval.ms": "300",
+    "group.streams.initial.rebalance.delay.ms": "300",
+    "group.streams.assignment.interval.ms": "300",
 }
 
 
+@pytest.fixture(params=[*ONE_AND_LATER_THREE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+def streams_servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    settings = {**SETTINGS, **GROUP_SETTINGS}
+    if request.param in PLACES:
+        with made(request.param, tmp_path / "data", settings) as brokers:
+            yield brokers.bootstrap_servers
+    else:
+        with real_kafka("4.3.0", settings=settings) as found:
+            yield found
+
+
+def groups_tool(servers: str, *args: object) -> str:
+    tool = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+    done = java(maven_classpath("kafka-4.3.0"), tool, "--bootstrap-server", servers, *args, check=True)
+    return done.stdout
+
+
+def test_word_count_by_a_streams_group(
+    streams_servers: str, start: Callable[..., Application], tmp_path: Path
+) -> None:
+    """The broker makes the internal topics and assigns tasks, and a standby takes over from who is killed."""
+    servers = streams_servers
+    writer = Writer(servers)
+    writer.prepare()
+    with Admin(bootstrap_servers=servers) as admin:
+        admin.alter_config(group="tasks", set={"streams.num.standby.replicas": "1"})
+    writer.write(300)
+    first = start(servers, "tasks", tmp_path / "first", *BY_STREAMS_GROUPS, "application.server=one:1")
+    second = start(
+        servers, "tasks", tmp_path / "second", *BY_STREAMS_GROUPS, "num.stream.threads=2",
+        "application.server=two:2",
+    )  # fmt: skip
+    until(lambda: first.is_running and second.is_running, "both instances")
+    writer.write(300)
+    until(lambda: has_all(numbers(servers, "counts"), writer.words), "the counts")
+    assert "tasks" in groups_tool(servers, "--list").split()
+    members = groups_tool(servers, "--describe", "--group", "tasks", "--members", "--verbose")
+    assert members.count("ACTIVE:") == 3, members
+    assert "STANDBY:" in members
+    first.kill()
+    writer.write(300)
+    until(lambda: has_all(numbers(servers, "counts"), writer.words), "the rest")
+    until(lambda: second.is_running, "the one that is left")
+    until(lambda: second.ask("a") == numbers(servers, "counts")["a"], "its store and what it told")
+    second.close()
+    reset = ("--group", "tasks", "--reset-offsets", "--input-topics", "lines", "--to-earliest", "--execute")
+    until(
+        lambda: "Empty" in groups_tool(servers, "--describe", "--group", "tasks", "--state"), "an empty group"
+    )
+    assert "lines" in groups_tool(servers, *reset)
+    assert "tasks" in groups_tool(servers, "--delete", "--group", "tasks")
+    assert "tasks" not in groups_tool(servers, "--list").split()
+
+
 def test_what_is_not_offered_ends_it_at_once(start: Callable[..., Application], tmp_path: Path) -> None:
-    """Neither waits for what will never come; the exception says why."""
-    with Broker(config=SETTINGS) as broker:
+    """It does not wait for what will never come; the exception says why."""
+    with Broker(config={**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}) as broker:
         servers = broker.bootstrap_servers
         Writer(servers).prepare()
-        started = {
-            setting: start(servers, f"refused-{number}", tmp_path / str(number), setting)
-            for number, setting in enumerate(REFUSALS)
-        }
-        for setting, reason in REFUSALS.items():
-            application = started[setting]
-            application.process.wait(PATIENCE_S)
-            application.kill()  # what it printed has been read by then
-            assert any(reason in line for line in application.lines), application.lines
+        application = start(servers, "refused", tmp_path / "refused", *BY_STREAMS_GROUPS)
+        application.process.wait(PATIENCE_S)
+        application.kill()  # what it printed has been read by then
+        reason = "The cluster does not support the STREAMS group protocol"
+        assert any(reason in line for line in application.lines), application.lines

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from penstock.client.admin.share_groups import ShareGroupDescription as ShareGroupDescription
     from penstock.client.admin.share_groups import ShareGroupOffset as ShareGroupOffset
     from penstock.client.admin.share_groups import ShareMemberDescription as ShareMemberDescription
+    from penstock.client.admin.streams_groups import StreamsGroupDescription as StreamsGroupDescription
+    from penstock.client.admin.streams_groups import StreamsMemberDescription as StreamsMemberDescription
+    from penstock.client.admin.streams_groups import StreamsSubtopology as StreamsSubtopology
+    from penstock.client.admin.streams_groups import StreamsTask as StreamsTask
     from penstock.client.admin.topics import NewTopic as NewTopic
     from penstock.client.admin.topics import TopicDescription as TopicDescription
     from penstock.client.admin.transactions import HangingTransaction as HangingTransaction
@@ -93,6 +97,10 @@ _HOMES = {
     "ShareGroupDescription": "admin.share_groups",
     "ShareGroupOffset": "admin.share_groups",
     "ShareMemberDescription": "admin.share_groups",
+    "StreamsGroupDescription": "admin.streams_groups",
+    "StreamsMemberDescription": "admin.streams_groups",
+    "StreamsSubtopology": "admin.streams_groups",
+    "StreamsTask": "admin.streams_groups",
     "ShareRecord": "record",
     "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",

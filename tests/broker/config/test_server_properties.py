@@ -193,7 +193,7 @@ def test_every_name_of_kafkas_is_known(tmp_path: Path, name: str) -> None:
 
 def test_the_newest_and_the_oldest_are_among_them() -> None:
     """Names that Apache Kafka does not list, and those of releases that have been forgotten."""
-    assert {"group.streams.heartbeat.interval.ms", "log.initial.task.delay.ms", "metric.reporters"} <= {
+    assert {"group.coordinator.background.threads", "log.initial.task.delay.ms", "metric.reporters"} <= {
         *known_settings()
     }
     assert {"replica.lag.max.messages", "zookeeper.sync.time.ms", "log.roll.hours.per.topic"} <= {

@@ -38,6 +38,12 @@ from penstock.protocol.messages.offset_fetch_request import (
 )
 from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from penstock.protocol.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    Topology,
+)
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 SESSION_MS = 10_000
@@ -229,6 +235,19 @@ GROUP_REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.SHARE_GROUP_HEARTBEAT: lambda node, version: ShareGroupHeartbeatRequest(
         group_id="g", member_id="m", rack_id="r", subscribed_topic_names=["t"]
     ),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda node, version: StreamsGroupHeartbeatRequest(
+        group_id="s",
+        member_id="m",
+        process_id="p",
+        rebalance_timeout_ms=1000,
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+        topology=Topology(subtopologies=[Subtopology(subtopology_id="0", source_topics=["t"])]),
+    ),
+    ApiKey.STREAMS_GROUP_DESCRIBE: lambda node, version: StreamsGroupDescribeRequest(
+        group_ids=["s"], include_authorized_operations=True
+    ),
     ApiKey.SHARE_GROUP_DESCRIBE: lambda node, version: ShareGroupDescribeRequest(
         group_ids=["g"], include_authorized_operations=True
     ),
@@ -285,6 +304,8 @@ GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
     ApiKey.DELETE_GROUPS: lambda version: {69},
     ApiKey.SHARE_GROUP_HEARTBEAT: lambda version: set(),
     ApiKey.SHARE_GROUP_DESCRIBE: lambda version: {69},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda version: set(),
+    ApiKey.STREAMS_GROUP_DESCRIBE: lambda version: {69},
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda version: set(),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda version: {3},
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda version: {69},

@@ -357,7 +357,7 @@ def test_features() -> None:
     assert update(1, feature="wings", max_version_level=1).results[0].error_code == 95
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     both = [("metadata.version", 25), ("transaction.version", 2)]
-    groups = [("group.version", 1), ("share.version", 1)]
+    groups = [("group.version", 1), ("share.version", 1), ("streams.version", 1)]
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, *groups]
     supported = [*both, ("eligible.leader.replicas.version", 1), *groups]
     assert [(f.name, f.max_version) for f in answer.supported_features] == supported

@@ -66,7 +66,7 @@ def test_a_directory_goes_down_and_up(in_order: bool, tmp_path: Path) -> None:
         node.store.close()
     assert describe(str(tmp_path)).topics == ["more-0", "more-1", "t"]
     raised = set_level(str(tmp_path), "4.3")
-    others = {"transaction.version": 2, "group.version": 1, "share.version": 1}
+    others = {"transaction.version": 2, "group.version": 1, "share.version": 1, "streams.version": 1}
     assert raised.features == {"metadata.version": 30, **others}
     assert raised.releases == ["4.3"]
     assert raised.topics == ["more-0", "more-1", "t"]

@@ -21,7 +21,7 @@ from penstock.protocol.uuid import uuid_from_text
 
 FOR_ANY_4 = {"metadata.version": 25, "transaction.version": 2, "group.version": 1}
 
-FOR_4_3 = {**FOR_ANY_4, "metadata.version": 30, "share.version": 1}
+FOR_4_3 = {**FOR_ANY_4, "metadata.version": 30, "share.version": 1, "streams.version": 1}
 
 
 def open_node(path: Path, as_version: str | None = None, **settings: str) -> Node:

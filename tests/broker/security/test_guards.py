@@ -18,6 +18,7 @@ from broker.bench_node import (
     produce,
     produce_request,
 )
+from broker.groups.streams_bench import internal, subtopology, topology_of
 from broker.handlers.test_every_version import CASES, REQUESTS, codes_in
 from broker.wire_client import WireClient
 from for_each import for_each
@@ -52,6 +53,8 @@ from penstock.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from penstock.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from penstock.security.acls import Acl, Operation, Permission, parse_rule
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -111,6 +114,7 @@ DENIED = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {30}, ApiKey.CONSUMER_GROUP_DESCRIBE: {30},
     ApiKey.SHARE_FETCH: {30}, ApiKey.SHARE_ACKNOWLEDGE: {30},
     ApiKey.SHARE_GROUP_HEARTBEAT: {30}, ApiKey.SHARE_GROUP_DESCRIBE: {30},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {30}, ApiKey.STREAMS_GROUP_DESCRIBE: {30},
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {30}, ApiKey.ALTER_SHARE_GROUP_OFFSETS: {30},
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: {30}, ApiKey.INITIALIZE_SHARE_GROUP_STATE: {31},
     ApiKey.READ_SHARE_GROUP_STATE: {31}, ApiKey.WRITE_SHARE_GROUP_STATE: {31},
@@ -404,6 +408,57 @@ def test_coordinators() -> None:
 
 
 # --- entries -----------------------------------------------------------------------------------------------
+
+
+def streams_member(node: Node) -> Any:
+    """The answer to a member of a streams group that reads ``mine`` and needs ``log`` made."""
+    topology = topology_of(subtopology(0, "mine", state_changelog_topics=[internal("log")]))
+    request = StreamsGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        process_id="p",
+        rebalance_timeout_ms=1000,
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+        topology=topology,
+    )
+    return ask_bytes(node, request, 0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"),
+    [
+        (("allow ann describe topic:*",), 30),
+        (("allow ann read group:g",), 29),
+        (("allow ann read group:g", "allow ann describe topic:mine"), 29),
+        (("allow ann read group:g", "allow ann describe topic:*"), 0),
+    ],
+)
+def test_a_streams_group_needs_its_group_and_all_topics(rules: tuple[str, ...], code: int) -> None:
+    node = two_topics(*rules)
+    answer = streams_member(node)
+    assert answer.error_code == code
+    if not code:
+        assert "Unauthorized to CREATE on topics log." in answer.status[-1].status_detail
+    assert "log" not in node.cluster.topics
+    described = ask_bytes(node, StreamsGroupDescribeRequest(group_ids=["g"]), 0).groups[0]
+    assert described.error_code == {30: 30, 29: 69, 0: 0}[code]
+
+
+@pytest.mark.parametrize("right", ["allow ann create topic:log", "allow ann create cluster"])
+def test_internal_topics_are_made_for_who_may_create_them(right: str) -> None:
+    node = two_topics("allow ann read group:g", "allow ann describe topic:*", right)
+    assert "Unauthorized" not in streams_member(node).status[-1].status_detail
+    assert "log" in node.cluster.topics
+
+
+def test_a_streams_group_of_topics_that_may_not_be_seen_is_not_described() -> None:
+    node = two_topics("allow ann read group:g", "allow ann describe topic:*")
+    streams_member(node)
+    node.cluster.alter([record_of(acl) for acl in parse_rule("deny ann describe topic:log")], 0)
+    described = ask_bytes(node, StreamsGroupDescribeRequest(group_ids=["g"]), 0).groups[0]
+    assert (described.error_code, described.members, described.topology) == (29, [], None)
 
 
 def creation(text: str, **changes: Any) -> AclCreation:

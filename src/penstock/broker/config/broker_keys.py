@@ -56,14 +56,52 @@ def _topic_defaults() -> list[ConfigKey]:
 _UNIFORM, _RANGE = "uniform", "range"
 _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
+
+def _timed_keys(kind: str, of: str, size: int, largest: int | None = None) -> tuple[ConfigKey, ...]:
+    """The settings that each kind of groups with heartbeats has. `size` is the default of the most members,
+    `largest` what that may be set to at most; `of` names such a group beside bounds.
+    """
+    rows = (
+        (
+            "assignment.interval",
+            0,
+            "1000",
+            "0",
+            "15000",
+            f"Least time between two assignments of a {kind} group.",
+        ),
+        (
+            "heartbeat.interval",
+            1,
+            "5000",
+            "5000",
+            "15000",
+            f"How often members of {kind} groups send heartbeats.",
+        ),
+        (
+            "session.timeout",
+            1,
+            "45000",
+            "45000",
+            "60000",
+            f"After how long without a heartbeat a member leaves a {kind} group.",
+        ),
+    )
+    most = f"Most members of a {kind} group."
+    keys = [broker_key(f"group.{kind}.max.size", INT, str(size), most, at_least=1, at_most=largest)]
+    for name, lowest, default, least, longest, doc in rows:
+        what = f"{name.replace('.', ' ')} that a {of} may have."
+        for limit, text, told in (
+            ("", default, doc),
+            ("max.", longest, f"Longest {what}"),
+            ("min.", least, f"Shortest {what}"),
+        ):
+            keys.append(broker_key(f"group.{kind}.{limit}{name}.ms", INT, text, told, at_least=lowest))
+    return tuple(keys)
+
+
 _GROUP_KEYS = (
-    broker_key(
-        "group.consumer.assignment.interval.ms",
-        INT,
-        "1000",
-        "Least time between two assignments of a consumer group.",
-        at_least=0,
-    ),
+    *_timed_keys("consumer", "group", INT_MAX),
     broker_key(
         "group.consumer.assignors",
         LIST,
@@ -72,35 +110,6 @@ _GROUP_KEYS = (
         choices=(_UNIFORM, _RANGE, f"{_ASSIGNORS}UniformAssignor", f"{_ASSIGNORS}RangeAssignor"),
     ),
     broker_key(
-        "group.consumer.heartbeat.interval.ms",
-        INT,
-        "5000",
-        "How often members of consumer groups send heartbeats.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.consumer.max.assignment.interval.ms",
-        INT,
-        "15000",
-        "Longest assignment interval that a group may have.",
-        at_least=0,
-    ),
-    broker_key(
-        "group.consumer.max.heartbeat.interval.ms",
-        INT,
-        "15000",
-        "Longest heartbeat interval that a group may have.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.consumer.max.session.timeout.ms",
-        INT,
-        "60000",
-        "Longest session timeout that a group may have.",
-        at_least=1,
-    ),
-    broker_key("group.consumer.max.size", INT, str(INT_MAX), "Most members of a consumer group.", at_least=1),
-    broker_key(
         "group.consumer.migration.policy",
         STRING,
         "bidirectional",
@@ -108,51 +117,50 @@ _GROUP_KEYS = (
         choices=("disabled", "downgrade", "upgrade", "bidirectional"),
     )._replace(is_any_case=True),
     broker_key(
-        "group.consumer.min.assignment.interval.ms",
-        INT,
-        "0",
-        "Shortest assignment interval that a group may have.",
-        at_least=0,
-    ),
-    broker_key(
-        "group.consumer.min.heartbeat.interval.ms",
-        INT,
-        "5000",
-        "Shortest heartbeat interval that a group may have.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.consumer.min.session.timeout.ms",
-        INT,
-        "45000",
-        "Shortest session timeout that a group may have.",
-        at_least=1,
-    ),
-    broker_key(
         "group.consumer.regex.refresh.interval.ms",
         INT,
         "600000",
         "How often the regular expressions of a group are matched with the topics, if no metadata change.",
         at_least=10_000,
     )._replace(is_hidden=True),
-    broker_key(
-        "group.consumer.session.timeout.ms",
-        INT,
-        "45000",
-        "After how long without a heartbeat a member leaves a consumer group.",
-        at_least=1,
-    ),
 )
 """Those of consumer groups (KIP-848)."""
 
-_SHARE_KEYS = (
+_STREAMS_KEYS = (
+    *_timed_keys("streams", "streams group", INT_MAX),
     broker_key(
-        "group.share.assignment.interval.ms",
+        "group.coordinator.rebalance.protocols",
+        LIST,
+        "classic,consumer,streams",
+        "Protocols of groups that are offered. Share groups depend on the feature share.version alone.",
+        choices=("consumer", "classic", "share", "streams"),
+    ),
+    broker_key(
+        "group.streams.initial.rebalance.delay.ms",
         INT,
-        "1000",
-        "Least time between two assignments of a share group.",
+        "3000",
+        "How long a streams group without members waits for more before tasks are assigned.",
         at_least=0,
     ),
+    broker_key(
+        "group.streams.max.standby.replicas",
+        INT,
+        "2",
+        "Most standby tasks for each task that a streams group may have.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.streams.num.standby.replicas",
+        INT,
+        "0",
+        "Standby tasks for each task of a streams group that has state.",
+        at_least=0,
+    ),
+)
+"""Those of streams groups (KIP-1071)."""
+
+_SHARE_KEYS = (
+    *_timed_keys("share", "share group", 200, 1000),
     broker_key(
         "group.share.assignors",
         LIST,
@@ -161,76 +169,12 @@ _SHARE_KEYS = (
         choices=("simple", f"{_ASSIGNORS}SimpleAssignor"),
     ),
     broker_key(
-        "group.share.heartbeat.interval.ms",
-        INT,
-        "5000",
-        "How often members of share groups send heartbeats.",
-        at_least=1,
-    ),
-    broker_key(
         "group.share.initialize.retry.interval.ms",
         INT,
         "30000",
         "When the states of new share partitions are asked for again without an answer.",
         at_least=1,
     )._replace(is_hidden=True),
-    broker_key(
-        "group.share.max.assignment.interval.ms",
-        INT,
-        "15000",
-        "Longest assignment interval that a share group may have.",
-        at_least=0,
-    ),
-    broker_key(
-        "group.share.max.heartbeat.interval.ms",
-        INT,
-        "15000",
-        "Longest heartbeat interval that a share group may have.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.share.max.session.timeout.ms",
-        INT,
-        "60000",
-        "Longest session timeout that a share group may have.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.share.max.size",
-        INT,
-        "200",
-        "Most members of a share group.",
-        at_least=1,
-        at_most=1000,
-    ),
-    broker_key(
-        "group.share.min.assignment.interval.ms",
-        INT,
-        "0",
-        "Shortest assignment interval that a share group may have.",
-        at_least=0,
-    ),
-    broker_key(
-        "group.share.min.heartbeat.interval.ms",
-        INT,
-        "5000",
-        "Shortest heartbeat interval that a share group may have.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.share.min.session.timeout.ms",
-        INT,
-        "45000",
-        "Shortest session timeout that a share group may have.",
-        at_least=1,
-    ),
-    broker_key(
-        "group.share.session.timeout.ms",
-        INT,
-        "45000",
-        "After how long without a heartbeat a member leaves a share group.",
-        at_least=1,
-    ),
     broker_key(
         "share.coordinator.cold.partition.snapshot.interval.ms",
         INT,
@@ -426,6 +370,7 @@ BROKER_KEYS = table(
     *_GROUP_KEYS,
     *_LOCKED_KEYS,
     *_SHARE_KEYS,
+    *_STREAMS_KEYS,
     broker_key(
         "group.initial.rebalance.delay.ms",
         INT,
@@ -745,6 +690,7 @@ DYNAMIC_KEYS = frozenset(
 ) | {
     "group.consumer.assignment.interval.ms",
     "group.share.assignment.interval.ms",
+    "group.streams.assignment.interval.ms",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.threads",

@@ -84,6 +84,9 @@ class BrokerSettings(TypedDict, total=False):
     Default: 600000."""
     group_consumer_session_timeout_ms: int
     """After how long without a heartbeat a member leaves a consumer group. Default: 45000."""
+    group_coordinator_rebalance_protocols: str
+    """Protocols of groups that are offered. Share groups depend on the feature share.version alone.
+    Default: classic,consumer,streams."""
     group_initial_rebalance_delay_ms: int
     """Wait for more members when a group forms. Apache Kafka's default is 3000. Default: 0."""
     group_max_session_timeout_ms: int
@@ -137,6 +140,32 @@ class BrokerSettings(TypedDict, total=False):
     30000."""
     group_share_session_timeout_ms: int
     """After how long without a heartbeat a member leaves a share group. Default: 45000."""
+    group_streams_assignment_interval_ms: int
+    """Least time between two assignments of a streams group. Default: 1000."""
+    group_streams_heartbeat_interval_ms: int
+    """How often members of streams groups send heartbeats. Default: 5000."""
+    group_streams_initial_rebalance_delay_ms: int
+    """How long a streams group without members waits for more before tasks are assigned. Default: 3000."""
+    group_streams_max_assignment_interval_ms: int
+    """Longest assignment interval that a streams group may have. Default: 15000."""
+    group_streams_max_heartbeat_interval_ms: int
+    """Longest heartbeat interval that a streams group may have. Default: 15000."""
+    group_streams_max_session_timeout_ms: int
+    """Longest session timeout that a streams group may have. Default: 60000."""
+    group_streams_max_size: int
+    """Most members of a streams group. Default: 2147483647."""
+    group_streams_max_standby_replicas: int
+    """Most standby tasks for each task that a streams group may have. Default: 2."""
+    group_streams_min_assignment_interval_ms: int
+    """Shortest assignment interval that a streams group may have. Default: 0."""
+    group_streams_min_heartbeat_interval_ms: int
+    """Shortest heartbeat interval that a streams group may have. Default: 5000."""
+    group_streams_min_session_timeout_ms: int
+    """Shortest session timeout that a streams group may have. Default: 45000."""
+    group_streams_num_standby_replicas: int
+    """Standby tasks for each task of a streams group that has state. Default: 0."""
+    group_streams_session_timeout_ms: int
+    """After how long without a heartbeat a member leaves a streams group. Default: 45000."""
     host_name: str
     """Address to listen on, before listeners came. Needs port."""
     leader_imbalance_check_interval_seconds: int

@@ -35,8 +35,17 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
             for name in ("delivery.count.limit", "partition.max.record.locks")
         ),
         *(f"group.share.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
+        *(
+            f"group.streams.{limit}{name}.ms"
+            for limit in ("", "min.", "max.")
+            for name in ("assignment.interval", "heartbeat.interval", "session.timeout")
+        ),
         "group.share.assignors",
         "group.share.max.share.sessions",
+        "group.streams.initial.rebalance.delay.ms",
+        "group.streams.max.size",
+        "group.streams.max.standby.replicas",
+        "group.streams.num.standby.replicas",
         "share.coordinator.snapshot.update.records.per.snapshot",
         "share.coordinator.state.topic.num.partitions",
         "share.coordinator.state.topic.segment.bytes",
@@ -55,6 +64,7 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((0, 11), "group.initial.rebalance.delay.ms", "0"),
     ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
     ((4, 0), "group.consumer.assignors", f"{_ASSIGNORS}UniformAssignor,{_ASSIGNORS}RangeAssignor"),
+    ((4, 0), "group.coordinator.rebalance.protocols", "classic"),
     ((4, 0), "group.share.partition.max.record.locks", "200"),
     ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),

@@ -1,7 +1,6 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
 
-They are checked and kept as Apache Kafka does it. Those of consumer groups and share groups have an effect;
-streams groups are not offered, so nothing reads theirs. What a group has not set it has from the broker.
+They are checked and kept as Apache Kafka does it. What a group has not set it has from the broker.
 Subscriptions have an effect where metrics of clients are taken (`penstock.client.metrics`).
 
 A resource is there as soon as something is set for it, and gone with the last of its settings.
@@ -20,7 +19,6 @@ from penstock.broker.config.definition import (
     LIST,
     STRING,
     ConfigKey,
-    idle,
     table,
 )
 from penstock.broker.config.inert_keys import UNKNOWN, inert_keys
@@ -33,12 +31,6 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
 
 KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
-
-_NO_GROUPS = "groups of this kind are not offered."
-
-
-def _group(name: str, type_: int = INT, default: str | None = None, least: int | None = None) -> ConfigKey:
-    return idle(ConfigKey(name, type_, default, _NO_GROUPS, at_least=least))
 
 
 def _own(
@@ -73,12 +65,21 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
                 type_=STRING,
                 default="read_uncommitted",
             )._replace(choices=("read_committed", "read_uncommitted")),
-            _group("streams.heartbeat.interval.ms", least=1),
-            _group("streams.num.standby.replicas", least=0),
-            _group("streams.session.timeout.ms", least=1),
+            _own("streams.heartbeat.interval.ms", "How often members send heartbeats.", 1),
+            _own("streams.num.standby.replicas", "Standby tasks for each task with state.", 0),
+            _own("streams.session.timeout.ms", "How long a member may send no heartbeat.", 1),
         ),
     ),
-    ((4, 2), (_group("streams.initial.rebalance.delay.ms", least=0),)),
+    (
+        (4, 2),
+        (
+            _own(
+                "streams.initial.rebalance.delay.ms",
+                "How long a group without members waits for more.",
+                0,
+            ),
+        ),
+    ),
     (
         (4, 3),
         (
@@ -92,7 +93,7 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
                 type_=BOOLEAN,
                 default="true",
             ),
-            _group("streams.assignment.interval.ms", least=0),
+            _own("streams.assignment.interval.ms", "Least time between two assignments.", 0),
         ),
     ),
 )

@@ -19,8 +19,8 @@ class NumericSettings(Protocol):
 def group_setting(own: Mapping[str, str], broker: NumericSettings, kind: str, name: str) -> int:
     """Return a numeric setting of a group: its own, taken to the bounds of the broker, or the broker's.
 
-    `own` has the texts of what is set for the group, `kind` is ``consumer`` or ``share``. The bounds may have
-    changed since the group's own setting was checked.
+    `own` has the texts of what is set for the group, `kind` is ``consumer``, ``share`` or ``streams``. The
+    bounds may have changed since the group's own setting was checked.
     """
     text = own.get(f"{kind}.{name}")
     if text is None:

@@ -23,6 +23,7 @@ from penstock.broker.groups.consumer_service import ConsumerGroupService, Settin
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.share_service import ShareGroupService
 from penstock.broker.groups.store import GroupKind, GroupStore
+from penstock.broker.groups.streams.service import StreamsGroupService
 from penstock.broker.groups.timers import Timers
 from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
 from penstock.broker.requests.purgatory import Purgatory, Wait
@@ -33,6 +34,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
     from penstock.broker.groups.share.group import ShareAnswer, ShareGroup, ShareHeartbeat
+    from penstock.broker.groups.streams.group import StreamsAnswer, StreamsGroup, StreamsHeartbeat
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.clock import Clock
@@ -151,12 +153,20 @@ class GroupService:
             host,
             View(host.cluster),
             timers,
-            lambda group_id: group_id in self.coordinator.groups or group_id in self.consumer.groups,
+            lambda group_id: group_id in self.coordinator.groups or self._is_modern(group_id, self.share),
         )
         """The groups of KIP-932."""
-        others: Container[str] = ChainMap[str, Any](self.consumer.groups, self.share.groups)
+        self.streams = StreamsGroupService(
+            host,
+            View(host.cluster),
+            timers,
+            lambda group_id: self._has_members(group_id) or self._is_modern(group_id, self.streams),
+        )
+        """The groups of KIP-1071."""
+        self._modern = (self.consumer, self.share, self.streams)
+        others: Container[str] = ChainMap[str, Any](*(kind.groups for kind in self._modern))
         classic = ClassicKind(self.coordinator, others, host, self._set_alarm)
-        kinds: list[GroupKind] = [self.consumer.kind, self.share.kind, classic]
+        kinds: list[GroupKind] = [*(kind.kind for kind in self._modern), classic]
         self.store = GroupStore(host.cluster, host.store, kinds, self._wrote)
         outbox = self.coordinator.outbox
         given_away = outbox.given_away
@@ -191,13 +201,27 @@ class GroupService:
             self.store.load(group_id)
         return groups.get(group_id)
 
-    def find(self, group_id: str) -> Group | ConsumerGroup | ShareGroup | None:
+    def find(self, group_id: str) -> Group | ConsumerGroup | ShareGroup | StreamsGroup | None:
         """Return a group of any kind, read from the store if need be; None if there is none.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
-        return self.open(group_id) or self.consumer.groups.get(group_id) or self.share.groups.get(group_id)
+        return (
+            self.open(group_id)
+            or self.consumer.groups.get(group_id)
+            or self.share.groups.get(group_id)
+            or self.streams.groups.get(group_id)
+        )
+
+    def _is_modern(self, group_id: str, but: object) -> bool:
+        """Return whether a group is of another protocol than the classic one and that of `but`."""
+        return any(group_id in kind.groups for kind in self._modern if kind is not but)
+
+    def _has_members(self, group_id: str) -> bool:
+        """Return whether there is a classic group with members."""
+        group = self.coordinator.groups.get(group_id)
+        return group is not None and not group.can_be_deleted
 
     def open_all(self) -> None:
         """Read every group from the store. What cannot be read is logged, and its groups are missing."""
@@ -218,7 +242,7 @@ class GroupService:
         """
         coordinator = self.coordinator
         self.store.unload(index)
-        for kind in (self.consumer, self.share):
+        for kind in self._modern:
             kind.unload(lambda group_id: self.topic.partition_of(group_id) == index)
         for group_id, group in list(coordinator.groups.items()):
             if self.topic.partition_of(group_id) == index:
@@ -283,7 +307,7 @@ class GroupService:
         """
         self.open(group_id)
         self.settle(now)
-        if group_id in self.share.groups:
+        if self._is_modern(group_id, self.consumer):
             raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         try:
             return self.consumer.heartbeat(self.store, group_id, beat, sees, now)
@@ -302,6 +326,26 @@ class GroupService:
         self.settle(now)
         try:
             return self.share.heartbeat(self.store, group_id, beat, now)
+        finally:
+            self.settle(now)
+
+    # --- streams groups (KIP-1071) -----------------------------------------------------------------------
+
+    def streams_heartbeat(self, group_id: str, beat: StreamsHeartbeat, now: float) -> StreamsAnswer:
+        """StreamsGroupHeartbeat: return the answer. A classic group without members gives way.
+
+        Raises:
+            KafkaError: the error to answer with.
+        """
+        classic = self.open(group_id)
+        self.settle(now)
+        try:
+            first = [] if classic is None else [group_record(group_id, None)]
+            answer = self.streams.heartbeat(self.store, group_id, beat, now, first)
+            if classic is not None:
+                classic.delete()
+                self.coordinator.forget(group_id)
+            return answer
         finally:
             self.settle(now)
 
@@ -381,6 +425,7 @@ class GroupService:
             coordinator.advance(now)
             self.consumer.work_off(self.store, now)
             self.share.work_off(self.store, now)
+            self.streams.work_off(self.store, now)
             while True:
                 saves, replies = coordinator.outbox.take()
                 if not saves and not replies:
@@ -449,8 +494,8 @@ class GroupService:
             return []
         self._check_at_s = uptime_s + self._check_interval_s
         failures: list[StorageError] = []
-        groups: list[Group | ConsumerGroup] = list(self.coordinator.groups.values())
-        groups += self.consumer.groups.values()
+        groups: list[Group | ConsumerGroup | StreamsGroup] = list(self.coordinator.groups.values())
+        groups += [*self.consumer.groups.values(), *self.streams.groups.values()]
         for group in groups:
             try:
                 self._forget_expired(group, now_ms)
@@ -460,7 +505,7 @@ class GroupService:
                 self._host.failures.caught("group", f"expired offsets of group {group.id!r}")
         return failures
 
-    def _forget_expired(self, group: Group | ConsumerGroup, now_ms: int) -> None:
+    def _forget_expired(self, group: Group | ConsumerGroup | StreamsGroup, now_ms: int) -> None:
         expiration = group.offset_expiration()
         expired: list[PartitionKey] = []
         if expiration is not None:
@@ -486,21 +531,63 @@ class GroupService:
         """
         self.store.commit(group_id, commits, now_ms)
 
+    def check_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[PartitionKey],
+        *,
+        has_epochs: bool = True,
+    ) -> bool:
+        """OffsetCommit: check who commits to a group of consumers or of streams that is not classic.
+
+        Return whether the group is one of these, and so the commit right. `has_epochs` is False for versions
+        without member epochs.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND (69) for a share group, and those of the group's `check_commit`.
+        """
+        consumer, streams = self.consumer.groups.get(group_id), self.streams.groups.get(group_id)
+        if consumer is not None:
+            topics = self._host.cluster.topics
+            known = [(topics[name].id, index) for name, index in partitions if name in topics]
+            consumer.check_commit(member_id, epoch, known, has_epochs=has_epochs)
+        elif streams is not None:
+            streams.check_commit(member_id, epoch, partitions, has_epochs=has_epochs)
+        elif group_id in self.share.groups:
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is a share group.")
+        else:
+            return False
+        return True
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """OffsetFetch: check who asks, where the group has member epochs and a member asks.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113) or ILLEGAL_GENERATION (22).
+        """
+        group = self.consumer.groups.get(group_id) or self.streams.groups.get(group_id)
+        if group is not None and not (member_id is None and epoch < 0):
+            group.check_fetch(member_id or "", epoch)
+
     def check_transactional_commit(
         self,
-        group: Group | None,
-        consumer: ConsumerGroup | None,
+        group_id: str,
         generation: int,
         member_id: str,
         instance_id: str | None,
-        partitions: Iterable[tuple[bytes, int]],
+        partitions: Iterable[PartitionKey],
     ) -> ErrorCode:
         """TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed (KIP-447)."""
+        if group_id in self.share.groups:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         if generation < 0 and not member_id and instance_id is None:
             return ErrorCode.NONE
-        if consumer is not None:
+        group = self.coordinator.groups.get(group_id)
+        if group_id in self.consumer.groups or group_id in self.streams.groups:
             try:
-                consumer.check_commit(member_id, generation, partitions)
+                self.check_commit(group_id, member_id, generation, partitions)
             except KafkaError as refusal:
                 # The API is older than member epochs, and has no error for them.
                 is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH
@@ -530,7 +617,7 @@ class GroupService:
             StorageError: they could not be written; nothing has changed.
         """
         self.store.commit_in_transaction(group_id, producer, commits, now_ms, verification)
-        if group_id not in self.coordinator.groups and group_id not in self.consumer.groups:
+        if group_id not in self.coordinator.groups and not self._is_modern(group_id, None):
             self.coordinator.create(group_id)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
@@ -545,7 +632,21 @@ class GroupService:
         """
         self.store.remove(group_id, partitions, now_ms)
 
-    def delete(self, group: Group | ConsumerGroup, now_ms: int) -> ErrorCode:
+    def make_way(self, group_id: str) -> None:
+        """Turn a group of consumers or of streams into a classic one, if it has no members, for a classic
+        member to join it.
+
+        Raises:
+            KafkaError, StorageError: the tombstones could not be written.
+        """
+        self.consumer.make_way(self.store, group_id)
+        streams = self.streams.groups.get(group_id)
+        if streams is not None and streams.can_be_deleted:
+            self.store.append(group_id, self.streams.tombstones(streams), self._host.clock.now_ms())
+            self.streams.coordinator.forget(group_id)
+            self.coordinator.create(group_id)
+
+    def delete(self, group: Group | ConsumerGroup | StreamsGroup, now_ms: int) -> ErrorCode:
         """Delete a group that is empty, with its offsets; return NONE, or NON_EMPTY_GROUP.
 
         Raises:
@@ -553,8 +654,14 @@ class GroupService:
         """
         if not group.can_be_deleted:
             return ErrorCode.NON_EMPTY_GROUP
-        if not isinstance(group, Group):
-            self.store.delete_group(group.id, self.consumer.tombstones(group), now_ms)
+        if self.streams.groups.get(group.id) is group:
+            self.store.delete_group(group.id, self.streams.tombstones(self.streams.groups[group.id]), now_ms)
+            self.streams.coordinator.forget(group.id)
+            return ErrorCode.NONE
+        if self.consumer.groups.get(group.id) is group:
+            self.store.delete_group(
+                group.id, self.consumer.tombstones(self.consumer.groups[group.id]), now_ms
+            )
             self.consumer.coordinator.forget(group.id)
             return ErrorCode.NONE
         self.store.delete_group(group.id, [group_record(group.id, None)], now_ms)
@@ -568,7 +675,7 @@ class GroupService:
         """
         if NAME in topics:
             self.coordinator.forget_everything()
-            for kind in (self.consumer, self.share):
+            for kind in self._modern:
                 kind.unload(lambda group_id: True)
             self.store.forget_everything()
         else:

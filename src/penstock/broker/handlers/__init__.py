@@ -91,6 +91,8 @@ OFFERED = {
     ApiKey.WRITE_SHARE_GROUP_STATE: Offer(0, 1, "share_group_state"),
     ApiKey.DELETE_SHARE_GROUP_STATE: Offer(0, 0, "share_group_state"),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Offer(0, 1, "share_group_state"),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: Offer(0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Offer(0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Offer(0, 1),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: Offer(0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: Offer(0, 0),

@@ -14,9 +14,8 @@ from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
     METADATA_VERSION,
+    ON_UNLESS_NAMED,
     OTHER_FEATURES,
-    SHARE_FEATURE,
-    share_level,
 )
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
@@ -41,7 +40,9 @@ LOWEST_0_SINCE = 4
 """Older clients take a feature whose lowest level is 0 for a mistake."""
 
 SHARES_SINCE = (4, 2)
-"""The first release of Apache Kafka in which share groups (KIP-932) are on by themselves."""
+"""The first release of Apache Kafka in which share groups (KIP-932) and streams groups (KIP-1071) are on
+by themselves.
+"""
 
 SOFTWARE_CHARACTERS_MAX = 100
 """How much of a client's software name and version its session keeps."""
@@ -98,14 +99,15 @@ def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> Non
     ]
     others = dict(OTHER_FEATURES) if has_transaction_version else {}
     if profile is not None and profile.numbers < SHARES_SINCE:
-        others.pop(SHARE_FEATURE, None)
+        others = {name: level for name, level in others.items() if name not in ON_UNLESS_NAMED}
     if context.version >= LOWEST_0_SINCE:
         response.supported_features.extend(
             SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in others.items()
         )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
     levels = {name: min(level, high) for name, level in cluster.features.items()}
-    levels[SHARE_FEATURE] = share_level(cluster.features)
+    for name, level in ON_UNLESS_NAMED.items():
+        levels.setdefault(name, level)
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in levels.items()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.consumer.group import Answer, Heartbeat
 from penstock.broker.groups.metadata_view import by_topic
+from penstock.broker.handlers.streams_groups import offers_protocol
 from penstock.broker.metadata.image import GROUP_FEATURE
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -24,6 +25,7 @@ from penstock.protocol.messages.consumer_group_heartbeat_response import (
 from penstock.security.acls import Operation
 
 if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.requests.release_profiles import Profile
@@ -34,13 +36,17 @@ OWN_IDS_SINCE = 1
 FIRST_RELEASE = (4, 0)
 """The first release of Apache Kafka in which consumer groups are on by themselves."""
 
-NOT_OFFERED = "The cluster does not have consumer groups (KIP-848): its group.version is 0."
+NOT_OFFERED = (
+    "The cluster does not have consumer groups (KIP-848): its group.version is 0, or "
+    "group.coordinator.rebalance.protocols does not name them."
+)
 
 
 class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
+    config: BrokerConfig
     profile: Profile | None
     authorizer: Authorizer | None
 
@@ -98,13 +104,13 @@ class _Sight:
 
 
 def has_consumer_groups(context: Context[Needs]) -> bool:
-    """Return whether the cluster has consumer groups: its `group.version` is 1, and its release 4.0 or
-    later.
+    """Return whether the cluster has consumer groups: its `group.version` is 1, its release 4.0 or later,
+    and `group.coordinator.rebalance.protocols` names them.
     """
     node = context.node
     if node.profile is not None and node.profile.numbers < FIRST_RELEASE:
         return False
-    return node.cluster.features.get(GROUP_FEATURE, 0) > 0
+    return node.cluster.features.get(GROUP_FEATURE, 0) > 0 and offers_protocol(node.config, "consumer")
 
 
 def _response(answer: Answer) -> ConsumerGroupHeartbeatResponse:

@@ -44,9 +44,9 @@ def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         service.open(request.group_id)
-        if request.group_id in service.share.groups:
+        service.make_way(request.group_id)
+        if request.group_id in service.share.groups or request.group_id in service.streams.groups:
             return _fit(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL), version)
-        service.consumer.make_way(service.store, request.group_id)
     except KafkaError as error:
         return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
     except StorageError as error:

@@ -8,6 +8,7 @@ from penstock.broker.context import Context, Parts
 from penstock.broker.groups.classic.coordinator import CLASSIC
 from penstock.broker.groups.consumer.coordinator import CONSUMER
 from penstock.broker.groups.share.coordinator import SHARE
+from penstock.broker.groups.streams.coordinator import STREAMS
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
@@ -47,5 +48,9 @@ def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGrou
         + [
             ListedGroup(group_id=group.id, protocol_type=SHARE, group_state=group.state, group_type=SHARE)
             for group in service.share.coordinator.listed(*wanted)
+        ]
+        + [
+            ListedGroup(group_id=group.id, protocol_type=STREAMS, group_state=group.state, group_type=STREAMS)
+            for group in service.streams.coordinator.listed(*wanted)
         ]
     )

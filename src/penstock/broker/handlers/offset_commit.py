@@ -136,17 +136,15 @@ def _commit(
     try:
         group = service.open(group_id)
         service.settle(context.now)
-        consumer = service.consumer.groups.get(group_id)
-        if consumer is not None:
-            topics = context.node.cluster.topics
-            consumer.check_commit(
-                request.member_id,
-                generation,
-                [(topics[name].id, index) for (name, index), _ in commits],
-                has_epochs=context.version >= GROUP_ID_NOT_FOUND_SINCE,
-            )
-        elif group_id in service.share.groups:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+        is_modern = service.check_commit(
+            group_id,
+            request.member_id,
+            generation,
+            [partition for partition, _ in commits],
+            has_epochs=context.version >= GROUP_ID_NOT_FOUND_SINCE,
+        )
+        if is_modern:
+            pass
         elif group is None:
             if generation >= 0:
                 is_new = context.version >= GROUP_ID_NOT_FOUND_SINCE
@@ -159,7 +157,7 @@ def _commit(
             return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if commits:
             service.commit(group_id, commits, context.now_ms)
-            if group is None and consumer is None:
+            if group is None and not is_modern:
                 service.coordinator.create(group_id)
     except KafkaError as failure:
         return storing_error(failure)

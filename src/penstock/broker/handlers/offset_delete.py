@@ -72,6 +72,9 @@ def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
     consumer = context.node.groups.consumer.groups.get(group_id)
     if consumer is not None:
         return set(consumer.stored.subscribed_topics())
+    streams = context.node.groups.streams.groups.get(group_id)
+    if streams is not None:
+        return set(streams.subscribed_topics())
     if group is None:
         raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
     if group.can_be_deleted:

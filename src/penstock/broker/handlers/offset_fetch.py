@@ -160,9 +160,7 @@ def _fetch_group(
     response = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
         _open(asked.group_id, context)
-        consumer = context.node.groups.consumer.groups.get(asked.group_id)
-        if consumer is not None and not (asked.member_id is None and asked.member_epoch < 0):
-            consumer.check_fetch(asked.member_id or "", asked.member_epoch)
+        context.node.groups.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
     except KafkaError as error:
         response.error_code = error.code
         return response

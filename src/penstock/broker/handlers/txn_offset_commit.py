@@ -87,21 +87,17 @@ def _commit(
     joining = transactions.joining(request.transactional_id, context.version, of_offsets=True)
     try:
         service.create_topic(context.now_ms)
-        group = service.open(group_id)
+        service.open(group_id)
         partition = service.topic.partition(group_id)
         # Before the group is asked, as in Apache Kafka: a commit that is refused leaves the partition added.
         permission = join(partition, request.producer_id, request.producer_epoch, 0, joining)
         service.settle(context.now)
-        if group_id in service.share.groups:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        topics = context.node.cluster.topics
         error = service.check_transactional_commit(
-            group,
-            service.consumer.groups.get(group_id),
+            group_id,
             request.generation_id_or_member_epoch,
             request.member_id,
             request.group_instance_id,
-            [(topics[name].id, index) for (name, index), _ in commits],
+            [partition for partition, _ in commits],
         )
         if not error and not service.has_room_for_offsets(group_id, commits):
             error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.metadata.image import SHARE_FEATURE
+from penstock.broker.metadata.image import ON_UNLESS_NAMED
 from penstock.broker.metadata.metadata_log import (
     DIRECTORIES_SINCE,
     ELIGIBLE_REPLICAS_SINCE,
@@ -230,7 +230,7 @@ class FoldedMetadata:
             del self._configs[resource]
 
     def _feature(self, record: FeatureLevelRecord) -> None:
-        if record.feature_level or record.name == SHARE_FEATURE:
+        if record.feature_level or record.name in ON_UNLESS_NAMED:
             self.features[record.name] = record.feature_level
         else:
             self.features.pop(record.name, None)

@@ -58,11 +58,19 @@ SHARE_VERSION = 1
 """The level with share groups (KIP-932). A cluster whose metadata do not name the feature has them, since
 Apache Kafka 4.0 and 4.1 start on no directory that names it."""
 
+STREAMS_FEATURE = "streams.version"
+
+STREAMS_VERSION = 1
+"""The level with streams groups (KIP-1071). A cluster whose metadata do not name the feature has them."""
+
+ON_UNLESS_NAMED = {SHARE_FEATURE: SHARE_VERSION, STREAMS_FEATURE: STREAMS_VERSION}
+"""The features that a cluster has whose metadata do not name them. Level 0, which is off, is kept."""
+
 OTHER_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
     ELR_FEATURE: ELR_VERSION,
     GROUP_FEATURE: GROUP_VERSION,
-    SHARE_FEATURE: SHARE_VERSION,
+    **ON_UNLESS_NAMED,
 }
 """The features beside `metadata.version` that clients may set, each from 0 to a level."""
 
@@ -77,6 +85,11 @@ FIRST_FEATURES = {
 def share_level(features: Mapping[str, int]) -> int:
     """Return the level of `share.version`: the one that was set, 0 included, or the highest there is."""
     return features.get(SHARE_FEATURE, SHARE_VERSION)
+
+
+def streams_level(features: Mapping[str, int]) -> int:
+    """Return the level of `streams.version`: the one that was set, 0 included, or the highest there is."""
+    return features.get(STREAMS_FEATURE, STREAMS_VERSION)
 
 
 _SAME_LEADER = -2
@@ -248,7 +261,7 @@ class ClusterImage:
             self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
             self.features[record.name] = record.feature_level
-            if not record.feature_level and record.name != SHARE_FEATURE:
+            if not record.feature_level and record.name not in ON_UNLESS_NAMED:
                 del self.features[record.name]
         elif isinstance(record, ClearElrRecord):
             self._clear_eligible(record)

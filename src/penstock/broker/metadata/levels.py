@@ -15,6 +15,8 @@ from penstock.broker.metadata.image import (
     METADATA_VERSION,
     SHARE_FEATURE,
     SHARE_VERSION,
+    STREAMS_FEATURE,
+    STREAMS_VERSION,
     TRANSACTION_FEATURE,
     TRANSACTION_VERSION,
 )
@@ -41,6 +43,9 @@ OTHER_FEATURES_SINCE = 25
 
 SHARE_SINCE = 28
 """4.2-IV0: the level from which on new directories have the feature of share groups."""
+
+STREAMS_SINCE = 29
+"""4.2-IV1: the level from which on new directories have the feature of streams groups."""
 
 
 def level_of(name: str) -> int:
@@ -69,6 +74,8 @@ def features_at(level: int) -> dict[str, int]:
         found |= {TRANSACTION_FEATURE: TRANSACTION_VERSION, GROUP_FEATURE: GROUP_VERSION}
     if level >= SHARE_SINCE:
         found[SHARE_FEATURE] = SHARE_VERSION
+    if level >= STREAMS_SINCE:
+        found[STREAMS_FEATURE] = STREAMS_VERSION
     return found
 
 

@@ -58,6 +58,7 @@ COORDINATED: dict[int, Parts] = {
     ApiKey.LEAVE_GROUP: _of_group,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _of_group,
     ApiKey.SHARE_GROUP_HEARTBEAT: _of_group,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: _of_group,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _of_group,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _of_group,
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: _of_share_partitions,

@@ -19,6 +19,7 @@ from penstock.client.admin.share_groups import (
     ShareGroupDescription,
     ShareGroupOffset,
 )
+from penstock.client.admin.streams_groups import StreamsGroupAdministration, StreamsGroupDescription
 from penstock.client.admin.topics import (
     BROKER_DEFAULT,
     NewTopic,
@@ -109,6 +110,7 @@ class AsyncAdmin(HasInstanceId):
         self._configs = ConfigAdministration(self._client)
         self._groups = GroupAdministration(self._client)
         self._share_groups = ShareGroupAdministration(self._client, self._groups)
+        self._streams_groups = StreamsGroupAdministration(self._client, self._groups)
         self._security = SecurityAdministration(self._client)
         self._transactions = TransactionAdministration(self._client)
         self._is_closed = False
@@ -423,6 +425,29 @@ class AsyncAdmin(HasInstanceId):
         """
         wanted = topic_partitions(partitions, "delete_group_offsets()")
         await self._groups.delete_offsets(group_id, wanted)
+
+    # -- streams groups
+
+    @checked(states=list_of(text, "['Stable']"))
+    async def list_streams_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All streams groups of the cluster (KIP-1071), or those in the given states (``Stable``, ``Empty``,
+        ``NotReady``, ``Assigning``, ``Reconciling``), by name.
+
+        Raises:
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return await self._streams_groups.listings(states)
+
+    async def describe_streams_groups(self, group_ids: Iterable[str]) -> list[StreamsGroupDescription]:
+        """Describe streams groups, with their topologies and tasks, in the order given.
+
+        Raises:
+            KafkaError: a group does not exist or is no streams group (69), or may not be seen.
+            UnsupportedVersionError: the cluster has no streams groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        wanted = arguments.names(group_ids, "describe_streams_groups()", "group")
+        return [await self._streams_groups.describe(group_id) for group_id in wanted]
 
     # -- share groups
 

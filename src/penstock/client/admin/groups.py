@@ -38,6 +38,8 @@ from penstock.protocol.messages.offset_delete_request import (
 from penstock.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from penstock.protocol.messages.share_group_describe_response import Member as DescribedSharer
+from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from penstock.protocol.messages.streams_group_describe_response import DescribedGroup as DescribedStreams
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -54,6 +56,12 @@ TYPES_VERSION = 5
 DEAD = "Dead"
 SHARE_PROTOCOL = "share"
 """The type of the protocol of share groups (KIP-932)."""
+
+STREAMS_PROTOCOL = "streams"
+"""The type of the protocol of streams groups (KIP-1071)."""
+
+STICKY = "sticky"
+"""The assignor of streams groups, of which there is one."""
 
 
 class GroupListing(NamedTuple):
@@ -136,7 +144,7 @@ class GroupAdministration:
         except KafkaError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-            for describe in (self._describe_of_consumers, self._describe_share):
+            for describe in (self._describe_of_consumers, self._describe_share, self._describe_streams):
                 try:
                     return await describe(group_id)
                 except UnsupportedVersionError:
@@ -157,6 +165,19 @@ class GroupAdministration:
             )
 
         request = ShareGroupDescribeRequest(group_ids=[group_id])
+        return await self.ask_coordinator(group_id, "describing a group", request, read)
+
+    async def _describe_streams(self, group_id: str) -> GroupDescription:
+        """Describe a streams group (KIP-1071); members have the partitions that their active tasks read."""
+
+        def read(answer: Any, node: int) -> GroupDescription:
+            group, coordinator = self._described(answer.groups, group_id, node, "StreamsGroupDescribe")
+            members = tuple(sorted(_streaming(group)))
+            return GroupDescription(
+                group_id, group.group_state, STREAMS_PROTOCOL, STICKY, coordinator, members
+            )
+
+        request = StreamsGroupDescribeRequest(group_ids=[group_id])
         return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_of_consumers(self, group_id: str) -> GroupDescription:
@@ -319,6 +340,31 @@ def _sharer(member: DescribedSharer) -> MemberDescription:
         for number in topic.partitions
     )
     return MemberDescription(member.member_id, None, member.client_id, member.client_host, tuple(partitions))
+
+
+def _streaming(group: DescribedStreams) -> list[MemberDescription]:
+    topology = group.topology
+    inputs = {
+        each.subtopology_id: [*each.source_topics, *(topic.name for topic in each.repartition_source_topics)]
+        for each in (topology.subtopologies or () if topology is not None else ())
+    }
+    return [
+        MemberDescription(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            tuple(
+                sorted(
+                    TopicPartition(topic, number)
+                    for tasks in member.assignment.active_tasks
+                    for number in tasks.partitions
+                    for topic in inputs.get(tasks.subtopology_id, ())
+                )
+            ),
+        )
+        for member in group.members
+    ]
 
 
 def _member(member: DescribedGroupMember) -> MemberDescription:

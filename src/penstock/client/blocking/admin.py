@@ -10,6 +10,7 @@ from penstock.client.admin.configs import ConfigValue
 from penstock.client.admin.groups import GroupDescription, GroupListing
 from penstock.client.admin.logs import LogDirectory
 from penstock.client.admin.share_groups import ShareGroupDescription, ShareGroupOffset
+from penstock.client.admin.streams_groups import StreamsGroupDescription
 from penstock.client.admin.topics import BROKER_DEFAULT, NewTopic, TopicDescription
 from penstock.client.admin.transactions import (
     HANGING_AGE_MS,
@@ -341,6 +342,27 @@ class Admin(Blocking):
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         self._run(self._admin.delete_group_offsets(group_id, partitions))
+
+    # -- streams groups
+
+    def list_streams_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All streams groups of the cluster (KIP-1071), or those in the given states (``Stable``, ``Empty``,
+        ``NotReady``, ``Assigning``, ``Reconciling``), by name.
+
+        Raises:
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._admin.list_streams_groups(states=states))
+
+    def describe_streams_groups(self, group_ids: Iterable[str]) -> list[StreamsGroupDescription]:
+        """Describe streams groups, with their topologies and tasks, in the order given.
+
+        Raises:
+            KafkaError: a group does not exist or is no streams group (69), or may not be seen.
+            UnsupportedVersionError: the cluster has no streams groups.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
+        """
+        return self._run(self._admin.describe_streams_groups(group_ids))
 
     # -- share groups
 

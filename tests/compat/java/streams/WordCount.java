@@ -17,7 +17,8 @@ import org.apache.kafka.streams.state.*;
 /**
  * Counts the words of `lines` into `counts`, the lines of each key in ten seconds into `windows`, and puts the names
  * of a global table before lines, into `named`. A word on standard input is answered from the store: `get WORD COUNT`.
- * Prints states and errors; ends with its input. Arguments: bootstrap servers, application id, directory, settings.
+ * Prints states and errors; ends with its input. Arguments: bootstrap servers, application id, directory, settings;
+ * one without a value is not set.
  */
 public class WordCount {
     static <S extends org.apache.kafka.streams.processor.StateStore> Materialized<String, Long, S> stored(String name) {
@@ -62,7 +63,11 @@ public class WordCount {
         settings.put("session.timeout.ms", "6000");
         settings.put("heartbeat.interval.ms", "500");
         settings.put("internal.leave.group.on.close", "true");
-        for (int i = 3; i < args.length; i++) settings.put(args[i].split("=", 2)[0], args[i].split("=", 2)[1]);
+        for (int i = 3; i < args.length; i++) {
+            String[] setting = args[i].split("=", 2);
+            if (setting[1].isEmpty()) settings.remove(setting[0]);
+            else settings.put(setting[0], setting[1]);
+        }
         StreamsBuilder builder = new StreamsBuilder();
         build(builder);
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);

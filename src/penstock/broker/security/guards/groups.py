@@ -65,6 +65,29 @@ def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
     return asking.proceed(request)
 
 
+def guard_streams_group_heartbeat(request: Any, asking: Asking) -> Any:
+    """READ on the group, DESCRIBE on each topic of the topology: without one of them all of it is refused.
+
+    Whether the member may create internal topics is checked by the handler, which finds what is missing.
+    """
+    rights = asking.rights
+    if not rights.on_group(Operation.READ, request.group_id):
+        return asking.refuse(request, _NO_GROUP)
+    topology = request.topology
+    names = () if topology is None else _topics_of_subtopologies(topology.subtopologies)
+    if not all(rights.on_topic(Operation.DESCRIBE, name) for name in names):
+        return asking.refuse(request, _NO_TOPIC)
+    return asking.proceed(request)
+
+
+def _topics_of_subtopologies(subtopologies: Any) -> set[str]:
+    names: set[str] = set()
+    for each in subtopologies:
+        names.update(each.source_topics, each.repartition_sink_topics)
+        names.update(topic.name for topic in (*each.repartition_source_topics, *each.state_changelog_topics))
+    return names
+
+
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
     """DESCRIBE on each group; and on each topic: others are left out of "all", and refused by name."""
     if asking.context.version >= SEVERAL_GROUPS_SINCE:
@@ -174,6 +197,20 @@ def mask_consumer_groups(response: Any, asking: Asking) -> None:
         if not all(asking.rights.on_topic(Operation.DESCRIBE, name) for name in _topics_of(group)):
             group.error_code, group.error_message = _NO_TOPIC, "Topic authorization failed."
             group.members = []
+    mask_groups(response, asking)
+
+
+def mask_streams_groups(response: Any, asking: Asking) -> None:
+    """StreamsGroupDescribe: refuse groups whose topology has a topic that may not be described."""
+    for group in response.groups:
+        subtopologies = group.topology.subtopologies if group.topology is not None else ()
+        names = _topics_of_subtopologies(subtopologies or ())
+        if not all(asking.rights.on_topic(Operation.DESCRIBE, name) for name in names):
+            group.error_code = _NO_TOPIC
+            group.error_message = (
+                "The described group uses topics that the client is not authorized to describe."
+            )
+            group.members, group.topology = [], None
     mask_groups(response, asking)
 
 

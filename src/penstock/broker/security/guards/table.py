@@ -74,6 +74,10 @@ GUARDS: dict[int, Guard] = {
     ApiKey.SHARE_GROUP_DESCRIBE: Rule(
         each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_consumer_groups
     ),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: groups.guard_streams_group_heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: Rule(
+        each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_streams_groups
+    ),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: groups.guard_describe_share_group_offsets,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: Rule(
         on_group(Operation.READ), each=each_topic(Operation.READ, "responses", name="topic_name")

@@ -1,0 +1,211 @@
+"""The assignor of streams groups, `sticky`: tasks stay where they are as far as members are evenly loaded.
+
+A pure function of the members, with what they had, and of the numbers of tasks. As at Apache Kafka 4.3 the
+load of a process is the number of its tasks by the number of its members; no warm-up tasks are given, and
+neither racks nor tags of clients count.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.broker.groups.streams.tasks import Task, Tasks
+
+
+class Worker(NamedTuple):
+    """One member, as the assignor sees it: its process, and the tasks that it was to have."""
+
+    process_id: str
+    had: Tasks
+
+
+Assignment = dict[str, Tasks]
+
+
+def assign(
+    members: Mapping[str, Worker], tasks: Mapping[str, int], stateful: Collection[str], standbys: int
+) -> Assignment:
+    """Return the target assignment of every member.
+
+    `tasks` are the numbers of tasks by subtopology, `stateful` the subtopologies that have state, `standbys`
+    how many copies of each of their tasks are kept ready on other processes. Where there are too few
+    processes, there are fewer copies.
+    """
+    if not members:
+        return {}
+    everything = [(subtopology, index) for subtopology, count in tasks.items() for index in range(count)]
+    copied = [task for task in everything if task[0] in stateful] if standbys > 0 else []
+    division = _Division(members, len(everything), len(everything) + len(copied) * standbys)
+    division.assign_active(everything)
+    division.assign_standbys(copied, standbys)
+    return division.outcome()
+
+
+class _Process:
+    """One instance of the application, with its members."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.counts: dict[str, int] = {}
+        self.tasks: set[Task] = set()
+        self.total = 0
+
+    @property
+    def load(self) -> float:
+        return self.total / len(self.counts)
+
+    def least_loaded(self) -> str:
+        return min(self.counts, key=lambda member_id: (self.counts[member_id], member_id))
+
+
+class _Quota:
+    """How many tasks a member gets at most while tasks go where they were: an equal share of what is left."""
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self._tasks = tasks
+        self._members = members
+        self.each = -(-tasks // members)
+
+    def note(self, count: int) -> None:
+        """Note that a member has so many tasks now: one that has its share leaves the rest to the others."""
+        if count == self.each:
+            self._members -= 1
+            self._tasks -= count
+            self.each = -(-self._tasks // self._members) if self._members else 0
+
+
+class _Division:
+    """The division of tasks under way."""
+
+    def __init__(self, members: Mapping[str, Worker], active: int, total: int) -> None:
+        self._members = members
+        self._processes: dict[str, _Process] = {}
+        self._was_active: dict[Task, str] = {}
+        self._was_standby: dict[Task, list[str]] = {}
+        self._active: dict[str, set[Task]] = {member_id: set() for member_id in members}
+        self._standby: dict[str, set[Task]] = {member_id: set() for member_id in members}
+        self._active_quota = _Quota(active, len(members))
+        self._total_quota = _Quota(total, len(members))
+        for member_id, member in sorted(members.items()):
+            process = self._processes.setdefault(member.process_id, _Process(len(self._processes)))
+            process.counts[member_id] = 0
+            self._was_active.update(dict.fromkeys(member.had.active, member_id))
+            for task in member.had.standby:
+                self._was_standby.setdefault(task, []).append(member_id)
+        self._by_load = [(0.0, process.number, process) for process in self._processes.values()]
+
+    def outcome(self) -> Assignment:
+        """Return what has been given to whom."""
+        return {
+            member_id: Tasks(frozenset(self._active[member_id]), frozenset(self._standby[member_id]))
+            for member_id in self._members
+        }
+
+    # --- active tasks ------------------------------------------------------------------------------------
+
+    def assign_active(self, tasks: Iterable[Task]) -> None:
+        """Give every task to the member that had it, else to one that had it in standby, while they have
+        less than their share; the rest to the least loaded.
+        """
+        left = sorted(tasks, key=lambda task: (task[1], task[0]))
+        for find in (self._was_active.get, self._least_loaded_standby):
+            waiting = []
+            for task in left:
+                member_id = find(task)
+                if member_id is not None and self._count(member_id) < self._active_quota.each:
+                    self._give_active(task, member_id)
+                else:
+                    waiting.append(task)
+            left = waiting
+        for task in sorted(left):
+            member_id = self._least_loaded_without(task)
+            assert member_id is not None, "no process has an active task yet that is left"
+            self._give_active(task, member_id)
+
+    def _give_active(self, task: Task, member_id: str) -> None:
+        self._active[member_id].add(task)
+        self._active_quota.note(self._add(task, member_id))
+
+    # --- standby tasks -----------------------------------------------------------------------------------
+
+    def assign_standbys(self, tasks: Iterable[Task], standbys: int) -> None:
+        """Give copies of every task to processes without one: to the member that had it as active, else to
+        one that had it in standby, while they have less than their share; the rest to the least loaded.
+        """
+        left: list[tuple[Task, int]] = []
+        for task in sorted(tasks, key=lambda task: (task[1], task[0]), reverse=True):
+            for number in range(standbys):
+                member_id = self._former(task)
+                if member_id is None:
+                    left.append((task, standbys - number))
+                    break
+                self._give_standby(task, member_id)
+        for task, count in sorted(left, reverse=True):
+            for _ in range(count):
+                member_id = self._least_loaded_without(task)
+                if member_id is None:
+                    break
+                self._give_standby(task, member_id)
+
+    def _former(self, task: Task) -> str | None:
+        """Return a member that had the task, with room for it in a process without it."""
+        for member_id in (self._was_active.get(task), self._least_loaded_standby(task, without=True)):
+            if member_id is None or task in self._process_of(member_id).tasks:
+                continue
+            if self._count(member_id) < self._total_quota.each:
+                return member_id
+        return None
+
+    def _give_standby(self, task: Task, member_id: str) -> None:
+        self._standby[member_id].add(task)
+        self._add(task, member_id)
+
+    # --- load --------------------------------------------------------------------------------------------
+
+    def _process_of(self, member_id: str) -> _Process:
+        return self._processes[self._members[member_id].process_id]
+
+    def _count(self, member_id: str) -> int:
+        return self._process_of(member_id).counts[member_id]
+
+    def _add(self, task: Task, member_id: str) -> int:
+        process = self._process_of(member_id)
+        process.tasks.add(task)
+        process.counts[member_id] += 1
+        process.total += 1
+        heapq.heappush(self._by_load, (process.load, process.number, process))
+        count = process.counts[member_id]
+        self._total_quota.note(count)
+        return count
+
+    def _least_loaded_standby(self, task: Task, *, without: bool = False) -> str | None:
+        """Return the least loaded of the members that had a task in standby; `without` one whose process has
+        the task already.
+        """
+        found = [
+            ((self._process_of(member_id).load, self._count(member_id)), member_id)
+            for member_id in self._was_standby.get(task, ())
+            if not (without and task in self._process_of(member_id).tasks)
+        ]
+        return min(found)[1] if found else None
+
+    def _least_loaded_without(self, task: Task) -> str | None:
+        """Return the least loaded member of the least loaded process that does not have a task yet.
+
+        The member is given the task: the entry of its process is not put back.
+        """
+        heap, passed, found = self._by_load, [], None
+        while heap and found is None:
+            entry = heapq.heappop(heap)
+            load, _, process = entry
+            if load != process.load:
+                continue  # a later entry says what the process has by now
+            if task in process.tasks:
+                passed.append(entry)
+            else:
+                found = process.least_loaded()
+        for entry in passed:
+            heapq.heappush(heap, entry)
+        return found

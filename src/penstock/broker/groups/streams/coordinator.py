@@ -1,0 +1,279 @@
+"""All streams groups of a broker: finds the group of a request, and keeps the timers of groups and members.
+
+No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
+milliseconds. What a request or a timer leads to is a `StreamsPlan`; its changes are stored, then `accept`
+makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from penstock.broker.groups.due_timers import DueTimers
+from penstock.broker.groups.metadata_view import TopicsView
+from penstock.broker.groups.streams.group import Draft, StreamsAnswer, StreamsGroup, StreamsHeartbeat
+from penstock.broker.groups.streams.settings import StreamsGroupSettings
+from penstock.broker.groups.streams.state import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    Change,
+    MemberState,
+    State,
+    removal,
+)
+from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+STREAMS = "streams"
+"""The type of the groups here, and their protocol type."""
+
+GROUP_BYTES = 3500
+"""About what a group takes in memory beside its name, its members and its topology."""
+
+
+class StreamsPlan(NamedTuple):
+    """The outcome of a request or a timer: changes to be stored, and the answer to a request.
+
+    `touched` is the member whose session goes on, `shut_down_by` one that has asked for the end of the
+    application, `delay_ms` how long a new group waits for members from now on.
+    """
+
+    group: StreamsGroup
+    draft: Draft
+    answer: StreamsAnswer | None = None
+    touched: str | None = None
+    shut_down_by: str | None = None
+    delay_ms: int | None = None
+
+    @property
+    def changes(self) -> list[Change]:
+        """The changes to be stored, in their order."""
+        return self.draft.changes
+
+
+class _MemberTimers:
+    """The timers of one member."""
+
+    __slots__ = ("revocation", "revoking_since", "session")
+
+    def __init__(self, session: Timer, revocation: Timer) -> None:
+        self.session = session
+        self.revocation = revocation
+        self.revoking_since: int | None = None
+        """The member epoch at which the member began to give up tasks; None where it does not."""
+
+
+class StreamsGroupCoordinator:
+    """The streams groups. `settings_of` returns the settings of a group by its id."""
+
+    def __init__(
+        self, settings_of: Callable[[str], StreamsGroupSettings], view: TopicsView, timers: Timers
+    ) -> None:
+        self.groups: dict[str, StreamsGroup] = {}
+        self.settings_of = settings_of
+        self.timers = DueTimers(timers)
+        self._view = view
+        self._members: dict[tuple[str, str], _MemberTimers] = {}
+        self._delays: dict[str, Timer] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the groups take in memory."""
+        return sum(GROUP_BYTES + len(group.id) + group.stored.size_bytes for group in self.groups.values())
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        group_id: str,
+        beat: StreamsHeartbeat,
+        now: float,
+        now_ms: int,
+        *,
+        makes_group: bool = True,
+    ) -> StreamsPlan:
+        """StreamsGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+
+        Raises:
+            KafkaError: the error to answer with. INVALID_REQUEST (42) for what is wrong in any group,
+                GROUP_ID_NOT_FOUND (69), and those of `StreamsGroup.heartbeat` and `StreamsGroup.leave`.
+        """
+        problem = _problem(group_id, beat)
+        if problem:
+            raise error_for(ErrorCode.INVALID_REQUEST, problem)
+        group = self.groups.get(group_id)
+        if group is None:
+            if beat.epoch != JOIN_EPOCH or not makes_group:
+                raise error_for(
+                    ErrorCode.GROUP_ID_NOT_FOUND,
+                    f"Streams group {group_id} not found." if makes_group else not_a_streams_group(group_id),
+                )
+            group = StreamsGroup(group_id)
+        shut_down_by = beat.member_id if beat.shuts_down else None
+        if beat.epoch == LEAVE_EPOCH:
+            draft = group.leave(beat.member_id)
+            return StreamsPlan(
+                group, draft, StreamsAnswer(beat.member_id, beat.epoch), shut_down_by=shut_down_by
+            )
+        settings = self.settings_of(group_id)
+        left_ms = self._delay_left_ms(group_id, now)
+        begins_ms = None
+        if left_ms is None and not group.stored.members and settings.initial_rebalance_delay_ms > 0:
+            left_ms = begins_ms = settings.initial_rebalance_delay_ms
+        draft, answer = group.heartbeat(beat, settings, self._view, now_ms, left_ms)
+        return StreamsPlan(group, draft, answer, beat.member_id, shut_down_by, begins_ms)
+
+    def accept(self, plan: StreamsPlan, now: float) -> None:
+        """Make the changes of a plan, which have been stored."""
+        group, before = plan.group, plan.group.stored
+        self.groups.setdefault(group.id, group)
+        if plan.shut_down_by is not None and group.shut_down_by is None:
+            group.shut_down_by = plan.shut_down_by
+        if plan.answer is not None and plan.touched is not None:
+            group.endpoint_epoch = plan.answer.endpoint_epoch
+        group.accept(plan.draft)
+        for member_id in before.members.keys() - group.stored.members.keys():
+            self._end_member(group.id, member_id)
+        if plan.touched is not None:
+            self._touch(group, plan.touched, now)
+        if plan.delay_ms is not None:
+            delay = self._delays[group.id] = self.timers.new(
+                lambda timer, now, now_ms: self._end_delay(group, timer, now_ms)
+            )
+            self.timers.set(delay, now + plan.delay_ms / 1000)
+
+    def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
+        """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
+        for (_, group_id, _), change in stored.items():
+            if change is not None:
+                self.groups.setdefault(group_id, StreamsGroup(group_id)).stored.apply(change)
+        for group_id in {key[1] for key, change in stored.items() if change is not None}:
+            group = self.groups[group_id]
+            group.drop_remains()
+            for member_id in group.stored.members:
+                self._touch(group, member_id, now)
+
+    def forget(self, group_id: str) -> None:
+        """Drop a group, if there is one with this id."""
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            for member_id in group.stored.members:
+                self._end_member(group_id, member_id)
+        delay = self._delays.pop(group_id, None)
+        if delay is not None:
+            delay.end()
+
+    def removal(self, group: StreamsGroup) -> list[Change]:
+        """Return the changes that end a group."""
+        return removal(group.stored)
+
+    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[StreamsGroup]:
+        """Return the groups in these states and of these types, in any case of letters; none named means
+        all. The state NotReady is also ``not_ready``, as Apache Kafka's coordinator has it.
+        """
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+        if wanted_types and STREAMS not in wanted_types:
+            return []
+        if "not_ready" in wanted_states:
+            wanted_states.add(State.NOT_READY.lower())
+        return [
+            group
+            for group in self.groups.values()
+            if not wanted_states or group.state.lower() in wanted_states
+        ]
+
+    # --- timers ------------------------------------------------------------------------------------------
+
+    def _delay_left_ms(self, group_id: str, now: float) -> int | None:
+        """Return for how long a group waits for more members; None where it does not."""
+        delay = self._delays.get(group_id)
+        return None if delay is None else max(0, round((delay.when - now) * 1000))
+
+    def _end_delay(self, group: StreamsGroup, timer: Timer, now_ms: int) -> StreamsPlan | None:
+        """Assign tasks to the members that a new group has got meanwhile."""
+        if self._delays.get(group.id) is not timer:
+            return None
+        draft = group.assign_delayed(self.settings_of(group.id), self._view, now_ms)
+        # Should that not be stored, the next heartbeat assigns.
+        del self._delays[group.id]
+        return None if draft is None else StreamsPlan(group, draft)
+
+    def _touch(self, group: StreamsGroup, member_id: str, now: float) -> None:
+        """Begin the session of a member anew, and time how long it takes to give up tasks."""
+        key = group.id, member_id
+        timers = self._members.get(key)
+        if timers is None:
+            timers = self._members[key] = self._new_timers(group, member_id)
+        self.timers.set(timers.session, now + self.settings_of(group.id).session_timeout_ms / 1000)
+        current = group.stored.current(member_id)
+        if current.state is not MemberState.UNREVOKED:
+            timers.revoking_since = None
+            timers.revocation.stop()
+        elif timers.revoking_since != current.epoch:
+            timers.revoking_since = current.epoch
+            timeout_ms = max(0, group.stored.members[member_id].rebalance_timeout_ms)
+            self.timers.set(timers.revocation, now + timeout_ms / 1000)
+
+    def _new_timers(self, group: StreamsGroup, member_id: str) -> _MemberTimers:
+        def fence(timer: Timer, now: float, now_ms: int) -> StreamsPlan | None:
+            return self._fence(group, member_id, timers, timer)
+
+        timers = _MemberTimers(self.timers.new(fence), self.timers.new(fence))
+        return timers
+
+    def _fence(
+        self, group: StreamsGroup, member_id: str, timers: _MemberTimers, timer: Timer
+    ) -> StreamsPlan | None:
+        """Remove a member whose session is over, or which has not given up tasks in time."""
+        if self._members.get((group.id, member_id)) is not timers or timer.when < NEVER:
+            return None  # it has gone, or a heartbeat has come in between
+        if timer is timers.revocation and timers.revoking_since is None:
+            return None
+        return StreamsPlan(group, group.remove(member_id))
+
+    def _end_member(self, group_id: str, member_id: str) -> None:
+        timers = self._members.pop((group_id, member_id), None)
+        if timers is not None:
+            timers.session.end()
+            timers.revocation.end()
+
+
+def not_a_streams_group(group_id: str) -> str:
+    """Return what is said of a group of another type."""
+    return f"Group {group_id} is not a streams group."
+
+
+def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
+    """Return what is wrong with the fields of a heartbeat; empty where nothing is."""
+    if not beat.member_id.strip():
+        return "MemberId can't be empty."
+    if not group_id.strip():
+        return "GroupId can't be empty."
+    if beat.rack_id is not None and not beat.rack_id.strip():
+        return "RackId can't be empty."
+    if beat.epoch == STATIC_LEAVE_EPOCH:
+        return "InstanceId can't be null."
+    if beat.epoch < STATIC_LEAVE_EPOCH:
+        return f"MemberEpoch is {beat.epoch}, but must be greater than or equal to -2."
+    if beat.epoch == JOIN_EPOCH:
+        if beat.rebalance_timeout_ms == -1:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if beat.owned:
+            return "Tasks must be empty when (re-)joining."
+        if beat.topology is None:
+            return "Topology must be non-null when (re-)joining."
+    elif beat.topology is not None:
+        return "Topology can only be provided when (re-)joining."
+    return _too_long(group_id, beat)
+
+
+def _too_long(group_id: str, beat: StreamsHeartbeat) -> str:
+    """Return that a text is too long for a record's key or an old string; empty where none is."""
+    texts = [group_id, beat.member_id]
+    if any(len(text) * 4 > STRING_BYTES_MAX < len(text.encode()) for text in texts):
+        return f"a text is longer than {STRING_BYTES_MAX} bytes, the most that can be stored"
+    return ""

@@ -1,0 +1,43 @@
+"""Which partitions are read at which instance of an application, for queries of its state (KIP-67)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.broker.groups.streams.state import StreamsState
+from penstock.broker.groups.streams.tasks import Task
+
+
+class EndpointPartitions(NamedTuple):
+    """The endpoint of a member, and the partitions of its tasks, by topic."""
+
+    endpoint: tuple[str, int]
+    active: Mapping[str, list[int]]
+    standby: Mapping[str, list[int]]
+
+
+def endpoint_partitions(state: StreamsState, counts: Mapping[str, int]) -> tuple[EndpointPartitions, ...]:
+    """Return the partitions at every member that has an endpoint; `counts` are those of topics that exist."""
+    found = []
+    for member_id, member in state.members.items():
+        if member.endpoint is not None:
+            assigned = state.current(member_id).assigned
+            active = _partitions(assigned.active, state, counts)
+            standby = _partitions(assigned.standby | assigned.warmup, state, counts)
+            found.append(EndpointPartitions(member.endpoint, active, standby))
+    return tuple(found)
+
+
+def _partitions(
+    tasks: Iterable[Task], state: StreamsState, counts: Mapping[str, int]
+) -> dict[str, list[int]]:
+    """Return the partitions that tasks read. A topic may have fewer partitions than there are tasks."""
+    topology = state.topology
+    inputs = {} if topology is None else {each.id: tuple(each.inputs()) for each in topology.subtopologies}
+    found: dict[str, list[int]] = {}
+    for subtopology, index in sorted(tasks):
+        for name in inputs.get(subtopology, ()):
+            if index < counts.get(name, 0):
+                found.setdefault(name, []).append(index)
+    return found

@@ -1,0 +1,502 @@
+"""One streams group: what a heartbeat, a leave or a timer changes (KIP-1071).
+
+`StreamsGroup` decides on a draft and returns it; the group changes when `accept` takes the draft, which is
+after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
+records follow Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from penstock.broker.groups import draft as drafts
+from penstock.broker.groups.metadata_view import TopicsView, hash_of
+from penstock.broker.groups.offsets import OffsetExpiration
+from penstock.broker.groups.streams.assignor import Worker, assign
+from penstock.broker.groups.streams.configuring import Configured, Problem, Status, check_topology, configure
+from penstock.broker.groups.streams.endpoints import EndpointPartitions, endpoint_partitions
+from penstock.broker.groups.streams.reconciliation import reconcile
+from penstock.broker.groups.streams.settings import STANDBY_CONFIG, StreamsGroupSettings
+from penstock.broker.groups.streams.state import (
+    JOIN_EPOCH,
+    NO_EPOCH,
+    NO_TIME,
+    Current,
+    Member,
+    MemberState,
+    SetCurrent,
+    SetEpoch,
+    SetMember,
+    SetTarget,
+    SetTargetEpoch,
+    SetTopology,
+    State,
+    StreamsState,
+)
+from penstock.broker.groups.streams.tasks import NO_TASKS, Tasks
+from penstock.broker.groups.streams.topology import InternalTopic, Topology
+from penstock.errors import KafkaError
+from penstock.printable import printable
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+Draft: TypeAlias = drafts.Draft[StreamsState]
+"""A streams group as one request or timer would change it, before the change is stored."""
+
+SOON_MS = 20
+"""How long after an assignment has become due a heartbeat comes that is waited for."""
+
+
+class StreamsHeartbeat(NamedTuple):
+    """One StreamsGroupHeartbeat, as a group needs it. None leaves a field as it is."""
+
+    member_id: str
+    epoch: int
+    topology: Topology | None = None
+    owned: Tasks | None = None
+    process_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    endpoint: tuple[str, int] | None = None
+    tags: tuple[tuple[str, str], ...] | None = None
+    endpoint_epoch: int = 0
+    """The endpoint information that the member has."""
+    shuts_down: bool = False
+    """Whether every member is to be asked to shut down."""
+    client_id: str = ""
+    client_host: str = ""
+
+
+class StreamsAnswer(NamedTuple):
+    """The answer to a heartbeat; `tasks` and `endpoints` are None where the member has them already."""
+
+    member_id: str
+    epoch: int
+    heartbeat_interval_ms: int = 0
+    statuses: tuple[Problem, ...] = ()
+    tasks: Tasks | None = None
+    endpoint_epoch: int = 0
+    endpoints: tuple[EndpointPartitions, ...] | None = None
+    to_make: tuple[InternalTopic, ...] = ()
+    """Internal topics that are to be made."""
+
+
+class StreamsGroup:
+    """A group. `stored` is its state, as far as it has been stored.
+
+    What is not stored is lost with the coordinator, as at Apache Kafka: `shut_down_by`, the member that has
+    asked for the end of the application, and the number of the endpoint information.
+    """
+
+    def __init__(self, group_id: str) -> None:
+        self.id = group_id
+        self.stored = StreamsState()
+        self.shut_down_by: str | None = None
+        self.endpoint_epoch = 0
+        self._configured: tuple[int, Topology, Configured] | None = None
+        """The topology with the topics of this version of the metadata."""
+        self._hashed: tuple[int, int] | None = None
+        """The version of the metadata, and the hash of the topics that the group needs."""
+
+    def __repr__(self) -> str:
+        members = f"{len(self.stored.members)} members"
+        return printable(f"<StreamsGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
+
+    def accept(self, draft: Draft) -> None:
+        """Take the changes of a draft, which have been stored."""
+        if draft.state.topology is not self.stored.topology:
+            self._hashed = None
+        self.stored = draft.state
+        if not self.stored.members:
+            self.shut_down_by = None
+
+    def drop_remains(self) -> None:
+        """Drop assignments of members that are gone: compaction may leave them behind."""
+        state = self.stored
+        for member_id in state.currents.keys() - state.members.keys():
+            state.apply(SetCurrent(member_id, None))
+        for member_id in state.targets.keys() - state.members.keys():
+            state.apply(SetTarget(member_id, None))
+
+    # --- heartbeats --------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        beat: StreamsHeartbeat,
+        settings: StreamsGroupSettings,
+        view: TopicsView,
+        now_ms: int,
+        delay_left_ms: int | None = None,
+    ) -> tuple[Draft, StreamsAnswer]:
+        """Join, or go on as a member: return what changes, and the answer.
+
+        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
+        `delay_left_ms` is for how long a new group still waits for members; None where it does not.
+
+        Raises:
+            KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
+                INVALID_REQUEST (42) or STREAMS_INVALID_TOPOLOGY (130).
+        """
+        self._check(beat, settings)
+        draft: Draft = drafts.Draft(self.stored)
+        before = self.stored.current(beat.member_id)
+        has_changed = self._update_member(beat, draft)
+        topology, statuses = self._update_topology(beat, draft)
+        configured = self.configured(topology, view)
+        _check_owned(beat.owned, configured)
+        self._refresh_epoch(draft, configured, settings, view, bump=has_changed)
+        wait_ms = delay_left_ms
+        if delay_left_ms is not None:
+            detail = "Assignment delayed due to the configured initial rebalance delay."
+        else:
+            wait_ms = self._refresh_target(draft, configured, settings, now_ms)
+            detail = "Assignment delayed due to the configured assignment interval."
+        if wait_ms is not None:
+            statuses.append(Problem(Status.ASSIGNMENT_DELAYED, detail))
+        self._reconcile(beat, draft, is_delayed=delay_left_ms is not None)
+        after = draft.state.current(beat.member_id)
+        has_moved = beat.epoch == JOIN_EPOCH or not after.has_same_tasks(before)
+        # Who says that it has other tasks may have lost an answer, and would wait for them forever.
+        tells = has_moved or (beat.owned is not None and beat.owned != after.assigned)
+        endpoint_epoch = self._next_endpoint_epoch(beat, draft.state, has_moved=has_moved)
+        if configured.problem is not None:
+            statuses.append(configured.problem)
+        shut_down_by = self.shut_down_by or (beat.member_id if beat.shuts_down else None)
+        if shut_down_by is not None:
+            statuses.append(_shut_down(shut_down_by))
+        is_told = endpoint_epoch == beat.endpoint_epoch
+        answer = StreamsAnswer(
+            beat.member_id,
+            after.epoch,
+            _next_beat_ms(settings, configured, wait_ms),
+            tuple(statuses),
+            after.assigned if tells else None,
+            endpoint_epoch,
+            None if is_told else endpoint_partitions(draft.state, counts_of(topology.topics(), view)),
+            configured.missing,
+        )
+        return draft, answer
+
+    def _check(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> None:
+        """Check whether a member may join, or is at the epoch that it sends.
+
+        0 is always right. The epoch before the present one is right while the member has no tasks but those
+        that it is assigned: it has lost an answer.
+        """
+        if beat.member_id not in self.stored.members:
+            if beat.epoch != JOIN_EPOCH:
+                raise self._unknown_member(beat.member_id)
+            if len(self.stored.members) >= settings.max_size:
+                raise error_for(
+                    ErrorCode.GROUP_MAX_SIZE_REACHED,
+                    f"The streams group has reached its maximum capacity of {settings.max_size} members.",
+                )
+            return
+        current = self.stored.current(beat.member_id)
+        if beat.epoch in (JOIN_EPOCH, current.epoch):
+            return
+        is_previous = beat.epoch < current.epoch and beat.epoch == current.previous_epoch
+        if is_previous and beat.owned is not None and beat.owned <= current.assigned:
+            return
+        raise error_for(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The streams group member has a {'smaller' if beat.epoch < current.epoch else 'greater'} member "
+            f"epoch ({beat.epoch}) than the one known by the group coordinator ({current.epoch}). "
+            "The member must abandon all its partitions and rejoin.",
+        )
+
+    def _update_member(self, beat: StreamsHeartbeat, draft: Draft) -> bool:
+        """Take over what the member says of itself; return whether the group is assigned anew for it."""
+        older = draft.state.members.get(beat.member_id)
+        base = older or Member()
+        newer = Member(
+            None,
+            beat.rack_id if beat.rack_id is not None else base.rack_id,
+            beat.client_id,
+            beat.client_host,
+            beat.rebalance_timeout_ms if beat.rebalance_timeout_ms != -1 else base.rebalance_timeout_ms,
+            beat.topology.epoch if beat.topology is not None else base.topology_epoch,
+            beat.process_id if beat.process_id is not None else base.process_id,
+            beat.endpoint if beat.endpoint is not None else base.endpoint,
+            beat.tags if beat.tags is not None else base.tags,
+        )
+        if newer == older:
+            return False
+        draft.make(SetMember(beat.member_id, newer))
+        return True
+
+    def _update_topology(self, beat: StreamsHeartbeat, draft: Draft) -> tuple[Topology, list[Problem]]:
+        """Take over the topology of a new group; return that of the group, and what is to be said of it."""
+        stored = draft.state.topology
+        if stored is None:
+            if beat.topology is None:
+                raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {self.id} has no topology")
+            check_topology(beat.topology)
+            draft.make(SetTopology(beat.topology))
+            return beat.topology, []
+        if beat.topology is not None:
+            check_topology(beat.topology)
+            if beat.topology.epoch >= stored.epoch and not beat.topology.is_same(stored):
+                raise error_for(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        epoch = draft.state.members[beat.member_id].topology_epoch
+        if epoch >= stored.epoch:
+            return stored, []
+        detail = f"The member's topology epoch {epoch} is behind the group's topology epoch {stored.epoch}."
+        return stored, [Problem(Status.STALE_TOPOLOGY, detail)]
+
+    def configured(self, topology: Topology, view: TopicsView) -> Configured:
+        """Return a topology with the topics that there are; computed once for a version of the metadata.
+
+        Raises:
+            KafkaError: STREAMS_INVALID_TOPOLOGY (130).
+        """
+        known = self._configured
+        if known is None or known[0] != view.version or known[1] is not topology:
+            known = view.version, topology, configure(topology, counts_of(topology.topics(), view))
+            if topology is self.stored.topology or self.stored.topology is None:
+                self._configured = known
+        return known[2]
+
+    def _refresh_epoch(
+        self,
+        draft: Draft,
+        configured: Configured,
+        settings: StreamsGroupSettings,
+        view: TopicsView,
+        *,
+        bump: bool,
+    ) -> None:
+        """Raise the group epoch for a changed member, changed topics, or another number of standby tasks."""
+        group, topology = draft.state.group, draft.state.topology
+        assert topology is not None
+        if self._hashed is None or self._hashed[0] != view.version or topology is not self.stored.topology:
+            found = view.version, hash_of(topology.topics(), view.topics)
+            if topology is self.stored.topology:
+                self._hashed = found
+        else:
+            found = self._hashed
+        configs = ((STANDBY_CONFIG, str(settings.num_standby_replicas)),)
+        validated = topology.epoch if configured.is_ready else NO_EPOCH
+        wanted = group._replace(metadata_hash=found[1], validated_topology=validated, configs=configs)
+        if bump or wanted != group:
+            draft.make(SetEpoch(wanted._replace(epoch=group.epoch + 1)))
+
+    def _refresh_target(
+        self, draft: Draft, configured: Configured, settings: StreamsGroupSettings, now_ms: int
+    ) -> int | None:
+        """Compute the target assignment, if it is behind the group epoch and the interval has passed.
+
+        Return how many milliseconds of the interval are left; None where nothing has to wait.
+        """
+        state = draft.state
+        if state.epoch <= state.target_epoch:
+            return None
+        since_ms = now_ms - state.target_time_ms
+        if state.target_time_ms != NO_TIME and 0 <= since_ms < settings.assignment_interval_ms:
+            return settings.assignment_interval_ms - since_ms
+        self._assign(draft, configured, now_ms)
+        return None
+
+    def _assign(self, draft: Draft, configured: Configured, now_ms: int) -> None:
+        state = draft.state
+        assert state.topology is not None
+        found = dict.fromkeys(state.members, NO_TASKS)
+        if configured.is_ready and configured.tasks is not None:
+            members = {
+                member_id: Worker(member.process_id, state.target(member_id))
+                for member_id, member in state.members.items()
+            }
+            stateful = {each.id for each in state.topology.subtopologies if each.changelogs}
+            standbys = int(dict(state.group.configs).get(STANDBY_CONFIG, 0))
+            found = assign(members, configured.tasks, stateful, standbys)
+        changed = [
+            SetTarget(member_id, tasks)
+            for member_id, tasks in found.items()
+            if state.targets.get(member_id) != tasks
+        ]
+        draft.make(*changed, SetTargetEpoch((state.epoch, now_ms)))
+
+    def _reconcile(self, beat: StreamsHeartbeat, draft: Draft, *, is_delayed: bool) -> None:
+        state, member_id = draft.state, beat.member_id
+        current = state.current(member_id)
+        if current.state is MemberState.UNKNOWN:
+            if beat.owned is None or beat.owned:
+                raise error_for(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    "The streams group member is in a unknown state. "
+                    "The member must abandon all its tasks and rejoin.",
+                )
+            current = current._replace(state=MemberState.UNRELEASED)
+        found = reconcile(
+            current,
+            NO_TASKS if is_delayed else state.target(member_id),
+            state.target_epoch,
+            beat.owned,
+            lambda task, as_active: state.is_held_elsewhere(task, member_id, as_active=as_active),
+        )
+        if found != state.current(member_id):
+            draft.make(SetCurrent(member_id, found))
+
+    def _next_endpoint_epoch(self, beat: StreamsHeartbeat, state: StreamsState, *, has_moved: bool) -> int:
+        """Return the number of the endpoint information once the member has what it is assigned now."""
+        if not self.stored.members and self.stored.topology is None:
+            return 0  # the group is only just made
+        has_endpoint = state.members[beat.member_id].endpoint is not None
+        return self.endpoint_epoch + 1 if has_moved and has_endpoint else self.endpoint_epoch
+
+    def assign_delayed(self, settings: StreamsGroupSettings, view: TopicsView, now_ms: int) -> Draft | None:
+        """Return the first assignment of a group that has waited for members; None where there is none."""
+        topology = self.stored.topology
+        if not self.stored.members or topology is None:
+            return None
+        draft: Draft = drafts.Draft(self.stored)
+        configured = self.configured(topology, view)
+        self._refresh_epoch(draft, configured, settings, view, bump=False)
+        if draft.state.epoch > draft.state.target_epoch:
+            self._assign(draft, configured, now_ms)
+        return draft
+
+    # --- leaving -----------------------------------------------------------------------------------------
+
+    def leave(self, member_id: str) -> Draft:
+        """Have a member leave.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25).
+        """
+        if member_id not in self.stored.members:
+            raise self._unknown_member(member_id)
+        return self.remove(member_id)
+
+    def remove(self, member_id: str) -> Draft:
+        """Return what changes when a member is gone."""
+        draft: Draft = drafts.Draft(self.stored)
+        draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
+        draft.make(SetEpoch(draft.state.group._replace(epoch=draft.state.epoch + 1)))
+        return draft
+
+    def _unknown_member(self, member_id: str) -> KafkaError:
+        return error_for(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}."
+        )
+
+    # --- offsets -----------------------------------------------------------------------------------------
+
+    def check_commit(
+        self, member_id: str, epoch: int, partitions: Iterable[tuple[str, int]], *, has_epochs: bool = True
+    ) -> None:
+        """OffsetCommit: check who commits. `partitions` are names of topics with numbers of partitions.
+
+        An older epoch is right for the inputs of active tasks that the member has had since then.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), or UNSUPPORTED_VERSION (35) without
+                member epochs.
+        """
+        if epoch < 0 and not self.stored.members:
+            return
+        current = self._member_of_offsets(member_id)
+        if not has_epochs:
+            raise error_for(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"a member of streams group {self.id} commits by version 9 or later",
+            )
+        if epoch == current.epoch:
+            return
+        topology = self.stored.topology
+        if epoch < current.epoch and topology is not None:
+            readers = topology.readers()
+            tasks = ((readers.get(name, ""), index) for name, index in partitions)
+            if all(current.epochs.get(task, epoch + 1) <= epoch for task in tasks):
+                return
+        raise self._stale(member_id, epoch, current)
+
+    def check_fetch(self, member_id: str, epoch: int) -> None:
+        """OffsetFetch: check who asks.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113).
+        """
+        current = self._member_of_offsets(member_id)
+        if epoch != current.epoch:
+            raise self._stale(member_id, epoch, current)
+
+    def _member_of_offsets(self, member_id: str) -> Current:
+        if member_id not in self.stored.members:
+            raise self._unknown_member(member_id)
+        return self.stored.current(member_id)
+
+    def _stale(self, member_id: str, epoch: int, current: Current) -> KafkaError:
+        return error_for(
+            ErrorCode.STALE_MEMBER_EPOCH,
+            f"member {member_id} of group {self.id} has epoch {current.epoch}, not {epoch}",
+        )
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Return the topics that the members read; none where there are no members."""
+        if not self.stored.members or self.stored.topology is None:
+            return frozenset()
+        return frozenset(self.stored.topology.readers())
+
+    # --- properties --------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The state of the group."""
+        return self.stored.state
+
+    @property
+    def can_be_deleted(self) -> bool:
+        """Whether the group has no members."""
+        return not self.stored.members
+
+    def offset_expiration(self) -> OffsetExpiration:
+        """Return which offsets may expire: each from its commit, but none of a topic that members read."""
+        return OffsetExpiration(subscribed_topics=self.subscribed_topics())
+
+
+def counts_of(names: Iterable[str], view: TopicsView) -> dict[str, int]:
+    """Return the number of partitions of each of the topics that exists."""
+    return {name: len(view.topics[name].partitions) for name in names if name in view.topics}
+
+
+def _check_owned(owned: Tasks | None, configured: Configured) -> None:
+    """Check that tasks which a member says it has are tasks of the topology.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42).
+    """
+    if owned is None or not configured.is_ready or configured.tasks is None:
+        return
+    for subtopology, index in owned.every:
+        count = configured.tasks.get(subtopology)
+        if count is None:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology} does not exist in the topology."
+            )
+        if not 0 <= index < count:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST,
+                f"Task {index} for subtopology {subtopology} is invalid. "
+                f"Number of tasks for this subtopology: {count}",
+            )
+
+
+def _shut_down(member_id: str) -> Problem:
+    return Problem(
+        Status.SHUTDOWN_APPLICATION,
+        f"Streams group member {member_id} encountered a fatal error and requested a shutdown for the "
+        "entire application.",
+    )
+
+
+def _next_beat_ms(settings: StreamsGroupSettings, configured: Configured, wait_ms: int | None) -> int:
+    """Return after how long a member is to send its next heartbeat: soon, while an assignment is to come.
+
+    A new member would else wait a whole interval for its first tasks, as it does at Apache Kafka. Where
+    topics are wrong it has the whole interval: clients give up after two of them.
+    """
+    is_making = configured.problem is None or configured.problem.status is Status.MISSING_INTERNAL_TOPICS
+    if wait_ms is None or not is_making:
+        return settings.heartbeat_interval_ms
+    return min(settings.heartbeat_interval_ms, wait_ms + SOON_MS)

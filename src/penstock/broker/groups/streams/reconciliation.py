@@ -1,0 +1,57 @@
+"""The next step of a member on its way to its target assignment: tasks are given up before others get them.
+
+A pure function. The rules are those of Apache Kafka 4.3, save that tasks which the member itself has given
+up count as free at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.broker.groups.streams.state import Current, MemberState
+from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
+
+IsHeld = Callable[[Task, bool], bool]
+"""Returns whether a member has to wait for a task, which it is to have as active or not."""
+
+
+def reconcile(
+    current: Current, target: Tasks, target_epoch: int, owned: Tasks | None, is_held: IsHeld
+) -> Current:
+    """Return where the member stands next. `owned` is what it says that it has; None where it says nothing.
+
+    A member gives up what is not in its target, and stays at its epoch until it says that it has done so.
+    Then it moves on to the epoch of the target, with every task that no other member has.
+    """
+    if current.state is MemberState.STABLE and current.epoch == target_epoch:
+        return current
+    if current.state is MemberState.UNREVOKED and _has_any(owned, current.revoking):
+        return current
+    keep = current.assigned & target
+    revoke = current.assigned - keep
+    if revoke and _has_any(owned, revoke):
+        # A member that has given something up and is to give up more has taken one step towards the target.
+        steps = 1 if current.state is MemberState.UNREVOKED else 0
+        epochs = {task: current.epochs[task] for task in keep.active | revoke.active}
+        return Current(current.epoch + steps, current.epoch, MemberState.UNREVOKED, keep, revoke, epochs)
+    wanted = target - keep
+    add = Tasks(
+        frozenset(task for task in wanted.active if not is_held(task, True)),
+        frozenset(task for task in wanted.standby if not is_held(task, False)),
+        frozenset(task for task in wanted.warmup if not is_held(task, False)),
+    )
+    epochs = {task: current.epochs[task] for task in keep.active}
+    epochs.update(dict.fromkeys(add.active, target_epoch))
+    return Current(
+        target_epoch,
+        current.epoch,
+        MemberState.STABLE if add == wanted else MemberState.UNRELEASED,
+        keep | add,
+        NO_TASKS,
+        epochs,
+    )
+
+
+def _has_any(owned: Tasks | None, tasks: Tasks) -> bool:
+    """Return whether a member still has some of the tasks, as far as it has said."""
+    return owned is None or bool(owned & tasks)

@@ -1,0 +1,323 @@
+"""The state of a streams group, and the changes to it.
+
+`StreamsState.apply` is the only thing that changes a group: with the changes that a request or a timer has
+led to, once they are stored, and with those that are read from `__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum, StrEnum
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
+from penstock.broker.groups.streams.topology import Topology
+
+FIRST_EPOCH = 1
+"""The epoch of a group that has no record of its own yet; its first change makes it 2."""
+
+JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
+"""The member epochs of a heartbeat that joins, of one that leaves, and of one of a static member, which
+streams groups do not have.
+"""
+
+NO_TIME = 0
+"""The time of a target assignment that was never computed."""
+
+NO_EPOCH = -1
+"""The epoch of a topology where there is none."""
+
+MEMBER_BYTES = 1800
+"""About what a member takes in memory beside its names."""
+
+TASK_BYTES = 260
+"""About what an assigned task takes in memory, as target and as current assignment."""
+
+TOPIC_BYTES = 400
+"""About what a topic of the topology takes in memory beside its name and settings."""
+
+
+class State(StrEnum):
+    """The state of a group. The values are the words that StreamsGroupDescribe and ListGroups answer."""
+
+    EMPTY = "Empty"
+    """A group without members; it may have offsets."""
+    NOT_READY = "NotReady"
+    """A group whose topology cannot be worked on: topics are missing, or have wrong numbers of partitions."""
+    ASSIGNING = "Assigning"
+    """A group whose epoch is ahead of its target assignment."""
+    RECONCILING = "Reconciling"
+    """A group with a member that does not have its target assignment yet."""
+    STABLE = "Stable"
+    """A group whose members all have their target assignments."""
+
+
+class MemberState(IntEnum):
+    """How far a member is on its way to its target, as the numbers in stored records."""
+
+    STABLE = 1
+    """At the epoch of its target, with all of it."""
+    UNREVOKED = 2
+    """To give up tasks before its epoch moves on."""
+    UNRELEASED = 3
+    """At the epoch of its target, without tasks that others still hold."""
+    UNKNOWN = 127
+    """Written by a newer version of the broker."""
+
+
+class Member(NamedTuple):
+    """The identity of a member."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = NO_EPOCH
+    process_id: str = ""
+    """The instance of the application, which may have several members: one for each of its threads."""
+    endpoint: tuple[str, int] | None = None
+    """The host and port where others may query the state of the instance."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """In alphabetical order."""
+
+
+class Current(NamedTuple):
+    """The epochs of a member, and its tasks."""
+
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = JOIN_EPOCH
+    state: MemberState = MemberState.STABLE
+    assigned: Tasks = NO_TASKS
+    revoking: Tasks = NO_TASKS
+    """Tasks that the member has to give up, and may still have."""
+    epochs: Mapping[Task, int] = {}
+    """The member epoch at which each active task was assigned (KIP-1251), those to be given up included."""
+
+    def has_same_tasks(self, other: Current) -> bool:
+        """Return whether the assigned tasks are the same, and were assigned at the same epochs."""
+        return self.assigned == other.assigned and all(
+            self.epochs.get(task) == other.epochs.get(task) for task in self.assigned.active
+        )
+
+
+class Epoch(NamedTuple):
+    """The epoch of a group, and the circumstances in which it began."""
+
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    validated_topology: int = NO_EPOCH
+    """The epoch of the topology whose topics are all there."""
+    configs: tuple[tuple[str, str], ...] = ()
+    """The settings that the assignor is given."""
+
+
+class SetEpoch(NamedTuple):
+    """The group epoch; None is the end of the group."""
+
+    value: Epoch | None
+
+
+class SetTopology(NamedTuple):
+    """The topology; None where the group has ended."""
+
+    value: Topology | None
+
+
+class SetMember(NamedTuple):
+    """A member; None where it has gone."""
+
+    member_id: str
+    value: Member | None
+
+
+class SetTargetEpoch(NamedTuple):
+    """The epoch for which the target assignment was computed, and when; None where there is none."""
+
+    value: tuple[int, int] | None
+
+
+class SetTarget(NamedTuple):
+    """The target assignment of a member; None where it has gone."""
+
+    member_id: str
+    value: Tasks | None
+
+
+class SetCurrent(NamedTuple):
+    """The current assignment of a member; None where it has gone."""
+
+    member_id: str
+    value: Current | None
+
+
+Change: TypeAlias = SetEpoch | SetTopology | SetMember | SetTargetEpoch | SetTarget | SetCurrent
+
+_V = TypeVar("_V")
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+class StreamsState:
+    """The members of one streams group, their tasks, its topology and its epochs."""
+
+    def __init__(self) -> None:
+        self.group = Epoch()
+        self.target_epoch = FIRST_EPOCH
+        self.target_time_ms = NO_TIME
+        self.topology: Topology | None = None
+        self.members: dict[str, Member] = {}
+        self.currents: dict[str, Current] = {}
+        self.targets: dict[str, Tasks] = {}
+        self.owners: dict[Task, str] = {}
+        """The member that has a task as active, assigned or still to be given up."""
+        self.holders: dict[Task, frozenset[str]] = {}
+        """The members that have a task in another role."""
+        self.names_bytes = 0
+        self.topology_bytes = 0
+
+    def copy(self) -> StreamsState:
+        """Return a copy that can be changed without changing this one."""
+        other = StreamsState.__new__(StreamsState)
+        other.__dict__.update(self.__dict__)
+        for name in ("members", "currents", "targets", "owners", "holders"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch."""
+        return self.group.epoch
+
+    @property
+    def state(self) -> State:
+        """The state of the group."""
+        if not self.members:
+            return State.EMPTY
+        if self.topology is None or self.topology.epoch != self.group.validated_topology:
+            return State.NOT_READY
+        if self.epoch > self.target_epoch:
+            return State.ASSIGNING
+        for member_id in self.members:
+            current = self.current(member_id)
+            if current.state is not MemberState.STABLE or current.epoch != self.target_epoch:
+                return State.RECONCILING
+        return State.STABLE
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the group takes in memory."""
+        tasks = sum(tasks.size for tasks in self.targets.values())
+        members = MEMBER_BYTES * len(self.members) + TASK_BYTES * tasks
+        return self.names_bytes + self.topology_bytes + members
+
+    def current(self, member_id: str) -> Current:
+        """Return where a member stands; a member without a record has just joined."""
+        return self.currents.get(member_id, _JOINED)
+
+    def target(self, member_id: str) -> Tasks:
+        """Return the target assignment of a member."""
+        return self.targets.get(member_id, NO_TASKS)
+
+    def process_of(self, member_id: str) -> str:
+        """Return the process that a member belongs to; empty for one that is not there."""
+        member = self.members.get(member_id)
+        return "" if member is None else member.process_id
+
+    def is_held_elsewhere(self, task: Task, member_id: str, *, as_active: bool) -> bool:
+        """Return whether a member has to wait for a task that others have.
+
+        An active task has one owner in the group; in no role has a process two copies of a task.
+        """
+        owner = self.owners.get(task)
+        process = self.process_of(member_id)
+        if owner is not None and owner != member_id and (as_active or self.process_of(owner) == process):
+            return True
+        holders = self.holders.get(task, _NOBODY)
+        return any(each != member_id and self.process_of(each) == process for each in holders)
+
+    # --- changing ----------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Make one change."""
+        if isinstance(change, SetCurrent):
+            self._set_current(change.member_id, change.value)
+        elif isinstance(change, SetTarget):
+            _put(self.targets, change.member_id, change.value)
+        elif isinstance(change, SetMember):
+            older = self.members.get(change.member_id)
+            self.names_bytes += _size_of(change.member_id, change.value) - _size_of(change.member_id, older)
+            _put(self.members, change.member_id, change.value)
+        elif isinstance(change, SetTargetEpoch):
+            self.target_epoch, self.target_time_ms = change.value or (FIRST_EPOCH, NO_TIME)
+        elif isinstance(change, SetEpoch):
+            self.group = change.value or Epoch()
+        else:
+            self.topology = change.value
+            self.topology_bytes = 0 if change.value is None else sum(_text_sizes(change.value))
+
+    def _set_current(self, member_id: str, value: Current | None) -> None:
+        older = self.currents.get(member_id)
+        if older is not None:
+            for task in older.assigned.active | older.revoking.active:
+                if self.owners.get(task) == member_id:
+                    del self.owners[task]
+            for task in _passive(older):
+                left = self.holders.get(task, _NOBODY) - {member_id}
+                _put(self.holders, task, left or None)
+        _put(self.currents, member_id, value)
+        if value is not None:
+            for task in value.assigned.active | value.revoking.active:
+                self.owners[task] = member_id
+            for task in _passive(value):
+                self.holders[task] = self.holders.get(task, _NOBODY) | {member_id}
+
+
+_K = TypeVar("_K")
+
+
+def _put(kept: dict[_K, _V], key: _K, value: _V | None) -> None:
+    if value is None:
+        kept.pop(key, None)
+    else:
+        kept[key] = value
+
+
+def _passive(current: Current) -> frozenset[Task]:
+    assigned, revoking = current.assigned, current.revoking
+    return assigned.standby | assigned.warmup | revoking.standby | revoking.warmup
+
+
+def _size_of(member_id: str, member: Member | None) -> int:
+    if member is None:
+        return 0
+    names = [member_id, member.rack_id or "", member.client_id, member.client_host, member.process_id]
+    names += [text for tag in member.tags for text in tag]
+    return sum(60 + len(name) for name in names) + len((member.endpoint or ("", 0))[0])
+
+
+def _text_sizes(topology: Topology) -> Iterator[int]:
+    """Yield about how many bytes the parts of a topology take."""
+    for each in topology.subtopologies:
+        yield TOPIC_BYTES + len(each.id)
+        for topic in (*each.repartition_sources, *each.changelogs):
+            yield TOPIC_BYTES + len(topic.name)
+            yield from (150 + len(key) + len(text) for key, text in topic.configs)
+        yield from (TOPIC_BYTES + len(name) for name in (*each.source_topics, *each.repartition_sinks))
+        for group in each.copartition_groups:
+            yield TOPIC_BYTES + 8 * (len(group.source_topics) + len(group.repartition_topics))
+
+
+_JOINED = Current()
+
+
+def removal(state: StreamsState) -> list[Change]:
+    """Return the changes that end a group, in the order in which Apache Kafka writes them."""
+    changes: list[Change] = [SetCurrent(member_id, None) for member_id in state.currents]
+    changes += [SetTarget(member_id, None) for member_id in state.targets]
+    changes.append(SetTargetEpoch(None))
+    changes += [SetMember(member_id, None) for member_id in state.members]
+    changes += [SetEpoch(None), SetTopology(None)]
+    return changes

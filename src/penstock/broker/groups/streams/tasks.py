@@ -1,0 +1,63 @@
+"""Tasks of a streams application: a subtopology and the number of a partition, in one of three roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+Task: TypeAlias = tuple[str, int]
+"""A subtopology's id and the number of a partition of its inputs."""
+
+_NONE: frozenset[Task] = frozenset()
+
+
+class Tasks(NamedTuple):
+    """Tasks by role."""
+
+    active: frozenset[Task] = _NONE
+    standby: frozenset[Task] = _NONE
+    """Tasks whose state is kept up to date, to take over fast."""
+    warmup: frozenset[Task] = _NONE
+    """Tasks whose state is built up, to become active. Apache Kafka 4.3's assignor gives none."""
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+    def __le__(self, other: object) -> bool:
+        """Return whether each role has only tasks that it has in `other`."""
+        return isinstance(other, Tasks) and all(
+            mine <= theirs for mine, theirs in zip(self, other, strict=True)
+        )
+
+    def __sub__(self, other: Tasks) -> Tasks:
+        """Return the tasks that `other` does not have in the same role."""
+        return Tasks(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def __and__(self, other: Tasks) -> Tasks:
+        """Return the tasks that both have in the same role."""
+        return Tasks(*(mine & theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def __or__(self, other: Tasks) -> Tasks:
+        """Return the tasks of both."""
+        return Tasks(*(mine | theirs for mine, theirs in zip(self, other, strict=True)))
+
+    @property
+    def every(self) -> frozenset[Task]:
+        """The tasks in any role."""
+        return self.active | self.standby | self.warmup
+
+    @property
+    def size(self) -> int:
+        """How many tasks there are, in all roles."""
+        return sum(map(len, self))
+
+
+NO_TASKS = Tasks()
+
+
+def by_subtopology(tasks: Iterable[Task]) -> dict[str, list[int]]:
+    """Return the numbers of partitions by subtopology, both in order."""
+    found: dict[str, list[int]] = {}
+    for subtopology, partition in sorted(tasks):
+        found.setdefault(subtopology, []).append(partition)
+    return found

@@ -1,0 +1,84 @@
+"""The topology of a streams application, as its members send it: subtopologies and their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class InternalTopic(NamedTuple):
+    """A topic that the application needs, and the broker makes.
+
+    0 partitions leave their number to the broker, replication factor 0 to the default of the cluster.
+    """
+
+    name: str
+    partitions: int = 0
+    replication_factor: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class CopartitionGroup(NamedTuple):
+    """Topics with equally many partitions, by their indexes in the lists of the subtopology."""
+
+    source_topics: tuple[int, ...] = ()
+    source_regexes: tuple[int, ...] = ()
+    repartition_topics: tuple[int, ...] = ()
+
+
+class Subtopology(NamedTuple):
+    """A part of the application that runs as one task for each partition of its inputs."""
+
+    id: str
+    source_topics: tuple[str, ...] = ()
+    source_regexes: tuple[str, ...] = ()
+    repartition_sources: tuple[InternalTopic, ...] = ()
+    """Topics that another subtopology writes for this one."""
+    repartition_sinks: tuple[str, ...] = ()
+    """Topics that this one writes for another subtopology."""
+    changelogs: tuple[InternalTopic, ...] = ()
+    """Topics that keep the state of stores."""
+    copartition_groups: tuple[CopartitionGroup, ...] = ()
+
+    def inputs(self) -> Iterator[str]:
+        """Yield the topics that are read."""
+        yield from self.source_topics
+        for topic in self.repartition_sources:
+            yield topic.name
+
+    def topics(self) -> Iterator[str]:
+        """Yield the topics that have to be there: those that are read, and changelogs."""
+        yield from self.inputs()
+        for topic in self.changelogs:
+            yield topic.name
+
+    def copartitioned(self, group: CopartitionGroup) -> Iterator[str]:
+        """Yield the names of the topics in a group."""
+        for index in group.source_topics:
+            yield self.source_topics[index]
+        for index in group.repartition_topics:
+            yield self.repartition_sources[index].name
+
+
+class Topology(NamedTuple):
+    """All subtopologies, and the epoch that the application gives them."""
+
+    epoch: int
+    subtopologies: tuple[Subtopology, ...] = ()
+
+    def is_same(self, other: Topology) -> bool:
+        """Return whether both are equal; the order of subtopologies does not count."""
+        return self.epoch == other.epoch and sorted(self.subtopologies) == sorted(other.subtopologies)
+
+    def topics(self) -> frozenset[str]:
+        """Return the topics that have to be there."""
+        return frozenset(name for each in self.subtopologies for name in each.topics())
+
+    def named_topics(self) -> list[str]:
+        """Return every topic that is named, sinks included, each once."""
+        names = (name for each in self.subtopologies for name in (*each.topics(), *each.repartition_sinks))
+        return list(dict.fromkeys(names))
+
+    def readers(self) -> dict[str, str]:
+        """Return the subtopology that reads each topic."""
+        return {name: each.id for each in self.subtopologies for name in each.inputs()}

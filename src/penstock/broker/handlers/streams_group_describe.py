@@ -1,0 +1,147 @@
+"""StreamsGroupDescribe (89): topology, members and tasks of streams groups (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.context import Context
+from penstock.broker.groups.streams.coordinator import GROUP_BYTES, not_a_streams_group
+from penstock.broker.groups.streams.group import StreamsGroup
+from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
+from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
+from penstock.broker.groups.streams.topology import InternalTopic
+from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
+from penstock.broker.handlers.streams_groups import NOT_OFFERED, Needs, has_streams_groups
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from penstock.protocol.messages.streams_group_describe_response import (
+    Assignment,
+    DescribedGroup,
+    Endpoint,
+    KeyValue,
+    Member,
+    StreamsGroupDescribeResponse,
+    Subtopology,
+    TaskIds,
+    TopicInfo,
+    Topology,
+)
+
+
+def streams_group_describe(
+    request: StreamsGroupDescribeRequest, context: Context[Needs]
+) -> StreamsGroupDescribeResponse:
+    """Describe streams groups by their ids; each once, however often it is named."""
+    context.begin_claims()
+    groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.group_ids)]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    return StreamsGroupDescribeResponse(groups=groups)
+
+
+def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
+    service = context.node.groups
+    try:
+        if not has_streams_groups(context):
+            raise error_for(ErrorCode.UNSUPPORTED_VERSION, NOT_OFFERED)
+        if not group_id:
+            raise error_for(ErrorCode.INVALID_GROUP_ID, "a group needs an id")
+        service.open(group_id)
+        service.settle(context.now)
+        group = service.streams.groups.get(group_id)
+        if group is None:
+            is_other = service.find(group_id) is not None
+            message = not_a_streams_group(group_id) if is_other else f"Group {group_id} not found."
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, message)
+    except KafkaError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
+    stored = group.stored
+    tasks = sum(each.size for each in stored.targets.values())
+    context.claim(
+        GROUP_BYTES + stored.topology_bytes + 2 * MEMBER_BYTES * len(stored.members) + TASK_BYTES * tasks
+    )
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=stored.epoch,
+        assignment_epoch=stored.target_epoch,
+        topology=_topology(group, context),
+        members=[_member(stored, member_id) for member_id in stored.members],
+    )
+
+
+TASK_BYTES = 100
+"""About what a task takes in an answer, as target and as assigned."""
+
+
+def _topology(group: StreamsGroup, context: Context[Needs]) -> Topology | None:
+    """The topology; with the numbers of partitions of internal topics, where these have been decided."""
+    topology = group.stored.topology
+    if topology is None:
+        return None
+    configured = group.configured(topology, context.node.groups.streams.view)
+    internal = configured.internal if configured.is_ready else {}
+    return Topology(
+        epoch=topology.epoch,
+        subtopologies=[
+            Subtopology(
+                subtopology_id=each.id,
+                source_topics=sorted(each.source_topics),
+                repartition_sink_topics=sorted(each.repartition_sinks),
+                state_changelog_topics=_topics(internal.get(topic.name, topic) for topic in each.changelogs),
+                repartition_source_topics=_topics(
+                    internal.get(topic.name, topic) for topic in each.repartition_sources
+                ),
+            )
+            for each in sorted(topology.subtopologies)
+        ],
+    )
+
+
+def _topics(topics: Iterable[InternalTopic]) -> list[TopicInfo]:
+    return [
+        TopicInfo(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            topic_configs=[KeyValue(key=key, value=text) for key, text in topic.configs],
+        )
+        for topic in sorted(topics)
+    ]
+
+
+def _member(stored: StreamsState, member_id: str) -> Member:
+    member, current = stored.members[member_id], stored.current(member_id)
+    endpoint = member.endpoint
+    return Member(
+        member_id=member_id,
+        member_epoch=current.epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else Endpoint(host=endpoint[0], port=endpoint[1]),
+        client_tags=[KeyValue(key=key, value=text) for key, text in member.tags],
+        assignment=_assignment(current.assigned),
+        target_assignment=_assignment(stored.target(member_id)),
+        is_classic=False,
+    )
+
+
+def _assignment(tasks: Tasks) -> Assignment:
+    return Assignment(
+        active_tasks=_task_ids(tasks.active),
+        standby_tasks=_task_ids(tasks.standby),
+        warmup_tasks=_task_ids(tasks.warmup),
+    )
+
+
+def _task_ids(tasks: Iterable[Task]) -> list[TaskIds]:
+    return [
+        TaskIds(subtopology_id=each, partitions=indexes) for each, indexes in by_subtopology(tasks).items()
+    ]

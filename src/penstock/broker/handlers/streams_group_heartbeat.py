@@ -1,0 +1,254 @@
+"""StreamsGroupHeartbeat (88): join a streams group, stay in it, get tasks, leave it (KIP-1071).
+
+The broker makes the internal topics of the application, after the first member has named them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.broker.config.topic_names import check_topic_name
+from penstock.broker.context import Context
+from penstock.broker.groups.streams.configuring import Problem, Status
+from penstock.broker.groups.streams.endpoints import EndpointPartitions
+from penstock.broker.groups.streams.group import StreamsAnswer, StreamsHeartbeat
+from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
+from penstock.broker.groups.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
+from penstock.broker.handlers.streams_groups import NOT_OFFERED, Needs, has_streams_groups
+from penstock.broker.metadata.planning import Planner
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages import streams_group_heartbeat_request as asked
+from penstock.protocol.messages import streams_group_heartbeat_response as answered
+from penstock.security.acls import Operation
+
+
+def streams_group_heartbeat(
+    request: asked.StreamsGroupHeartbeatRequest, context: Context[Needs]
+) -> answered.StreamsGroupHeartbeatResponse:
+    """Join a streams group, stay in it or leave it; the answer has the tasks where they have changed."""
+    if not has_streams_groups(context):
+        return _refusal(ErrorCode.UNSUPPORTED_VERSION, NOT_OFFERED)
+    context.begin_claims()
+    try:
+        _check_supported(request)
+        beat = _beat(request, context)
+        answer = context.node.groups.streams_heartbeat(request.group_id, beat, context.now)
+    except KafkaError as error:
+        return _refusal(error.code, error.detail)
+    statuses = list(answer.statuses)
+    if answer.to_make:
+        statuses = _with_outcome(statuses, _make_topics(answer.to_make, context))
+    return _response(answer, statuses, context)
+
+
+def _refusal(code: int, message: str) -> answered.StreamsGroupHeartbeatResponse:
+    return answered.StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _check_supported(request: asked.StreamsGroupHeartbeatRequest) -> None:
+    """Check that a request uses nothing that Apache Kafka 4.3 does not have either.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42) or STREAMS_INVALID_TOPOLOGY (130).
+    """
+    problem = ""
+    if request.instance_id is not None:
+        problem = "Static membership is not yet supported."
+    elif request.task_offsets is not None:
+        problem = "TaskOffsets are not supported yet."
+    elif request.task_end_offsets is not None:
+        problem = "TaskEndOffsets are not supported yet."
+    elif request.warmup_tasks:
+        problem = "WarmupTasks are not supported yet."
+    elif request.topology is not None and any(
+        each.source_topic_regex for each in request.topology.subtopologies
+    ):
+        problem = "Regular expressions for source topics are not supported yet."
+    else:
+        given = [
+            each is not None for each in (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+        ]
+        if any(given) and not all(given):
+            problem = "If one task-type is non-null, all must be non-null."
+    if problem:
+        raise error_for(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[Needs]) -> StreamsHeartbeat:
+    topology = None
+    if request.topology is not None:
+        topology = Topology(
+            request.topology.epoch, tuple(_subtopology(each) for each in request.topology.subtopologies)
+        )
+        _check_names(topology)
+    owned = None
+    if request.active_tasks is not None:
+        owned = Tasks(
+            _tasks(request.active_tasks),
+            _tasks(request.standby_tasks or ()),
+            _tasks(request.warmup_tasks or ()),
+        )
+    endpoint, tags = request.user_endpoint, request.client_tags
+    return StreamsHeartbeat(
+        request.member_id,
+        request.member_epoch,
+        topology,
+        owned,
+        request.process_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        None if endpoint is None else (endpoint.host, endpoint.port),
+        None if tags is None else tuple(sorted({tag.key: tag.value for tag in tags}.items())),
+        request.endpoint_information_epoch,
+        request.shutdown_application,
+        context.session.client_id or "",
+        f"/{context.session.client_address}",
+    )
+
+
+def _check_names(topology: Topology) -> None:
+    """Check the names of topics in a topology.
+
+    Raises:
+        KafkaError: STREAMS_INVALID_TOPOLOGY (130).
+    """
+    names = topology.named_topics()
+    prohibited = [name for name in names if name in INTERNAL_TOPICS]
+    if prohibited:
+        raise error_for(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited.",
+        )
+    for name in names:
+        try:
+            check_topic_name(name)
+        except KafkaError as error:
+            raise error_for(ErrorCode.STREAMS_INVALID_TOPOLOGY, error.detail) from None
+
+
+def _subtopology(each: asked.Subtopology) -> Subtopology:
+    return Subtopology(
+        each.subtopology_id,
+        tuple(each.source_topics),
+        tuple(each.source_topic_regex),
+        tuple(_topic(topic) for topic in each.repartition_source_topics),
+        tuple(each.repartition_sink_topics),
+        tuple(_topic(topic) for topic in each.state_changelog_topics),
+        tuple(
+            CopartitionGroup(
+                tuple(group.source_topics),
+                tuple(group.source_topic_regex),
+                tuple(group.repartition_source_topics),
+            )
+            for group in each.copartition_groups
+        ),
+    )
+
+
+def _topic(topic: asked.TopicInfo) -> InternalTopic:
+    configs = tuple((each.key, each.value) for each in topic.topic_configs)
+    return InternalTopic(topic.name, topic.partitions, topic.replication_factor, configs)
+
+
+def _tasks(listed: Sequence[asked.TaskIds]) -> frozenset[Task]:
+    return frozenset((each.subtopology_id, index) for each in listed for index in each.partitions)
+
+
+# --- internal topics -------------------------------------------------------------------------------------
+
+
+def _make_topics(topics: Sequence[InternalTopic], context: Context[Needs]) -> str:
+    """Make internal topics that there are not; return why some could not be made, empty where all were.
+
+    All or none of them are made where the member may not make all of them, as at Apache Kafka.
+    """
+    node = context.node
+    unauthorized = _not_to_be_made(topics, context)
+    if unauthorized:
+        return f"Unauthorized to CREATE on topics {', '.join(unauthorized)}."
+    node.cluster.catch_up()  # another broker may have made them
+    planner = Planner(node.cluster, ErrorCode.POLICY_VIOLATION, context.mutations)
+    plans, failures = [], []
+    for topic in topics:
+        if topic.name in node.cluster.topics:
+            continue
+        try:
+            factor = topic.replication_factor or -1
+            configs: dict[str, str | None] = dict(topic.configs)
+            plans.append(planner.new_topic(topic.name, topic.partitions, factor, configs=configs))
+        except KafkaError as error:
+            failures.append(f"{topic.name} ({error.detail})")
+    try:
+        node.cluster.create_topics(plans, context.now_ms)
+    except StorageError as error:
+        failures += [f"{plan.name} ({error})" for plan in plans]
+    return f"Creation failed: {', '.join(failures)}." if failures else ""
+
+
+def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[Needs]) -> list[str]:
+    """Return the topics that the client may not create."""
+    authorizer, session = context.node.authorizer, context.session
+    if authorizer is None:
+        return []
+    rights = authorizer.rights(session.principal, session.client_address)
+    if rights.on_cluster(Operation.CREATE):
+        return []
+    return [topic.name for topic in topics if not rights.on_topic(Operation.CREATE, topic.name)]
+
+
+def _with_outcome(statuses: list[Problem], outcome: str) -> list[Problem]:
+    """Add to the status of missing topics why they could not be made."""
+    if not outcome:
+        return statuses
+    return [
+        each._replace(detail=f"{each.detail}; {outcome}")
+        if each.status is Status.MISSING_INTERNAL_TOPICS
+        else each
+        for each in statuses
+    ]
+
+
+# --- the answer ------------------------------------------------------------------------------------------
+
+
+def _response(
+    answer: StreamsAnswer, statuses: Sequence[Problem], context: Context[Needs]
+) -> answered.StreamsGroupHeartbeatResponse:
+    tasks, endpoints = answer.tasks, answer.endpoints
+    for each in endpoints or ():
+        context.claim(ENDPOINT_BYTES + 8 * sum(map(len, (*each.active.values(), *each.standby.values()))))
+    return answered.StreamsGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        status=[answered.Status(status_code=each.status, status_detail=each.detail) for each in statuses],
+        active_tasks=None if tasks is None else _task_ids(tasks.active),
+        standby_tasks=None if tasks is None else _task_ids(tasks.standby),
+        warmup_tasks=None if tasks is None else _task_ids(tasks.warmup),
+        endpoint_information_epoch=answer.endpoint_epoch,
+        partitions_by_user_endpoint=None if endpoints is None else [_endpoint(each) for each in endpoints],
+    )
+
+
+ENDPOINT_BYTES = 500
+"""About what an endpoint takes in an answer beside its partitions."""
+
+
+def _task_ids(tasks: frozenset[Task]) -> list[answered.TaskIds]:
+    return [
+        answered.TaskIds(subtopology_id=each, partitions=indexes)
+        for each, indexes in by_subtopology(tasks).items()
+    ]
+
+
+def _endpoint(each: EndpointPartitions) -> answered.EndpointToPartitions:
+    def partitions(topics: dict[str, list[int]]) -> list[answered.TopicPartition]:
+        return [answered.TopicPartition(topic=name, partitions=indexes) for name, indexes in topics.items()]
+
+    return answered.EndpointToPartitions(
+        user_endpoint=answered.Endpoint(host=each.endpoint[0], port=each.endpoint[1]),
+        active_partitions=partitions(dict(each.active)),
+        standby_partitions=partitions(dict(each.standby)),
+    )

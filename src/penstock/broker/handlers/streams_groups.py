@@ -1,0 +1,50 @@
+"""What the handlers of streams groups at the group coordinator have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.handlers.api_versions import SHARES_SINCE
+from penstock.broker.metadata.image import streams_level
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.security.authorizer import Authorizer
+
+NOT_OFFERED = (
+    "The cluster does not have streams groups (KIP-1071): its streams.version is 0, or "
+    "group.coordinator.rebalance.protocols does not name them."
+)
+
+PROTOCOLS = "group.coordinator.rebalance.protocols"
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that these APIs work on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+    profile: Profile | None
+    authorizer: Authorizer | None
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def has_streams_groups(context: Context[Needs]) -> bool:
+    """Return whether the cluster has streams groups: its `streams.version` is 1, its release 4.2 or later,
+    and `group.coordinator.rebalance.protocols` names them.
+    """
+    node = context.node
+    if node.profile is not None and node.profile.numbers < SHARES_SINCE:
+        return False
+    return streams_level(node.cluster.features) > 0 and offers_protocol(node.config, "streams")
+
+
+def offers_protocol(config: BrokerConfig, name: str) -> bool:
+    """Return whether `group.coordinator.rebalance.protocols` names a protocol of groups."""
+    return name in (each.strip() for each in (config.text(PROTOCOLS) or "").split(","))

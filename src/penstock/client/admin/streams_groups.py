@@ -1,0 +1,153 @@
+"""Streams groups from outside (KIP-1071): listed and described, with topologies and tasks. For asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.client.admin.groups import GroupAdministration, GroupListing, no_such_group, refused
+from penstock.client.cluster.answers import left_out, only
+from penstock.client.cluster.metadata import Node
+from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.protocol.messages.streams_group_describe_response import Member, Subtopology, TaskIds
+
+STREAMS = "streams"
+"""The type of streams groups in lists."""
+
+
+class StreamsTask(NamedTuple):
+    """A task: a subtopology, for one partition of the topics that it reads."""
+
+    subtopology: str
+    partition: int
+
+
+class StreamsSubtopology(NamedTuple):
+    """A part of the application. Repartition topics and changelogs are made by the broker."""
+
+    id: str
+    source_topics: tuple[str, ...]
+    repartition_source_topics: tuple[str, ...]
+    repartition_sink_topics: tuple[str, ...]
+    changelog_topics: tuple[str, ...]
+
+
+class StreamsMemberDescription(NamedTuple):
+    """A member: a thread of an instance of the application. `endpoint` is a host with a port, or None."""
+
+    member_id: str
+    client_id: str
+    host: str
+    epoch: int
+    process_id: str
+    endpoint: str | None
+    active_tasks: tuple[StreamsTask, ...]
+    standby_tasks: tuple[StreamsTask, ...]
+    warmup_tasks: tuple[StreamsTask, ...]
+
+
+class StreamsGroupDescription(NamedTuple):
+    """A streams group, its topology and its members."""
+
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    topology_epoch: int
+    coordinator: Node
+    subtopologies: tuple[StreamsSubtopology, ...]
+    members: tuple[StreamsMemberDescription, ...]
+
+
+class StreamsGroupAdministration:
+    """Describes streams groups, through the connections of a client.
+
+    Each call raises KafkaError for what a broker refuses, UnsupportedVersionError where the cluster has no
+    streams groups, and NetworkError or RequestTimeoutError where no broker answers in time.
+    """
+
+    def __init__(self, client: AsyncClient, groups: GroupAdministration) -> None:
+        self._client = client
+        self._groups = groups
+
+    async def listings(self, states: Collection[str]) -> list[GroupListing]:
+        """All streams groups of the cluster, or those in the given states, by name."""
+        return await self._groups.listings(states, group_type=STREAMS)
+
+    async def describe(self, group_id: str) -> StreamsGroupDescription:
+        """Describe a streams group."""
+
+        def read(answer: Any, node: int) -> StreamsGroupDescription:
+            broker = self._client.address_of(node)
+            group = only(answer.groups, broker, "StreamsGroupDescribe")
+            coordinator = self._client.cluster.nodes.get(node)
+            if group.error_code:
+                raise _explained(group.error_code, group_id)
+            if coordinator is None or group.group_id != group_id:
+                raise left_out(broker, f"group {group_id!r}", "StreamsGroupDescribe")
+            topology = group.topology
+            subtopologies = () if topology is None else topology.subtopologies or ()
+            return StreamsGroupDescription(
+                group_id,
+                group.group_state,
+                group.group_epoch,
+                group.assignment_epoch,
+                -1 if topology is None else topology.epoch,
+                coordinator,
+                tuple(sorted(map(_subtopology, subtopologies))),
+                tuple(sorted(map(_member, group.members))),
+            )
+
+        request = StreamsGroupDescribeRequest(group_ids=[group_id])
+        return await self._groups.ask_coordinator(group_id, "describing a streams group", request, read)
+
+
+NEEDS_STREAMS_GROUPS = (
+    "streams groups (KIP-1071) need Kafka 4.2 or newer, whose feature streams.version is 1, and whose "
+    "group.coordinator.rebalance.protocols names them"
+)
+
+
+def _explained(code: int, group_id: str) -> PenstockError:
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        missing = no_such_group(group_id)
+        return KafkaError(missing.code, missing.name, f"{missing}, or is no streams group")
+    if code == ErrorCode.UNSUPPORTED_VERSION:
+        return UnsupportedVersionError(NEEDS_STREAMS_GROUPS)
+    return refused(code, group_id)
+
+
+def _subtopology(each: Subtopology) -> StreamsSubtopology:
+    return StreamsSubtopology(
+        each.subtopology_id,
+        tuple(sorted(each.source_topics)),
+        tuple(sorted(topic.name for topic in each.repartition_source_topics)),
+        tuple(sorted(each.repartition_sink_topics)),
+        tuple(sorted(topic.name for topic in each.state_changelog_topics)),
+    )
+
+
+def _member(member: Member) -> StreamsMemberDescription:
+    endpoint, tasks = member.user_endpoint, member.assignment
+    return StreamsMemberDescription(
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        member.member_epoch,
+        member.process_id,
+        None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
+        _tasks(tasks.active_tasks),
+        _tasks(tasks.standby_tasks),
+        _tasks(tasks.warmup_tasks),
+    )
+
+
+def _tasks(listed: Iterable[TaskIds]) -> tuple[StreamsTask, ...]:
+    return tuple(
+        sorted(StreamsTask(each.subtopology_id, index) for each in listed for index in each.partitions)
+    )

@@ -1,0 +1,297 @@
+"""A streams group and its members under one seed: members join, die, leave and come back, several in one
+process; answers are lost, topics come and go, standby tasks are switched on and off, the broker restarts, and
+disks refuse.
+
+`StreamsWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
+the seed. What must hold at any time: a task is active at one member at most, no process has a task twice,
+and epochs only grow. What must hold once it has been quiet: every task is active, each standby is kept by
+another process than the active, and members have what the broker says that they have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from broker.bench_node import make_topic
+from broker.groups.streams_bench import StreamsBench, internal, subtopology, tasks_in, topology_of
+from penstock.errors import StorageError
+from penstock.protocol.error_codes import ErrorCode as E
+from penstock.protocol.messages import streams_group_heartbeat_request as asked
+
+STEPS = 250
+GROUP = "g"
+PROCESSES = ("p", "q", "r")
+REBALANCE_MS = 20_000
+LOST = (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND)
+
+TaskSet = frozenset[tuple[str, int]]
+NOTHING: TaskSet = frozenset()
+
+
+def topology(epoch: int = 0) -> asked.Topology:
+    """Two sources, one of them repartitioned, two stores, and a subtopology without state."""
+    return topology_of(
+        subtopology(0, "t", repartition_sink_topics=["r"]),
+        subtopology(1, repartition_source_topics=[internal("r")], state_changelog_topics=[internal("c1")]),
+        subtopology(2, "u", state_changelog_topics=[internal("c2")]),
+        epoch=epoch,
+    )
+
+
+def task_set(listed: Any) -> TaskSet:
+    return frozenset((name, index) for name, indexes in (tasks_in(listed) or {}).items() for index in indexes)
+
+
+def task_lists(tasks: TaskSet) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for name, index in sorted(tasks):
+        found.setdefault(name, []).append(index)
+    return found
+
+
+class Member:
+    """A member, and the tasks that it really works on."""
+
+    def __init__(self, name: str, process: str) -> None:
+        self.name = name
+        self.process = process
+        self.epoch = 0
+        self.active, self.standby = NOTHING, NOTHING
+        self.wanted: tuple[TaskSet, TaskSet] | None = None
+        """What the broker has said last, until the member has followed it."""
+        self.tells = True
+        """Whether the next heartbeat says what the member has."""
+        self.seen_endpoints = 0
+
+    def lose(self) -> None:
+        """Begin again without tasks."""
+        self.epoch, self.active, self.standby, self.wanted, self.tells = 0, NOTHING, NOTHING, None, True
+
+    def follow(self) -> None:
+        """Give up what is not wanted any more, then begin with what is new."""
+        if self.wanted is not None:
+            self.active, self.standby = self.wanted
+            self.wanted, self.tells = None, True
+
+
+class StreamsWorld:
+    """One life of a group."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.dice = Random(seed)
+        self.bench = StreamsBench(group_streams_initial_rebalance_delay_ms=self.dice.choice([0, 3000]))
+        self.members: dict[str, Member] = {}
+        self.count = 0
+        self.group_epoch = 0
+        self.refuses, self.loses = False, True
+        self.standbys = 0
+        self.log: list[object] = []
+        self.arm()
+
+    # --- the broker --------------------------------------------------------------------------------------
+
+    def arm(self) -> None:
+        """Put the faults into the broker, after each start."""
+        topic = self.bench.node.groups.topic
+        append = topic.append
+
+        def maybe(*what: Any) -> Any:
+            if self.refuses:
+                raise StorageError("the disk refuses")
+            return append(*what)
+
+        topic.append = maybe  # type: ignore[method-assign]
+
+    def restart(self) -> None:
+        self.bench = self.bench.restarted()
+        self.arm()
+
+    def change_topics(self) -> None:
+        node, name = self.bench.node, self.dice.choice(("u", "c2", "t"))
+        topic = node.cluster.topics.get(name)
+        if topic is None and name != "c2":
+            make_topic(node, name, partitions=3 if name == "t" else 2)
+        elif topic is not None and self.dice.random() < 0.4:
+            node.cluster.delete_topics([topic], self.bench.clock.now_ms())
+            node.forget_topics([name], self.bench.clock.now_ms())
+
+    def change_standbys(self) -> None:
+        self.standbys = self.dice.randrange(3)
+        self.bench.settings["group_streams_num_standby_replicas"] = self.standbys
+        self.restart()
+
+    # --- steps -------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Live; raise AssertionError, with the seed, where a law is broken."""
+        steps: list[tuple[int, Callable[[], object]]] = [
+            (12, self.join),
+            (80, self.beat_one),
+            (25, self.follow_one),
+            (4, self.leave),
+            (3, self.die),
+            (25, lambda: self.bench.wait(self.dice.choice([0.2, 0.6, 1.2, 5.0, 12.0]))),
+            (4, self.change_topics),
+            (3, self.change_standbys),
+            (3, self.restart),
+            (4, self.change_faults),
+            (1, self.delete),
+        ]
+        actions = [step for weight, step in steps for _ in range(weight)]
+        try:
+            for _ in range(STEPS):
+                self.dice.choice(actions)()
+                self.check()
+            self.quieten()
+        except AssertionError as error:
+            raise AssertionError(f"seed {self.seed}: {error}") from error
+
+    def change_faults(self) -> None:
+        self.refuses = self.dice.random() < 0.2
+
+    def join(self) -> None:
+        if len(self.members) < 6:
+            self.count += 1
+            member = Member(f"m{self.count}", self.dice.choice(PROCESSES))
+            self.members[member.name] = member
+            self.beat(member)
+
+    def one(self) -> Member | None:
+        return self.dice.choice(list(self.members.values())) if self.members else None
+
+    def beat_one(self) -> None:
+        member = self.one()
+        if member is not None:
+            self.beat(member)
+
+    def follow_one(self) -> None:
+        member = self.one()
+        if member is not None:
+            member.follow()
+
+    def beat(self, member: Member) -> None:
+        owned = task_lists(member.active), task_lists(member.standby)
+        if member.epoch == 0:
+            answer = self.bench.join(
+                member.name,
+                topology(),
+                process=member.process,
+                group=GROUP,
+                rebalance_timeout_ms=REBALANCE_MS,
+                user_endpoint=asked.Endpoint(host=member.process, port=1),
+            )
+        else:
+            tells = member.tells or self.dice.random() < 0.3
+            answer = self.bench.beat(
+                member.name,
+                member.epoch,
+                owned=owned if tells else None,
+                group=GROUP,
+                endpoint_information_epoch=member.seen_endpoints,
+            )
+        self.log.append((member.name, member.epoch, answer.error_code, answer.member_epoch))
+        if answer.error_code in LOST:
+            member.lose()
+            return
+        if answer.error_code == E.NOT_COORDINATOR:
+            member.tells = True
+            return
+        if answer.error_code == E.INVALID_REQUEST:
+            # It has tasks of topics that are gone: the application fails, and begins again.
+            assert "task" in answer.error_message.lower(), answer.error_message
+            member.lose()
+            return
+        assert answer.error_code == 0, answer.error_message
+        if self.loses and self.dice.random() < 0.1:
+            member.tells = True
+            return  # the answer is lost
+        assert answer.member_epoch >= member.epoch, f"{member.name} goes back from epoch {member.epoch}"
+        member.epoch, member.tells = answer.member_epoch, False
+        member.seen_endpoints = answer.endpoint_information_epoch
+        if answer.active_tasks is not None:
+            member.wanted = task_set(answer.active_tasks), task_set(answer.standby_tasks)
+            if self.dice.random() < 0.5:
+                member.follow()
+
+    def leave(self) -> None:
+        member = self.one()
+        if member is not None:
+            answer = self.bench.beat(member.name, -1, group=GROUP)
+            if answer.error_code != E.NOT_COORDINATOR:
+                del self.members[member.name]
+
+    def die(self) -> None:
+        member = self.one()
+        if member is not None:
+            del self.members[member.name]
+
+    def delete(self) -> None:
+        self.bench.delete_group(GROUP)
+        if GROUP not in self.bench.node.groups.streams.groups:
+            self.group_epoch = 0
+            for member in self.members.values():
+                member.lose()
+
+    # --- laws --------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        group = self.bench.node.groups.streams.groups.get(GROUP)
+        if group is None:
+            return
+        stored = group.stored
+        assert stored.epoch >= self.group_epoch, "the group epoch goes back"
+        self.group_epoch = stored.epoch
+        assert stored.target_epoch <= stored.epoch
+        for member_id, current in stored.currents.items():
+            assert member_id in stored.members
+            assert current.epoch <= stored.epoch
+        # A member that has been removed has lost its tasks, though it does not know it yet.
+        living = [each for each in self.members.values() if each.name in stored.members and each.epoch > 0]
+        active = Counter(task for each in living for task in each.active)
+        assert all(count == 1 for count in active.values()), f"active twice: {active}"
+        copies = Counter(
+            (each.process, task) for each in living for tasks in (each.active, each.standby) for task in tasks
+        )
+        assert all(count == 1 for count in copies.values()), f"twice in one process: {copies}"
+
+    def quieten(self) -> None:
+        """Have everybody beat without faults, until nothing changes any more."""
+        self.refuses, self.loses = False, False
+        for name, partitions in (("t", 3), ("u", 2)):
+            if name not in self.bench.node.cluster.topics:
+                make_topic(self.bench.node, name, partitions=partitions)
+        if not self.members:
+            self.join()
+        self.bench.describe(GROUP)  # the sessions begin when the group is read
+        self.bench.wait(46)  # who died leaves
+        for _ in range(12):
+            for _ in range(3):
+                for member in self.members.values():
+                    self.beat(member)
+                    member.follow()
+                    self.check()
+            self.bench.wait(1.5)
+        described = self.bench.describe(GROUP)
+        assert described.group_state == "Stable", described.group_state
+        assert {each.member_id for each in described.members} == set(self.members)
+        holders: dict[tuple[str, int], list[str]] = {}
+        for each in described.members:
+            member = self.members[each.member_id]
+            assert task_set(each.assignment.active_tasks) == member.active
+            assert task_set(each.assignment.standby_tasks) == member.standby
+            for task in member.standby:
+                holders.setdefault(task, []).append(member.process)
+        wanted = {("0", index) for index in range(3)} | {("1", index) for index in range(3)}
+        wanted |= {("2", index) for index in range(2)}
+        owners = {task: each.process for each in self.members.values() for task in each.active}
+        assert set(owners) == wanted, f"{wanted - set(owners)} are nowhere active"
+        processes = {each.process for each in self.members.values()}
+        for task in wanted:
+            copies = holders.get(task, [])
+            assert owners[task] not in copies
+            possible = min(self.standbys, len(processes) - 1) if task[0] in "12" else 0
+            assert len(copies) == possible, f"{task} has {len(copies)} standby tasks of {possible}"

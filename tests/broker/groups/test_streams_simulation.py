@@ -1,0 +1,118 @@
+"""Streams groups live through everything that can happen to them, under many seeds; and what is broken on
+purpose is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.groups.streams_simulation import StreamsWorld
+from penstock.broker.groups.streams import group as groups
+from penstock.broker.groups.streams import reconciliation
+from penstock.broker.groups.streams.assignor import assign
+from penstock.broker.groups.streams.coordinator import StreamsGroupCoordinator
+from penstock.broker.groups.streams.group import StreamsGroup
+from penstock.broker.groups.streams.state import Epoch, SetCurrent, StreamsState
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_life(seed: int) -> None:
+    StreamsWorld(seed).run()
+
+
+def test_one_seed_is_one_life() -> None:
+    first, second = StreamsWorld(3), StreamsWorld(3)
+    first.run()
+    second.run()
+    assert first.log == second.log
+
+
+@pytest.mark.soak
+def test_many_lives() -> None:
+    for seed in range(1000, 1600):
+        StreamsWorld(seed).run()
+
+
+def _revokes_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Members move on at once, before they have given anything up."""
+    patch.setattr(reconciliation, "_has_any", lambda owned, tasks: False)
+
+
+def _takes_held_tasks(patch: pytest.MonkeyPatch) -> None:
+    """Tasks that others have are given away."""
+    patch.setattr(StreamsState, "is_held_elsewhere", lambda *what, **more: False)
+
+
+def _shares_processes(patch: pytest.MonkeyPatch) -> None:
+    """Only members count, not the processes that they are in."""
+    patch.setattr(StreamsState, "process_of", lambda self, member_id: member_id)
+
+
+def _forgets_epochs(patch: pytest.MonkeyPatch) -> None:
+    """A member that leaves takes the group back to its first epoch."""
+    remove = StreamsGroup.remove
+
+    def back(self: StreamsGroup, member_id: str) -> Any:
+        draft = remove(self, member_id)
+        draft.state.group = Epoch()
+        return draft
+
+    patch.setattr(StreamsGroup, "remove", back)
+
+
+def _loses_tasks(patch: pytest.MonkeyPatch) -> None:
+    """The assignor leaves out a task."""
+
+    def lossy(members: Any, tasks: Any, *what: Any) -> Any:
+        return assign(members, {name: max(1, count - 1) for name, count in tasks.items()}, *what)
+
+    patch.setattr(groups, "assign", lossy)
+
+
+def _leaves_remains(patch: pytest.MonkeyPatch) -> None:
+    """A member that has gone keeps its tasks."""
+    apply = StreamsState.apply
+
+    def keeps(self: StreamsState, change: Any) -> None:
+        if not (isinstance(change, SetCurrent) and change.value is None):
+            apply(self, change)
+
+    patch.setattr(StreamsState, "apply", keeps)
+
+
+def _never_ends_sessions(patch: pytest.MonkeyPatch) -> None:
+    """The dead stay members."""
+    patch.setattr(StreamsGroupCoordinator, "_fence", lambda *what: None)
+
+
+def _has_no_standbys(patch: pytest.MonkeyPatch) -> None:
+    """Standby tasks are left out."""
+    patch.setattr(groups, "assign", lambda members, tasks, stateful, standbys: assign(members, tasks, (), 0))
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        _revokes_nothing,
+        _takes_held_tasks,
+        _shares_processes,
+        _forgets_epochs,
+        _loses_tasks,
+        _leaves_remains,
+        _never_ends_sessions,
+        _has_no_standbys,
+    ],
+)
+def test_what_is_broken_is_found(
+    break_it: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def live() -> None:
+        for seed in range(20):
+            StreamsWorld(seed).run()
+
+    break_it(monkeypatch)
+    with pytest.raises(AssertionError, match=r"seed \d+"):
+        live()
