@@ -116,8 +116,16 @@ def test_a_broker_that_answers_other_questions_is_not_waited_for(monkeypatch: py
     start = time.monotonic()
     versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9))
     assert versions.is_ancient
-    assert len(broker.asked(ApiKey.API_VERSIONS)) == 1
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
     assert time.monotonic() - start < 5
+
+
+def test_a_broker_that_stalls_once_is_not_taken_for_an_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is just starting, on a busy machine: it answers when it is asked once more."""
+    monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.05)
+    versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 1))
+    assert not versions.is_ancient
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
 
 
 def test_a_slow_broker_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
