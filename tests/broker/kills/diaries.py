@@ -27,7 +27,10 @@ class Diaries:
         self.commits: dict[int, list[tuple[float, int]]] = defaultdict(list)
         """By partition: when a commit was answered, and its offset."""
         self.owned: dict[int, list[tuple[float, float, str]]] = defaultdict(list)
-        """By partition: from when until when a member had it."""
+        """By partition: from when until when a member had it that gave it up, or was killed.
+
+        One that has lost it hears of that late: another may have it by then.
+        """
         for file in files:
             self._read(file, ended.get(file, float("inf")))
 
@@ -56,6 +59,8 @@ class Diaries:
                     self.commits[int(values[1])].append((float(values[0]), int(values[2])))
                 case "O":
                     since[int(values[1])] = float(values[0])
+                case "X":
+                    since.pop(int(values[1]), None)
                 case "L":
                     begin = since.pop(int(values[1]), None)
                     if begin is not None:

@@ -1,14 +1,15 @@
 """One member that a test kills: ``python member.py KIND SERVERS GROUP TOPIC SEED FILE``.
 
 KIND is ``share`` or ``consumer``. Appends a line to FILE for all that it gets, says, and is answered, with
-times of the monotonic clock, which all processes of a machine share. A line is written before what it announces
-and after what it reports, so that a SIGKILL at any moment leaves nothing unsaid:
+times of the monotonic clock, which all processes of a machine share. A line is written before what it
+announces and after what it reports, so that a SIGKILL at any moment leaves nothing unsaid:
 
     D BEGAN NOW PARTITION OFFSET COUNT    a poll that began at BEGAN has returned a record
     S NOW PARTITION OFFSET TYPE COUNT     is about to be acknowledged
     A NOW PARTITION FIRST LAST            the broker has taken acknowledgements
     O NOW PARTITION                       has the partition from now on
     L NOW PARTITION                       has it no more
+    X NOW PARTITION                       has lost it: the group has gone on without the member
     T NOW PARTITION OFFSET                is about to commit
     C NOW PARTITION OFFSET                the broker has taken a commit
 """
@@ -94,14 +95,19 @@ def consume(servers: str, group: str, topic: str, dice: Random, diary: Diary) ->
         now = time.monotonic()
         diary.say((word, now, each.partition) for each in partitions)
 
-    def lost(partitions: Iterable[Any]) -> None:
-        told("L", partitions)
+    def given_up(word: str, partitions: Iterable[Any]) -> None:
+        told(word, partitions)
         for each in partitions:
             ends.pop(each, None)
 
     ends: dict[Any, int] = {}
     with Consumer(servers, options) as consumer:
-        consumer.subscribe(topic, on_assigned=lambda given: told("O", given), on_revoked=lost, on_lost=lost)
+        consumer.subscribe(
+            topic,
+            on_assigned=lambda partitions: told("O", partitions),
+            on_revoked=lambda partitions: given_up("L", partitions),
+            on_lost=lambda partitions: given_up("X", partitions),
+        )
         while True:
             began = time.monotonic()
             records = consumer.poll(200)
