@@ -164,6 +164,6 @@ def _answering(name: str, pid: int, port: int, begin: float) -> Side:
             connection.sendall(API_VERSIONS)
             if receive(connection):
                 return Side(name, pid, port, time.perf_counter() - begin)
-        if time.perf_counter() - begin > 60:
+        if time.perf_counter() - begin > 300:
             raise RuntimeError(f"{name} did not start")
         time.sleep(0.005)

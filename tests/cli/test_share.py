@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -102,3 +103,62 @@ def test_a_share_group_is_described_among_the_groups(
     assert capsys.readouterr().err.endswith(f"penstock share lag {group}\n")
     assert main(["group", "list", "-v", "-b", servers]) == 0
     assert [group, "Empty", "share"] in cells(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[str]:
+    """A broker whose share groups begin at once."""
+    settings = {
+        "group.share.min.heartbeat.interval.ms": 100,
+        "group.share.heartbeat.interval.ms": 100,
+        "group.share.assignment.interval.ms": 0,
+    }
+    with Broker(config=settings) as broker:
+        with Admin(broker.bootstrap_servers) as admin, Producer(broker.bootstrap_servers) as producer:
+            admin.create_topic("t", partitions=2)
+            admin.alter_config(group="g", set={"share.auto.offset.reset": "earliest"})
+            for number in range(20):
+                producer.send("t", b"%d" % number, partition=number % 2)
+        yield broker.bootstrap_servers
+
+
+def test_what_is_printed_is_accepted_and_the_rest_is_left(
+    quick: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    words = ["consume", "-b", quick, "t", "--share", "g"]
+    assert main([*words, "-c", "5", "-q"]) == 0
+    first = capsysbinary.readouterr()
+    assert (len(first.out.split()), first.err) == (5, b"")
+    with Admin(quick) as admin:
+        assert sum(at.lag or 0 for at in admin.list_share_group_offsets("g").values()) <= 15
+        assert admin.describe_share_groups(["g"])[0].state == "Empty"
+    assert main([*words, "-e", "-J"]) == 0
+    rest = [json.loads(line)["payload"].encode() for line in capsysbinary.readouterr().out.splitlines()]
+    assert sorted(map(int, [*first.out.split(), *rest])) == list(range(20))
+    assert main(["share", "lag", "-b", quick, "g"]) == 0
+    assert capsysbinary.readouterr().out.endswith(b"total lag 0\n")
+
+
+def test_top_has_the_lag_of_share_groups(run: Run, servers: str, group: str, capsys: Any) -> None:
+    assert main(["top", "-b", servers, "-n", "1", "--json", "-G", group]) == 0
+    (row,) = [each for each in map(json.loads, capsys.readouterr().out.splitlines()) if "group" in each]
+    with Admin(servers) as admin:
+        expected = sum(at.lag or 0 for at in admin.list_share_group_offsets(group).values())
+    assert (row["group"], row["state"], row["partitions"], row["lag"]) == (group, "Empty", 2, expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-G", "g", "--share", "g"], "-G and --share exclude each other"),
+        (["--share", "g", "-p", "0"], "-p and --share exclude each other"),
+        (["--share", "g", "-o", "end"], "penstock share reset moves a share group"),
+        (["--share", "g", "--isolation", "read_committed"], "share.isolation.level of the group"),
+        (["--share", "g", "-f", "csv"], "leave out --share"),
+    ],
+)
+def test_what_a_member_does_not_choose(
+    servers: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["consume", "-b", servers, "t", *words]) == 2
+    assert message in capsys.readouterr().err

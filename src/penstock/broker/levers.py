@@ -12,11 +12,16 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.broker.cluster import Cluster
+from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.held_requests import Held, holding, nothing
 from penstock.broker.interceptors import Stage
 from penstock.broker.lever_states import NodeState, PartitionState, Replica
 from penstock.broker.metadata.planning import Planner
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from penstock.broker.replication.control.elections import Kind
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.clock import Clock, MovableClock, movable, stoppable
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
     from penstock.broker.security.throwaway import Security
 
 T = TypeVar("T")
+
+SharePlace = tuple[str, str, int]
+"""A share partition: a share group, a topic, and the number of a partition."""
 
 
 class LeveredCluster(Cluster):
@@ -380,29 +388,50 @@ class LeveredCluster(Cluster):
 
     # --- coordinators ------------------------------------------------------------------------------------
 
-    def coordinator(self, *, group: str | None = None, transactional_id: str | None = None) -> int:
-        """Return the broker that coordinates a group or a transactional id; -1 for none.
+    def coordinator(
+        self,
+        *,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        share: SharePlace | None = None,
+    ) -> int:
+        """Return the broker that coordinates a group, a transactional id, or the state of a share partition:
+        group, topic and partition of `share`; -1 for none.
 
         Raises:
-            KeyError: there is no group yet, or no transaction.
+            KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
         """
-        topic, partition = self._state_of(group, transactional_id)
+        topic, partition = self._state_of(group, transactional_id, share)
         return self.partition(topic, partition).leader
 
     def move_coordinator(
-        self, *, group: str | None = None, transactional_id: str | None = None, node: int | None = None
+        self,
+        *,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        share: SharePlace | None = None,
+        node: int | None = None,
     ) -> int:
-        """Have another broker coordinate a group or a transactional id; return which.
+        """Have another broker coordinate a group, a transactional id, or the state of a share partition:
+        group, topic and partition of `share`; return which.
 
         Raises:
             KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
-            KeyError: there is no group yet, or no transaction.
+            KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
         """
-        return self.move_leader(*self._state_of(group, transactional_id), node=node)
+        return self.move_leader(*self._state_of(group, transactional_id, share), node=node)
 
-    def _state_of(self, group: str | None, transactional_id: str | None) -> tuple[str, int]:
-        topic = OFFSETS_TOPIC if group is not None else TRANSACTIONS_TOPIC
-        key = group if group is not None else transactional_id or ""
+    def _state_of(
+        self, group: str | None, transactional_id: str | None, share: SharePlace | None
+    ) -> tuple[str, int]:
+        if share is not None:
+            name, index = share[1:]
+            topic_id = self._call(lambda: self._shared.quorum.image.topics[name].id)
+            topic, key = SHARE_STATE_TOPIC, ShareKey(share[0], topic_id, index).text
+        elif group is not None:
+            topic, key = OFFSETS_TOPIC, group
+        else:
+            topic, key = TRANSACTIONS_TOPIC, transactional_id or ""
         count = self._call(lambda: len(self._shared.quorum.image.topics[topic].partitions))
         return topic, partition_of(key, count)
 

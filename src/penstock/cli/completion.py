@@ -63,6 +63,11 @@ def groups(context: click.Context, param: click.Parameter, incomplete: str) -> l
     return ask(context, incomplete, lambda admin: [group.group_id for group in admin.list_groups()])
 
 
+def share_groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of share groups."""
+    return ask(context, incomplete, lambda admin: [each.group_id for each in admin.list_share_groups()])
+
+
 def definitions(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of APIs and messages, or else files."""
     found = _beginning(incomplete, known_names())

@@ -63,6 +63,13 @@ MUCH_RECORDS = 1_000
     help="Share the topic with the members of GROUP, and commit offsets.",
 )
 @click.option(
+    "--share",
+    "share_group",
+    metavar="GROUP",
+    shell_complete=completion.share_groups,
+    help="Take records as a member of the share group GROUP, and accept them.",
+)
+@click.option(
     "-p", "--partition", "chosen", type=click.IntRange(0), multiple=True, help="Only this partition."
 )
 @click.option(
@@ -117,6 +124,7 @@ def command(
     bootstrap: str,
     topics: tuple[str, ...],
     group: str | None,
+    share_group: str | None,
     chosen: tuple[int, ...],
     offsets: tuple[str, ...],
     count: int | None,
@@ -149,6 +157,7 @@ def command(
       penstock consume -t delays -o s@2026-01-31 -o e@2026-02-01
       penstock consume -t delays -J -c 1         one message as JSON
       penstock consume -t delays -G billing      as a member of a group
+      penstock consume -t images --share resize  as a member of a share group
       penstock consume -t delays -f '%t/%p/%o %k: %s\\n'
       penstock consume -t delays -e --output delays.parquet
       penstock consume orders -e --value avro --registry http://localhost:8081
@@ -162,6 +171,8 @@ def command(
     topics = tuple(dict.fromkeys((*topics, *names)))
     if not topics:
         raise click.UsageError("Missing argument: which topic?")
+    if group is not None and share_group is not None:
+        raise ConfigError("-G and --share exclude each other: a group is a consumer group or a share group")
     formats = {
         name: each for name, each in (("key", key_format), ("value", value_format)) if each is not None
     }
@@ -169,6 +180,8 @@ def command(
     if kind in TABLES:
         if group is not None or as_json or key_delimiter is not None or len(topics) > 1:
             raise ConfigError(f"{kind} takes one topic as a whole: leave out -G, -J and -K")
+        if share_group is not None:
+            raise ConfigError(f"{kind} takes one topic as a whole: leave out --share")
         config = client_settings(properties)
         consume_table(
             bootstrap,
@@ -210,6 +223,28 @@ def command(
         printer = decoded.json_printer(printer) if as_json else decoded.printer(printer)
     span = parse_span(offsets)
     config = client_settings(properties)
+    if share_group is not None:
+        from penstock.cli import consume_share
+        from penstock.cli.consume_group import leaving_on_sigterm
+        from penstock.client import ShareConsumer
+
+        member = consume_share.share_config(config, share_group, chosen, offsets, isolation, count)
+        with (
+            errors_only(quiet),
+            leaving_on_sigterm() as leaving,
+            ShareConsumer(bootstrap_servers=bootstrap, config=member) as sharing,
+        ):
+            consume_share.print_to(
+                sys.stdout.buffer,
+                sharing,
+                topics,
+                printer,
+                leaving,
+                count=count,
+                exit_at_end=exit_at_end,
+                unbuffered=unbuffered,
+            )
+        return
     if isolation is not None:
         config["isolation.level"] = isolation
     from penstock.client import Consumer
@@ -238,7 +273,7 @@ def command(
             )
         return
     if len(topics) > 1:
-        raise ConfigError("several topics need a group: say which with -G")
+        raise ConfigError("several topics need a group: say which with -G or --share")
     (topic,) = topics
     # What is removed meanwhile, or created anew, is gone on with at its beginning.
     config = {"auto.offset.reset": "earliest", **config}

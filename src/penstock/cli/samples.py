@@ -11,16 +11,21 @@ from penstock.model import EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client import Admin
+    from penstock.client.admin.groups import GroupListing
     from penstock.client.fetch.offsets import Answers
 
 Offsets = Mapping[TopicPartition, int]
 
 
 class GroupSample(NamedTuple):
-    """A group: its state, and what it has committed."""
+    """A group: its state, and what it has committed; of a share group where it begins.
+
+    `lag` is the broker's own count of records that a share group has still to handle; None for other groups.
+    """
 
     state: str | None
     committed: Offsets
+    lag: int | None = None
 
 
 class Sample(NamedTuple):
@@ -51,17 +56,16 @@ def take(
     names = list(topics) or admin.list_topics(include_internal=internal)
     described = admin.describe_topics(names) if names else []
     tps = [TopicPartition(topic.name, one.partition) for topic in described for one in topic.partitions]
-    states: dict[str, str | None] = {}
+    listed: dict[str, GroupListing] = {}
     with contextlib.suppress(UnsupportedVersionError):  # before 0.9 there are only those that are named
-        states = {group.group_id: group.state or None for group in admin.list_groups()}
-    committed: dict[str, Offsets] = {}
-    for group in groups or states:
+        listed = {group.group_id: group for group in admin.list_groups()}
+    samples: dict[str, GroupSample] = {}
+    for group in groups or listed:
         try:
-            found = admin.list_group_offsets(group)
+            samples[group] = _sample(admin, group, listed.get(group))
         except (KafkaError, UnsupportedVersionError):  # gone since, not for these eyes, or in ZooKeeper
             continue
-        committed[group] = {tp: at.offset for tp, at in found.items()}
-    beyond = {tp for offsets in committed.values() for tp in offsets} - set(tps)
+    beyond = {tp for each in samples.values() for tp in each.committed} - set(tps)
     ends = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
     with contextlib.suppress(KafkaError):  # a group may have offsets of topics that are gone
         ends |= _known(admin.list_offsets(dict.fromkeys(beyond, LATEST))) if beyond else {}
@@ -72,8 +76,23 @@ def take(
         first,
         ends,
         _sizes(admin),
-        {name: GroupSample(states.get(name), offsets) for name, offsets in committed.items()},
+        samples,
     )
+
+
+def _sample(admin: Admin, name: str, listed: GroupListing | None) -> GroupSample:
+    """Return where a group is.
+
+    Raises:
+        KafkaError, UnsupportedVersionError: it is gone, or may not be read.
+    """
+    state = listed.state or None if listed is not None else None
+    if listed is None or listed.group_type != "share":
+        found = admin.list_group_offsets(name)
+        return GroupSample(state, {tp: at.offset for tp, at in found.items()})
+    shared = admin.list_share_group_offsets(name)
+    starts = {tp: at.start_offset for tp, at in shared.items() if at.start_offset is not None}
+    return GroupSample(state, starts, sum(at.lag or 0 for at in shared.values()))
 
 
 def _known(answers: Answers) -> dict[TopicPartition, int]:
@@ -131,11 +150,16 @@ def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
                 "group": name,
                 "state": group.state,
                 "partitions": len(group.committed),
-                "lag": sum(max(0, now.next.get(tp, at) - at) for tp, at in group.committed.items()),
+                "lag": _behind(group.committed, now.next) if group.lag is None else group.lag,
                 "records_per_s": _rate(now, before, _growth(group.committed, was, group.committed)),
             }
         )
     return sorted(rows, key=lambda row: (-_number(row["lag"]), row["group"]))
+
+
+def _behind(committed: Offsets, ends: Offsets) -> int:
+    """How many offsets there are from what is committed to the ends of partitions."""
+    return sum(max(0, ends.get(tp, at) - at) for tp, at in committed.items())
 
 
 def _growth(now: Offsets, before: Offsets | None, tps: Iterable[TopicPartition]) -> int | None:

@@ -63,7 +63,7 @@ def list_groups(
 @command.command("describe", short_help="Members of share groups and their partitions.")
 @bootstrap_option()
 @property_option()
-@click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=completion.groups)
+@click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=completion.share_groups)
 @json_option()
 def describe_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
@@ -116,7 +116,7 @@ def _print_group(group: ShareGroupDescription) -> None:
 @command.command("lag", short_help="How many records GROUP has still to handle.")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="GROUP", shell_complete=completion.groups)
+@click.argument("name", metavar="GROUP", shell_complete=completion.share_groups)
 @json_option()
 def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bool) -> None:
     """Where GROUP is in each partition, and how many records it has still to handle.
@@ -148,7 +148,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
 @command.command("reset")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="GROUP", shell_complete=completion.groups)
+@click.argument("name", metavar="GROUP", shell_complete=completion.share_groups)
 @click.option(
     "-t",
     "--topic",
@@ -231,7 +231,7 @@ def _reset(
 @command.command("delete")
 @bootstrap_option()
 @property_option()
-@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=completion.groups)
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=completion.share_groups)
 @click.option(
     "-t",
     "--topic",

@@ -241,6 +241,22 @@ class KafkaBroker(Broker):
         """
         stoppable(self.clock).start()
 
+    # --- what happens to share groups --------------------------------------------------------------------
+
+    def expire_locks(self, group: str, topic: str | None = None, partition: int | None = None) -> int:
+        """End the locks of a share group, as if their time were over; return how many records are free for
+        that. A `topic` and a `partition` narrow it down.
+        """
+        return self._call(lambda server: server.node.sharing.end_locks(group, topic, partition))
+
+    def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
+        """End the share sessions of a group, or of a member, as the broker does when it has too many.
+
+        Returns how many. What they had locked is free, and their next request gets
+        SHARE_SESSION_NOT_FOUND (122).
+        """
+        return self._call(lambda server: server.node.sharing.end_sessions(group, member_id))
+
     # --- what happens to logins --------------------------------------------------------------------------
 
     def expire_sessions(self, user: str | None = None) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.server import Server
     from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
+    from penstock.broker.sharing.service import ShareService
     from penstock.clock import Clock
 
 CLUSTER_SETTINGS = {
@@ -104,3 +105,22 @@ class KafkaCluster(LeveredCluster):
         self._observers += (interceptor,)
         place()
         return remove
+
+    # --- what happens to share groups --------------------------------------------------------------------
+
+    def expire_locks(self, group: str, topic: str | None = None, partition: int | None = None) -> int:
+        """End the locks of a share group, as if their time were over, at all brokers; return how many records
+        are free for that. A `topic` and a `partition` narrow it down.
+        """
+        return self._call(lambda: sum(each.end_locks(group, topic, partition) for each in self._sharing()))
+
+    def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
+        """End the share sessions of a group, or of a member, at all brokers, as those do that have too many.
+
+        Returns how many. What they had locked is free, and their next request gets
+        SHARE_SESSION_NOT_FOUND (122).
+        """
+        return self._call(lambda: sum(each.end_sessions(group, member_id) for each in self._sharing()))
+
+    def _sharing(self) -> list[ShareService]:
+        return [node.sharing for node in self._shared.nodes.values()]

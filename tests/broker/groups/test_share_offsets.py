@@ -10,6 +10,8 @@ from penstock.broker.groups.share_state.batches import StateBatch
 from penstock.broker.groups.share_state.coordinator import Written
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.protocol.error_codes import ErrorCode as E
+from penstock.protocol.messages import describe_share_group_offsets_request as describe
+from penstock.protocol.messages import read_share_group_state_summary_response as summary
 
 
 def fill(bench: ShareBench, count: int) -> None:
@@ -106,3 +108,23 @@ def test_states_that_are_not_deleted_are_named(monkeypatch: pytest.MonkeyPatch) 
     assert bench.node.groups.share.groups["g"].initialization.deleting == {}
     assert bench.drop("t").responses[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
     assert bench.delete_group() == 0
+
+
+def test_a_state_that_cannot_be_read_just_now_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not an offset that does not exist: a program would take that for a group that has begun nothing."""
+    bench = ShareBench()
+    assert bench.alter({("t", 1): 7}).error_code == 0
+    asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None)
+    request = describe.DescribeShareGroupOffsetsRequest(groups=[asked])
+
+    def answered(code: int) -> tuple[int, int]:
+        part = summary.PartitionResult(partition=1, error_code=code, start_offset=0)
+        result = summary.ReadStateSummaryResult(topic_id=bench.topic_id(), partitions=[part])
+        answer = summary.ReadShareGroupStateSummaryResponse(results=[result])
+        monkeypatch.setattr(bench.node.groups.share, "ask", lambda request, done: done(answer))
+        (found,) = ask(bench.node, request, 1).groups[0].topics[0].partitions
+        return found.error_code, found.start_offset
+
+    for code in (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR):
+        assert answered(code) == (E.COORDINATOR_NOT_AVAILABLE, -1)
+    assert answered(E.INVALID_REQUEST) == (0, -1)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, ClusterMetadata
+from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, ClusterMetadata, Node
 from penstock.model import TopicPartition
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -122,3 +122,21 @@ def test_near_names_leave_out_internal_and_unknown_topics() -> None:
     cluster.update(answer("orderz", error=3, topic_id=NO_TOPIC_ID), ["orderz"])
     assert cluster.unknown_topic_hint("order") == "; did you mean 'orders'?"
     assert cluster.unknown_topic_hint("xyzzy") == ""
+
+
+def test_a_leader_that_an_answer_names_counts_unless_it_is_older() -> None:
+    cluster = ClusterMetadata()
+    cluster.update(answer("t", partition(0, 1, epoch=4)), ["t"])
+    where = TopicPartition("t", 0)
+    node = Node(2, "two", 9092)
+    assert not cluster.note_leader(where, 2, 4, node)
+    assert not cluster.note_leader(TopicPartition("t", 1), 2, 5, node)
+    assert not cluster.note_leader(TopicPartition("u", 0), 2, 5, node)
+    assert not cluster.note_leader(where, -1, 5, node)
+    assert cluster.leader(where) == 1
+    assert cluster.note_leader(where, 2, 5, node)
+    assert (cluster.leader(where), cluster.nodes[2].port) == (2, 9092)
+    cluster.update(answer("t", partition(0, 1, epoch=4)), ["t"])
+    assert cluster.leader(where) == 2
+    assert not cluster.note_leader(where, 10, 6, None)
+    assert cluster.leader(where) is None

@@ -103,6 +103,21 @@ def test_whoever_told_its_versions_once_is_never_old() -> None:
     asyncio.run(scenario())
 
 
+def test_a_broker_beside_a_newer_one_is_never_old() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker, fake_broker() as other:
+            config = ClientConfig.parse(
+                {"bootstrap.servers": broker.bootstrap_servers}, {"reconnect_backoff_ms": 1}
+            )
+            async with AsyncClient(config) as client:
+                await client.peer()
+                other.hang_up(ApiKey.API_VERSIONS, 9)
+                with pytest.raises(NetworkError):
+                    await client.greet(Address("127.0.0.1", other.port))
+
+    asyncio.run(scenario())
+
+
 def test_a_broker_that_keeps_silent_is_ancient() -> None:
     """0.9.0.0 and 0.9.0.1 neither answered nor closed."""
     versions, _ = negotiated(
@@ -116,8 +131,16 @@ def test_a_broker_that_answers_other_questions_is_not_waited_for(monkeypatch: py
     start = time.monotonic()
     versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9))
     assert versions.is_ancient
-    assert len(broker.asked(ApiKey.API_VERSIONS)) == 1
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
     assert time.monotonic() - start < 5
+
+
+def test_a_broker_that_stalls_once_is_not_taken_for_an_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is just starting, on a busy machine: it answers when it is asked once more."""
+    monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.05)
+    versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 1))
+    assert not versions.is_ancient
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
 
 
 def test_a_slow_broker_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

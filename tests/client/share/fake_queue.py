@@ -42,6 +42,7 @@ class FakeQueue:
         self.left = False
         self.moved_to: FakeQueue | None = None
         """The leader that has taken the partition over."""
+        self.is_hint = False
         broker.always(ApiKey.SHARE_GROUP_HEARTBEAT, self.heartbeat)
         broker.always(ApiKey.SHARE_FETCH, self.fetch)
         broker.always(ApiKey.SHARE_ACKNOWLEDGE, self.acknowledge)
@@ -82,14 +83,30 @@ class FakeQueue:
         self.free |= self.locked
         self.locked.clear()
 
-    def move_to(self, other: FakeQueue) -> None:
-        """Have another broker lead the partition: what is locked here is free there."""
-        self.moved_to = other
+    def move_to(self, other: FakeQueue, *, is_hint: bool = False) -> None:
+        """Have another broker lead the partition: what is locked here is free there.
+
+        With `is_hint` answers about the partition say so, and metadata do not.
+        """
+        self.moved_to, self.is_hint = other, is_hint
         other.broker.logs = self.broker.logs
         other.free, other.counts = self.free | self.locked, self.counts
         for queue in (self, other):
-            queue.broker.leaders[TOPIC, 0] = other.broker.node_id
+            queue.broker.leaders[TOPIC, 0] = (self if is_hint else other).broker.node_id
         self.changed.set()
+
+    def hint(self, answer: Any, made: Any) -> Any:
+        """Say in an answer who leads the partition now."""
+        if self.moved_to is None or not self.is_hint:
+            return answer
+        broker = self.moved_to.broker
+        answer.node_endpoints = [
+            made.NodeEndpoint(node_id=broker.node_id, host="127.0.0.1", port=broker.port)
+        ]
+        for topic in answer.responses:
+            for part in topic.partitions:
+                part.current_leader = made.LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=7)
+        return answer
 
     def _apply(self, partition: Any) -> int:
         if self.moved_to is not None:
@@ -134,7 +151,7 @@ class FakeQueue:
                 partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, records=b""
             )
             topic = fetched.ShareFetchableTopicResponse(topic_id=broker.topic_id(TOPIC), partitions=[lost])
-            return fetched.ShareFetchResponse(responses=[topic])
+            return self.hint(fetched.ShareFetchResponse(responses=[topic]), fetched)
         taken = sorted(self.free)[: request.max_records]
         for offset in taken:
             self.free.discard(offset)
@@ -168,9 +185,10 @@ class FakeQueue:
         if request.share_session_epoch == -1:
             self.end_session()
         topic = acknowledged.ShareAcknowledgeTopicResponse(topic_id=broker.topic_id(TOPIC), partitions=parts)
-        return acknowledged.ShareAcknowledgeResponse(
+        answer = acknowledged.ShareAcknowledgeResponse(
             acquisition_lock_timeout_ms=self.lock_ms, responses=[topic] if parts else []
         )
+        return self.hint(answer, acknowledged)
 
 
 @asynccontextmanager

@@ -215,7 +215,10 @@ def test_a_fenced_member_joins_again_and_keeps_what_it_has() -> None:
     run(test)
 
 
-def test_a_partition_that_moves_gives_its_records_out_at_its_new_leader() -> None:
+@pytest.mark.parametrize("is_hint", [False, True])
+def test_a_partition_that_moves_gives_its_records_out_at_its_new_leader(is_hint: bool) -> None:
+    """The client asks for metadata, or takes the leader that an answer names: those do not have it here."""
+
     async def test() -> None:
         async with fake_queue(b"a", b"b") as old, fake_queue() as new:
             new.broker.node_id = 1
@@ -226,7 +229,7 @@ def test_a_partition_that_moves_gives_its_records_out_at_its_new_leader() -> Non
                 queue.broker.versions.setdefault(ApiKey.FIND_COORDINATOR, (0, 4))
             async with consumer_of(old, share_acknowledgement_mode="explicit") as consumer:
                 records = await at_once(consumer)
-                old.move_to(new)
+                old.move_to(new, is_hint=is_hint)
                 consumer.acknowledge(records)
                 results = await consumer.commit()
                 error = results[TP]

@@ -1,6 +1,7 @@
 """DescribeShareGroupOffsets (90): how far share groups have read, partition by partition (KIP-932).
 
-v1 the lag (KIP-1226). What has no state is no error: its start offset is -1, as in OffsetFetch.
+v1 the lag (KIP-1226). What has no state is no error: its start offset is -1, as in OffsetFetch. A state that
+cannot be read just now is one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from penstock.broker.handlers.share_groups import PATIENCE_S, Needs, late, open_
 from penstock.broker.requests.later import Later
 from penstock.broker.requests.repetition import merged, once
 from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import read_share_group_state_summary_request as summary
 from penstock.protocol.messages.describe_share_group_offsets_request import (
     DescribeShareGroupOffsetsRequest,
@@ -30,6 +32,13 @@ UNKNOWN = -1
 """A lag, or a number of completed deliveries, that is not known."""
 
 PARTITION_BYTES = 40
+
+_LATER = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+"""Errors of a share coordinator after which it may have a state."""
 
 
 def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
@@ -127,6 +136,13 @@ def _nothing(index: int) -> DescribeShareGroupOffsetsResponsePartition:
 
 
 def _described(topic: str, state: Any, context: Context[Needs]) -> DescribeShareGroupOffsetsResponsePartition:
+    if state.error_code in _LATER:
+        return DescribeShareGroupOffsetsResponsePartition(
+            partition_index=state.partition,
+            start_offset=NO_START,
+            error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            error_message="the share coordinator does not have the state of the partition yet: ask again",
+        )
     if state.error_code:
         return _nothing(state.partition)
     described = DescribeShareGroupOffsetsResponsePartition(

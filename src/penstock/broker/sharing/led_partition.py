@@ -279,6 +279,14 @@ class LedPartition:
             self.store()
             self.wake()
 
+    def end_locks(self) -> int:
+        """Free all records that are acquired, as if their locks had ended; return how many."""
+        count = 0 if self.share is None else self.share.end_locks(self._settings())
+        if count:
+            self.store()
+            self.wake()
+        return count
+
     def acquired(self) -> None:
         """Take note that something has been acquired: its locks end some time, and gaps are to be stored."""
         self.store()

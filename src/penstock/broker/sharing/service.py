@@ -200,6 +200,27 @@ class ShareService:
                 found.append(led)
         return found
 
+    # --- on demand ---------------------------------------------------------------------------------------
+
+    def end_locks(self, group_id: str, topic: str | None = None, partition: int | None = None) -> int:
+        """End the locks of a group on all records, or those of a topic or partition; return how many records
+        are free for that.
+        """
+        return sum(
+            led.end_locks()
+            for key, led in list(self.partitions.items())
+            if key.group_id == group_id
+            and topic in (None, led.partition.topic)
+            and partition in (None, key.partition)
+        )
+
+    def end_sessions(self, group_id: str, member_id: str | None = None) -> int:
+        """End the sessions of a group, or that of a member, as when memory is used up; return how many."""
+        found = self.sessions.of_group(group_id, member_id)
+        for session in found:
+            self.close(session)
+        return len(found)
+
     # --- time --------------------------------------------------------------------------------------------
 
     def _set_timer(self, timer: Timer, when: float) -> None:

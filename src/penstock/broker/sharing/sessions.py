@@ -102,6 +102,14 @@ class ShareSessions:
         """Return the session of a member; None where there is none."""
         return self._sessions.get(key)
 
+    def of_group(self, group_id: str, member_id: str | None = None) -> list[ShareSession]:
+        """Return the sessions of the members of a group, or of one of them."""
+        return [
+            session
+            for key, session in self._sessions.items()
+            if key.group_id == group_id and member_id in (None, key.member_id)
+        ]
+
     def begin(self, key: MemberKey, owner: OwnedShareSessions) -> ShareSession:
         """Begin a session in the place of an earlier one of the same member.
 

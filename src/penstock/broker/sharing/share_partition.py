@@ -268,6 +268,15 @@ class SharePartition:
         """Free all records that a member has, because its session has ended; return whether it had some."""
         return self._release([run for run in self.window if run.member == member], settings)
 
+    def end_locks(self, settings: ShareGroupSettings) -> int:
+        """Free all records that are acquired, as if their locks had ended; return how many. What is being
+        stored stays.
+        """
+        held = [run for run in self.window if run.member is not None and run.change is None]
+        count = sum(len(run) for run in held)
+        self._release(held, settings)
+        return count
+
     def expire(self, settings: ShareGroupSettings, now: float) -> bool:
         """Free the records whose locks have ended; return whether there were some."""
         if now < self._next_expiry:

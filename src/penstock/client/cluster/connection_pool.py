@@ -273,6 +273,8 @@ class ConnectionPool:
     async def _greet_once(self, address: Address) -> Peer:
         known = self.counters.of(address)
         is_ancient = known.is_ancient if self._config.api_version_request else True
+        if is_ancient is None and any(each.is_ancient is False for each in self.counters.brokers.values()):
+            is_ancient = False  # one that keeps silent beside newer brokers has stalled
         try:
             connection, versions = await negotiate(
                 lambda: self.connect(address),

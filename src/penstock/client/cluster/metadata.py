@@ -150,6 +150,20 @@ class ClusterMetadata:
         info = self.partition(where)
         return info.leader if info and info.leader in self.nodes else None
 
+    def note_leader(self, where: TopicPartition, leader: int, leader_epoch: int, node: Node | None) -> bool:
+        """Take over who leads a partition, as a broker that does not has said (KIP-951), unless it is older
+        than what is known; return whether the leader can be asked now. `node` is where it is.
+        """
+        topic = self.topics.get(where.topic)
+        info = self.partition(where)
+        if topic is None or info is None or leader < 0 or leader_epoch <= info.leader_epoch:
+            return False
+        if node is not None:
+            self.nodes = {**self.nodes, leader: node}
+        moved = info._replace(leader=leader, leader_epoch=leader_epoch, error_code=0)
+        self.topics[where.topic] = topic._replace(partitions={**topic.partitions, where.partition: moved})
+        return leader in self.nodes
+
     def topic_id(self, name: str) -> bytes:
         """The id of a topic; all zero where the broker has none."""
         topic = self.topics.get(name)

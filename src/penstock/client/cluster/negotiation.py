@@ -192,7 +192,7 @@ async def negotiate(
                 raise AuthenticationError(f"{connection.address} {TLS}") from error
             raise NetworkError(f"{connection.address}: {silence}; is it a Kafka broker?") from error
         raise
-    if silence is not None:
+    if not is_ancient:
         found = await _ask_once_more(open_connection, timeout_s, unstable)
         if found is not None:
             connection.close()

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.cluster.metadata import Node
 from penstock.client.cluster.retry import Verdict, judge
 from penstock.client.group.coordinator import FINAL_SHARE_VERSION, NEEDS_SHARE_GROUPS
 from penstock.client.share.errors import MOVED_CODES, SESSION_CODES, explain_acknowledgement
@@ -31,6 +32,7 @@ from penstock.protocol.messages.share_fetch_response import PartitionData, Share
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.model import TopicPartition
+    from penstock.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 
 SHARE = "share"
 """The purpose of connections with a share session: it ends with the connection on which it was opened."""
@@ -240,6 +242,7 @@ class ShareFetcher:
         started = self._loop.time()
         try:
             answer = await self._ask(node_id, request)
+            self._note_leaders(session, answer)
             error = session.answered(answer, self._loop.time())
         except asyncio.CancelledError:
             session.failed(RequestTimeoutError("the share consumer was closed"))
@@ -337,7 +340,7 @@ class ShareFetcher:
                     continue
                 if data.error_code:
                     has_errors = True
-                    self._refused(tp, data, broker)
+                    self._refused(tp, data, node_id, broker)
                 elif data.acquired_records:
                     has_records = True
                     records = memoryview(data.records) if data.records is not None else memoryview(b"")
@@ -358,10 +361,11 @@ class ShareFetcher:
         if throttle_s:
             self._not_before[node_id] = max(self._not_before.get(node_id, 0.0), now + throttle_s)
 
-    def _refused(self, tp: TopicPartition, data: PartitionData, broker: object) -> None:
+    def _refused(self, tp: TopicPartition, data: PartitionData, node_id: int, broker: object) -> None:
         error = error_for(data.error_code, f"fetching {tp} from broker {broker} for a share group")
         if data.error_code in MOVED_CODES:
-            self._refresh()
+            if self._client.cluster.leader(tp) in (None, node_id):
+                self._refresh()  # the answer has not said who leads
         elif isinstance(error, AuthorizationError) or data.error_code == ErrorCode.CORRUPT_MESSAGE:
             self._error = error
         elif data.error_code != ErrorCode.UNKNOWN_SERVER_ERROR:
@@ -369,6 +373,19 @@ class ShareFetcher:
             self._complain(error)
 
     # -- metadata
+
+    def _note_leaders(
+        self, session: ShareSession, answer: ShareFetchResponse | ShareAcknowledgeResponse
+    ) -> None:
+        """Take over who leads partitions that have moved, where the answer says so."""
+        nodes = {each.node_id: Node(each.node_id, each.host, each.port) for each in answer.node_endpoints}
+        for topic in answer.responses if nodes else ():
+            for data in topic.partitions:
+                tp = session.partition_at(Place(bytes(topic.topic_id), data.partition_index))
+                leader = data.current_leader
+                if tp is not None and leader.leader_id in nodes:
+                    found = nodes[leader.leader_id]
+                    self._client.cluster.note_leader(tp, leader.leader_id, leader.leader_epoch, found)
 
     def _refresh(self) -> None:
         if self._refreshing is None and not self._is_closing:

@@ -79,6 +79,10 @@ class ShareSession:
         """The partitions of the session once that request has been answered."""
         self._is_closing = False
 
+    def partition_at(self, place: Place) -> TopicPartition | None:
+        """Return the partition of a place that the session has, or the request under way asks for."""
+        return self._asked.get(place) or self.partitions.get(place)
+
     # -- what is to be sent
 
     def acknowledge(self, place: Place, group: Group) -> None:

@@ -1,0 +1,387 @@
+"""Consumer groups of KIP-848 and share groups at the broker: idle members, rebalances, records per second.
+
+    python benchmarks/share_groups.py [--quick] [--rounds N]
+
+Beside Apache Kafka 4.3, in turn; without Java, Penstock alone. Load comes from raw sockets, the same for both
+brokers. CPU is the broker's, all threads: the figure to compare where the machine has other work. Both
+compute each assignment at once (`group.consumer.assignment.interval.ms=0`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from broker_sides import Side, kafka_side, penstock_side
+from groups import Peer
+from harness import arguments, print_table
+from penstock.protocol.messages import share_fetch_request as fetching
+from penstock.protocol.messages.consumer_group_heartbeat_request import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from penstock.records.batch import encode_batch
+
+SETTINGS = {
+    "group.consumer.min.assignment.interval.ms": 0,
+    "group.consumer.assignment.interval.ms": 0,
+    "group.share.min.assignment.interval.ms": 0,
+    "group.share.assignment.interval.ms": 0,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+}
+BEAT, SHARE_BEAT, SHARE_FETCH = 1, 1, 2
+INTERVAL_S = 5.0
+"""Between heartbeats of idle members: `group.consumer.heartbeat.interval.ms` of both brokers."""
+GROUP_OF = 50
+"""Members of each group."""
+RETRIED = (14, 15, 16)
+names = itertools.count()
+
+
+async def topic_id_of(peer: Peer, name: str, partitions: int) -> bytes:
+    """Make a topic; return its id."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    made = await peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+    assert made.topics[0].error_code == 0, made.topics[0].error_message
+    return bytes(made.topics[0].topic_id)
+
+
+class Member:
+    """A member of a consumer group: it takes what it is given and gives up what it has to, at once."""
+
+    def __init__(self, peer: Peer, group: str, topic: str, number: int) -> None:
+        self.peer = peer
+        self.group, self.topic = group, topic
+        self.id = f"member-{number:04}"
+        self.epoch = 0
+        self.owned: dict[bytes, list[int]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many partitions it has."""
+        return sum(map(len, self.owned.values()))
+
+    async def beat(self) -> bool:
+        """Send a heartbeat; return whether it was given other partitions."""
+        is_new = self.epoch == 0
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group,
+            member_id=self.id,
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=60_000 if is_new else -1,
+            subscribed_topic_names=[self.topic] if is_new else None,
+            topic_partitions=[] if is_new else self._said,
+        )
+        while (answer := await self.peer.ask(request, BEAT)).error_code in RETRIED:
+            await asyncio.sleep(0.02)
+        assert answer.error_code == 0, (answer.error_code, answer.error_message)
+        self.epoch, self._said = answer.member_epoch, None
+        if answer.assignment is None:
+            return False
+        self.owned = {
+            bytes(each.topic_id): list(each.partitions) for each in answer.assignment.topic_partitions
+        }
+        self._said = [TopicPartitions(topic_id=key, partitions=value) for key, value in self.owned.items()]
+        return True
+
+    _said: list[TopicPartitions] | None = None
+
+    async def leave(self) -> None:
+        request = ConsumerGroupHeartbeatRequest(group_id=self.group, member_id=self.id, member_epoch=-1)
+        await self.peer.ask(request, BEAT)
+        await self.peer.close()
+
+
+async def make_ready(peer: Peer, group: str) -> None:
+    """Wait until the broker coordinates a group."""
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+    while (await peer.ask(request, 4)).coordinators[0].error_code:
+        await asyncio.sleep(0.05)
+
+
+# --- idle members -------------------------------------------------------------------------------------------
+
+
+async def idle_cpu(target: Side, count: int, seconds: float) -> float:
+    """Milliseconds of CPU per second that members cost which only send heartbeats."""
+    peer = await Peer.open(target)
+    topic = f"idle-{next(names)}"
+    await topic_id_of(peer, topic, GROUP_OF)
+    members = []
+    for number in range(count):
+        group = f"{topic}-{number // GROUP_OF}"
+        if number % GROUP_OF == 0:
+            await make_ready(peer, group)
+        members.append(Member(await Peer.open(target), group, topic, number))
+    for first in range(0, count, GROUP_OF):
+        await settle(members[first : first + GROUP_OF], GROUP_OF)
+
+    async def go_on(member: Member, delay: float) -> None:
+        await asyncio.sleep(delay)
+        while True:
+            await member.beat()
+            await asyncio.sleep(INTERVAL_S)
+
+    tasks = [
+        asyncio.create_task(go_on(member, INTERVAL_S * number / count))
+        for number, member in enumerate(members)
+    ]
+    await asyncio.sleep(INTERVAL_S)
+    cpu, start = target.cpu_seconds, time.perf_counter()
+    await asyncio.sleep(seconds)
+    used = (target.cpu_seconds - cpu) / (time.perf_counter() - start)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.gather(*(member.leave() for member in members))
+    return used * 1000
+
+
+# --- rebalances ---------------------------------------------------------------------------------------------
+
+
+async def settle(members: list[Member], partitions: int) -> None:
+    """Have members beat, each as soon as it has been answered, until all partitions are evenly theirs."""
+    least, more = divmod(partitions, len(members))
+
+    def is_even() -> bool:
+        counts = [member.count for member in members]
+        return sum(counts) == partitions and max(counts) <= least + bool(more) and min(counts) >= least
+
+    async def take_part(member: Member) -> None:
+        while not is_even() or len({each.epoch for each in members}) > 1:
+            if not await member.beat():
+                await asyncio.sleep(0.02)
+
+    async with asyncio.timeout(300):
+        await asyncio.gather(*map(take_part, members))
+
+
+async def rebalance(target: Side, count: int, partitions: int) -> dict[str, tuple[float, float]]:
+    """Seconds, and seconds of CPU, of rebalances: all members join, one more joins, one leaves."""
+    peer = await Peer.open(target)
+    topic = f"rebalance-{next(names)}-{os.getpid()}"
+    await topic_id_of(peer, topic, partitions)
+    await make_ready(peer, topic)
+    members = [Member(await Peer.open(target), topic, topic, number) for number in range(count)]
+    figures: dict[str, tuple[float, float]] = {}
+
+    async def timed(what: str, run: Callable[[], Awaitable[object]]) -> None:
+        cpu, start = target.cpu_seconds, time.perf_counter()
+        await run()
+        figures[what] = time.perf_counter() - start, target.cpu_seconds - cpu
+
+    await timed(f"{count} members join", lambda: settle(members, partitions))
+    more = [*members, Member(await Peer.open(target), topic, topic, count)]
+    await timed("one more joins", lambda: settle(more, partitions))
+
+    async def lose_one() -> None:
+        await more[0].leave()
+        await settle(more[1:], partitions)
+
+    await timed("one leaves", lose_one)
+    for member in more[1:]:
+        await member.leave()
+    return figures
+
+
+# --- share groups -------------------------------------------------------------------------------------------
+
+
+async def fill(target: Side, topic: str, partitions: int, records: int) -> None:
+    """Produce records of 100 bytes, in batches of 500."""
+    peer = await Peer.open(target)
+    now_ms = int(time.time() * 1000)
+    batch = encode_batch([(None, b"v" * 100, (), now_ms)] * 500)
+    for number in range(records // 500):
+        data = PartitionProduceData(index=number % partitions, records=batch)
+        topic_data = [TopicProduceData(name=topic, partition_data=[data])]
+        request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topic_data)
+        while (await peer.ask(request, 7)).responses[0].partition_responses[0].error_code:
+            await asyncio.sleep(0.05)
+    await peer.close()
+
+
+async def share(
+    target: Side, members: int, records: int, each: int, *, is_mixed: bool = False, is_exact: bool = False
+) -> tuple[float, float]:
+    """Records per second that members of a share group get and accept, and seconds of the broker's CPU.
+
+    With `is_mixed` every tenth record is released at first: what is in flight is in pieces. With `is_exact` a
+    fetch brings no more than `each` records (``record_limit``).
+    """
+    partitions = 4
+    control = await Peer.open(target)
+    name = f"share-{next(names)}-{os.getpid()}"
+    topic_id = await topic_id_of(control, name, partitions)
+    config = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
+    resource = AlterConfigsResource(resource_type=32, resource_name=name, configs=[config])
+    await control.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    await make_ready(control, name)
+    await fill(target, name, partitions, records)
+    left = records
+
+    async def assigned(number: int, peer: Peer) -> str:
+        member, epoch, known = f"member-{number}-{os.getpid()}", 0, 0
+        while known < partitions:
+            request = ShareGroupHeartbeatRequest(
+                group_id=name,
+                member_id=member,
+                member_epoch=epoch,
+                subscribed_topic_names=None if epoch else [name],
+            )
+            answer = await peer.ask(request, SHARE_BEAT)
+            assert answer.error_code in (0, *RETRIED), answer.error_message
+            if not answer.error_code:
+                epoch = answer.member_epoch
+            if answer.assignment is not None:
+                known = sum(len(found.partitions) for found in answer.assignment.topic_partitions)
+            if number == 0 and known < partitions:
+                await asyncio.sleep(0.1)
+            elif known:
+                break
+        return member
+
+    async def take_part(member: str, peer: Peer) -> None:
+        nonlocal left
+        epoch = 0
+        said: Mapping[int, list[Any]] = {}
+        while left > 0:
+            asked = [
+                fetching.FetchPartition(partition_index=index, acknowledgement_batches=said.get(index, []))
+                for index in (said if epoch else range(partitions))
+            ]
+            request = fetching.ShareFetchRequest(
+                group_id=name,
+                member_id=member,
+                share_session_epoch=epoch,
+                max_wait_ms=50,
+                min_bytes=1,
+                max_bytes=50 << 20,
+                max_records=each,
+                batch_size=each,
+                share_acquire_mode=int(is_exact),
+                topics=[fetching.FetchTopic(topic_id=topic_id, partitions=asked)] if asked else [],
+            )
+            answer = await peer.ask(request, SHARE_FETCH)
+            assert answer.error_code == 0, answer.error_message
+            epoch += 1
+            said = {}
+            for topic in answer.responses:
+                for part in topic.partitions:
+                    assert part.acknowledge_error_code == 0, part.acknowledge_error_message
+                    batches = []
+                    for found in part.acquired_records:
+                        count = found.last_offset - found.first_offset + 1
+                        types = [1]
+                        if is_mixed and found.delivery_count == 1:
+                            types = [2 if offset % 10 == 0 else 1 for offset in range(count)]
+                        left -= count if types == [1] else types.count(1)
+                        batches.append(
+                            fetching.AcknowledgementBatch(
+                                first_offset=found.first_offset,
+                                last_offset=found.last_offset,
+                                acknowledge_types=types,
+                            )
+                        )
+                    if batches:
+                        said[part.partition_index] = batches
+        await peer.close()
+
+    beating = [await Peer.open(target) for _ in range(members)]
+    ids = [await assigned(number, peer) for number, peer in enumerate(beating)]
+    fetchers = [await Peer.open(target) for _ in range(members)]
+    cpu, start = target.cpu_seconds, time.perf_counter()
+    async with asyncio.timeout(300):
+        await asyncio.gather(*(take_part(*pair) for pair in zip(ids, fetchers, strict=True)))
+    seconds, used = time.perf_counter() - start, target.cpu_seconds - cpu
+    for peer, member in zip(beating, ids, strict=True):
+        leave = ShareGroupHeartbeatRequest(group_id=name, member_id=member, member_epoch=-1)
+        await peer.ask(leave, SHARE_BEAT)
+        await peer.close()
+    return records / seconds, used
+
+
+# --- all of it ----------------------------------------------------------------------------------------------
+
+
+def ratio(figures: list[float]) -> str:
+    return f"{figures[0] / figures[1]:.2f}" if len(figures) > 1 else ""
+
+
+async def run(targets: list[Side], rounds: int, quick: bool) -> None:
+    head = ("", *(target.name for target in targets), "ratio")
+    count = 100 if quick else 1000
+    found = [
+        [await idle_cpu(target, count, 5 if quick else 10) for target in targets]
+        for _ in range(min(rounds, 3))
+    ]
+    figures = [statistics.median(each) for each in zip(*found, strict=True)]
+    print_table(
+        "Idle members of consumer groups, heartbeats every 5 s: the broker's CPU, ms per second",
+        head,
+        [(f"{count} members", *(f"{figure:.1f}" for figure in figures), ratio(figures))],
+    )
+    members, partitions = (10, 100) if quick else (50, 500)
+    for target in targets:
+        await rebalance(target, members, partitions)  # for the JVM to get warm
+    runs = [[await rebalance(target, members, partitions) for target in targets] for _ in range(rounds)]
+    rows = []
+    for what in runs[0][0]:
+        for index, unit in enumerate(("ms", "ms of CPU")):
+            medians = [
+                statistics.median(each[side][what][index] for each in runs) * 1000
+                for side in range(len(targets))
+            ]
+            rows.append((f"{what}, {unit}", *(f"{figure:,.1f}" for figure in medians), ratio(medians)))
+    print_table(f"Rebalances over {partitions} partitions", head, rows)
+    rows = []
+    records = 20_000 if quick else 200_000
+    for title, amount, each, kind in (
+        ("whole batches", records, 500, {}),
+        ("record_limit, 10 a fetch", records // 10, 10, {"is_exact": True}),
+        ("every tenth is released once", records // 4, 500, {"is_mixed": True}),
+    ):
+        for target in targets:
+            await share(target, 4, amount, each, **kind)
+        results = [
+            [await share(target, 4, amount, each, **kind) for target in targets] for _ in range(rounds)
+        ]
+        rates = [statistics.median(r[side][0] for r in results) for side in range(len(targets))]
+        cpus = [statistics.median(r[side][1] for r in results) for side in range(len(targets))]
+        rows.append((f"{title}: records/s", *(f"{rate:,.0f}" for rate in rates), ratio(rates)))
+        rows.append((f"{title}: CPU µs/record", *(f"{cpu / amount * 1e6:.2f}" for cpu in cpus), ratio(cpus)))
+    print_table("Share groups, 4 members, 4 partitions", head, rows)
+
+
+def main() -> None:
+    options = arguments("Groups of KIP-848 and share groups at the broker", rounds=3, quick_rounds=1)
+    words = ["--port", "0"]
+    for name, value in SETTINGS.items():
+        words += ["--config", f"{name}={value}"]
+    with ExitStack() as stack:
+        targets = [stack.enter_context(penstock_side(*words))]
+        if shutil.which("java") and shutil.which("mvn"):
+            targets.append(stack.enter_context(kafka_side(SETTINGS)))
+        asyncio.run(run(targets, options.rounds, options.quick))
+
+
+if __name__ == "__main__":
+    main()
