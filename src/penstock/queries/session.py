@@ -33,6 +33,7 @@ from penstock.queries.statements import (
     newest_rows,
     one_line,
     quoted,
+    table_names,
 )
 from penstock.queries.watching import StoppedError, Watch, Worker
 
@@ -268,7 +269,7 @@ class Session:
                 self._connection.unregister(name)
         self._registered.clear()
         try:
-            found = self._connection.get_table_names(statement)
+            found = self._connection.get_table_names(statement) | self._like_views(tree)
         except self._duckdb.Error:
             return {}  # what is missing comes to light when it runs
         if len(found) > TABLES_MAX:
@@ -279,6 +280,17 @@ class Session:
         for name, dataset in datasets.items():
             self._put_topic(name, dataset.watched(self._watch))
         return datasets
+
+    def _like_views(self, tree: Any) -> set[str]:
+        """Topics that a query names and that have the name of a view of DuckDB's own, as ``pg_class``."""
+        named = table_names(tree)
+        if not named:
+            return set()
+        asked = (
+            "select distinct view_name from duckdb_views() where internal and view_name in (select unnest(?))"
+        )
+        views = {name for (name,) in self._connection.execute(asked, [list(named)]).fetchall()}
+        return {name for name in views if self._topic_of(name) is not None}
 
     def _put_topic(self, name: str, dataset: RecordDataset) -> None:
         self._registered.add(name)
@@ -304,6 +316,8 @@ class Session:
                     raise
                 if self._topic_of(name) is None:
                     raise self._no_table(name) from None
+                if name in self._registered:  # DuckDB takes what stands before the dot for a schema
+                    raise ConfigError(f"write topic {name!r} as {quoted(name)}, in double quotes") from None
                 self._put_topic(name, self._dataset(name).watched(self._watch))
         raise ConfigError(f"the statement names more than {TABLES_MAX} tables")
 
@@ -443,6 +457,9 @@ class Session:
     # -- EXPLAIN and INSERT
 
     def _explain(self, statement: str) -> pa.RecordBatchReader:
+        insert = insert_of(statement)
+        if insert is not None and not self._is_table(insert.target):
+            statement = insert.rows
         tree = self._tree(statement)
         datasets = self._register(statement, tree)
         rows = self._rows_taken(statement, tree, datasets)
