@@ -360,10 +360,13 @@ class Session:
         """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
         try:
             datasets = self._register(query, self._tree(query))
+            if not datasets:  # its tables come to light when it is bound
+                self._retried(lambda: self._connection.execute(f"explain {query}"))
         except self._duckdb.Error as error:
             raise self._refused(error) from None
         if len(datasets) != 1:
-            raise ConfigError(f"a query that is followed reads one topic; this one reads {len(datasets)}")
+            read = ", ".join(sorted(datasets or self._registered)) or "none"
+            raise ConfigError(f"a query that is followed reads one topic, once; this one reads {read}")
         return next(iter(datasets.items()))
 
     def forget_topics(self) -> None:
