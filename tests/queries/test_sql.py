@@ -244,6 +244,19 @@ def test_wrong_arguments_say_what_is_wrong(
         sql(f'select * from "{orders}"', servers, **arguments)
 
 
+def test_what_is_spilled_is_private_and_goes_with_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Session(None) as session:
+        (place,) = tmp_path.iterdir()
+        assert place.stat().st_mode & 0o777 == 0o700
+        (row,) = session.table(session.run("select current_setting('temp_directory') as there")).to_pylist()
+        assert Path(row["there"]) == place
+        (place / "spilled").touch()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_brokers_that_are_away_are_an_error() -> None:
     with pytest.raises(NetworkError):
         sql("select * from orders", "127.0.0.1:1", config={"default.api.timeout.ms": 500})

@@ -7,7 +7,9 @@ Results are streamed; what DuckDB cannot hold in its memory limit it writes to t
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -101,7 +103,10 @@ class Session:
         self._connection.execute("set timezone = 'UTC'")
         # Variables of this program are no tables.
         self._connection.execute("set python_enable_replacements = false")
-        self._connection.execute(f"set temp_directory = {_text(tempfile.gettempdir() + '/penstock-sql')}")
+        # Rows are nobody else's: a name that others know could be theirs before.
+        spilled = tempfile.mkdtemp(prefix="penstock-sql-")
+        self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
+        self._connection.execute(f"set temp_directory = {_text(spilled)}")
         if memory_limit is not None:
             try:
                 self._connection.execute(f"set memory_limit = {_text(str(memory_limit))}")
@@ -185,6 +190,7 @@ class Session:
         self._worker.close()
         with suppress(self._duckdb.Error, RuntimeError):
             self._connection.close()
+        self._remove_spilled()
 
     def __enter__(self) -> Session:
         return self
