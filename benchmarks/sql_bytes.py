@@ -31,11 +31,14 @@ from penstock import sql
 from spark_read import EXPERT, jvm_connector
 from sql import PARTITIONS, START_MS, STEP_MS, TOPIC, fill
 
+TEN_MINUTES_MS = 600_000
+
 FETCHED = 'penstock_bytes_out_total{api="Fetch"}'
 
 
 class Question(NamedTuple):
-    """One question in the words of both sides: ``{o}`` is the offset, ``{tN}`` a time, N hundredths in."""
+    """One question in the words of both sides: ``{o}`` is the offset, ``{tN}`` a time, N hundredths in, and
+    ``{late}`` ten minutes before the end."""
 
     title: str
     text: str
@@ -48,6 +51,7 @@ def questions(rows: int) -> list[Question]:
     t = f"from {TOPIC}"
     window = "timestamp >= {t50} and timestamp < {t51}"
     return [
+        Question("the last ten minutes", f"select count(*) {t} where timestamp >= {{late}}"),
         Question("the last hundredth", f"select count(*) {t} where timestamp >= {{t99}}"),
         Question("its values", f"select sum(length(value)) {t} where timestamp >= {{t99}}"),
         Question("the last half", f"select count(*) {t} where timestamp >= {{t50}}"),
@@ -62,7 +66,6 @@ def questions(rows: int) -> list[Question]:
         Question("one partition", f"select count(*) {t} where partition = 2"),
         Question("two partitions", f"select count(*) {t} where partition in (0, 3)"),
         Question("no such partition", f"select count(*) {t} where partition = 77"),
-        Question("partitions from 3 on", f"select count(*) {t} where partition >= 3"),
         Question(
             "a hundred offsets", f"select sum(length(value)) {t} where {{o}} between {mid} and {mid + 99}"
         ),
@@ -88,11 +91,12 @@ def questions(rows: int) -> list[Question]:
 def spelt(text: str, rows: int, *, spark: bool) -> str:
     """A question in the dialect of one side."""
 
-    def moment(hundredths: int) -> str:
-        ms = START_MS + rows * STEP_MS * hundredths // 100
+    def moment(ms: int) -> str:
+        ms += START_MS
         return f"timestamp_millis({ms})" if spark else f"make_timestamptz({ms * 1000})"
 
-    times = {f"t{n}": moment(n) for n in (50, 51, 90, 99, 200)}
+    times = {f"t{n}": moment(rows * STEP_MS * n // 100) for n in (50, 51, 90, 99, 200)}
+    times["late"] = moment(rows * STEP_MS - TEN_MINUTES_MS)
     made = text.format(o="`offset`" if spark else '"offset"', **times)
     return made.replace("value like", "cast(value as string) like") if spark else made
 

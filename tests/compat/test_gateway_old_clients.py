@@ -236,7 +236,7 @@ def test_console_tools_write_and_read_while_leaders_die(
             "kafka.tools.ConsoleProducer",
             *("--broker-list", servers, "--topic", topic, "--request-required-acks", -1, "--sync"),
             *(*retries, "--property", "parse.key=true", "--property", "key.separator=:"),
-            *("--request-timeout-ms", 10_000),
+            *("--request-timeout-ms", 60_000),
         )
         if release.startswith("0.8"):
             consuming = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,11 @@ import pytest
 from for_each import for_each
 from gateway.relays import response
 from penstock.gateway import endpoints
+from penstock.gateway.addresses import ADDRESSED_SINCE, rewrite
+from penstock.gateway.nodes import Nodes
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_response import definition_of, fields_at
 from penstock.protocol.messages import fetch_response, produce_response
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.protocol.messages.produce_response import (
@@ -17,6 +23,8 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from penstock.protocol.schema.definition import Definition, StructSpec
+from protocol.samples import sample
 
 
 def is_plain(frame: bytes, key: int, version: int) -> bool:
@@ -102,6 +110,70 @@ def test_other_responses_of_fetch_are_decoded(change: Any) -> None:
     answer = fetched()
     change(answer)
     assert not is_plain(response(answer, 17), 1, 17)
+
+
+NOT_OF_BROKERS = {
+    "Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot", "DescribeQuorum", "UpdateRaftVoter",
+    "StreamsGroupHeartbeat", "StreamsGroupDescribe",
+}  # fmt: skip
+"""APIs whose responses have addresses of controllers, or of applications among each other."""
+
+
+def first_with_addresses(api: Any) -> int | None:
+    """The first version of a response with a struct of a host and a port, the root among them."""
+    definition = definition_of(api.name + "Response")
+
+    def has(spec: Any, version: int) -> bool:
+        fields = list(fields_at(spec, version))
+        if {"host", "port"} <= {field.attribute for field in fields}:
+            return True
+        kinds = [field.type_at(version) for field in fields]
+        return any(has(definition.structs[kind.base], version) for kind in kinds if kind.is_struct)
+
+    low, high = api.response.VERSIONS
+    return next((version for version in range(low, high + 1) if has(definition.root, version)), None)
+
+
+def test_every_response_with_an_address_of_a_broker_is_rewritten() -> None:
+    """The definitions say which these are, whatever is added to them."""
+    expected = {
+        key: first
+        for key, api in API_TABLE.items()
+        if api.name not in NOT_OF_BROKERS and (first := first_with_addresses(api)) is not None
+    }
+    assert {key: max(first, API_TABLE[key].versions[0]) for key, first in ADDRESSED_SINCE.items()} == expected
+    assert {ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE} <= set(expected)
+
+
+def _addressed(item: Any, definition: Definition, spec: StructSpec, version: int) -> Iterator[Any]:
+    """What has a host and a port in a message."""
+    fields = list(fields_at(spec, version))
+    if {"host", "port"} <= {field.attribute for field in fields}:
+        yield item
+    for field in fields:
+        kind, value = field.type_at(version), getattr(item, field.attribute)
+        if kind.is_struct and value is not None:
+            for each in value if kind.is_array else (value,):
+                yield from _addressed(each, definition, definition.structs[kind.base], version)
+
+
+@for_each(sorted(ADDRESSED_SINCE))
+def test_no_address_of_the_cluster_is_left_in_a_response(key: int) -> None:
+    """A response of every version with one broker in every list of them."""
+    api = API_TABLE[key]
+    low, high = api.response.VERSIONS
+    for version in range(max(low, ADDRESSED_SINCE[key]), high + 1):
+        definition = definition_of(api.name + "Response")
+        message = sample(api.response, definition, version, 1)
+        if key == ApiKey.DESCRIBE_CLUSTER:
+            message.endpoint_type = 1  # brokers
+        for each in _addressed(message, definition, definition.root, version):
+            each.host, each.port = "behind", 9
+            if hasattr(each, "error_code"):
+                each.error_code = 0
+        rewrite(message, Nodes((), lambda node_id, port: 20_001, lambda node_id: None), "gateway.test")
+        for each in _addressed(message, definition, definition.root, version):
+            assert each.host != "behind", (api.name, version)
 
 
 def test_damaged_responses_are_never_an_exception() -> None:

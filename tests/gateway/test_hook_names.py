@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.gateway.hooks import Refused, renamed_topics, tenant
+from penstock.gateway.hooks import Refused, names, renamed_topics, tenant
 from penstock.gateway.hooks.hook import Client, ClientRequest, Hook
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
@@ -92,7 +92,7 @@ def renamed(hook: Hook, message: Any, key: int, version: int) -> Any:
 
 
 def test_keys_of_coordinators_are_names_by_their_type() -> None:
-    for kind, expected in ((0, "blue.g"), (1, "blue.g"), (2, "g")):
+    for kind, expected in ((0, "blue.g"), (1, "blue.g"), (2, "blue.g"), (3, "g")):
         message = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g"])
         assert renamed(PREFIX, message, 10, 4).coordinator_keys == [expected]
     assert renamed(PREFIX, FindCoordinatorRequest(key="g"), 10, 3).key == "blue.g"
@@ -106,6 +106,72 @@ def test_resources_of_configurations_are_names_by_their_type() -> None:
         assert renamed(PREFIX, message, 32, 4).resources[0].resource_name == expected
 
 
+NO_NAMES = {"group_instance_id", "group_state", "group_type"}
+"""Texts about groups that name none."""
+
+
+def test_every_field_about_topics_groups_and_transactions_is_of_a_kind() -> None:
+    """Also where a definition gives the field no type, as those of state between brokers."""
+    words = ("topic", "group", "transactional", "resource_name", "regex", "pattern")
+    known = {*names.RESOURCE_TYPES, *names.REGEX_FIELDS, *names.UNTYPED, *NO_NAMES}
+    for api in API_TABLE.values():
+        for part in ("Request", "Response"):
+            definition = definition_of(api.name + part)
+            for spec in (definition.root, *definition.structs.values()):
+                for field in spec.fields:
+                    kind = field.type_at(api.versions[1]).base
+                    if kind == "string" and any(word in field.attribute for word in words):
+                        assert field.entity_type in NAMED or field.attribute in known, (api.name, field)
+
+
+def test_names_without_a_type_get_the_prefix_as_well() -> None:
+    from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
+    from penstock.protocol.messages.read_share_group_state_request import ReadShareGroupStateRequest
+
+    state = renamed(PREFIX, ReadShareGroupStateRequest(group_id="g"), ApiKey.READ_SHARE_GROUP_STATE, 0)
+    assert state.group_id == "blue.g"
+    asked = ListTransactionsRequest(transactional_id_pattern="a.*")
+    assert renamed(PREFIX, asked, ApiKey.LIST_TRANSACTIONS, 2).transactional_id_pattern == r"blue\.(?:a.*)"
+
+
+def test_acls_of_renamed_topics_are_found_by_the_names_of_clients() -> None:
+    from penstock.protocol.messages.describe_acls_request import DescribeAclsRequest
+
+    hook = renamed_topics({"orders": "orders-v2"})
+    for kind, expected in ((2, "orders-v2"), (3, "orders")):
+        asked = DescribeAclsRequest(resource_type_filter=kind, resource_name_filter="orders")
+        assert renamed(hook, asked, ApiKey.DESCRIBE_ACLS, 3).resource_name_filter == expected
+
+
+@pytest.mark.parametrize(
+    ("regex", "expected"),
+    [
+        ("ord.*", "(?:ord.*)|sales|b\\.c"),
+        ("orders|x", "(?:orders|x)|sales"),
+        ("other", "other"),
+        ("(", "("),
+        (")|sales", ")|sales"),
+    ],
+)
+def test_a_regular_expression_matches_the_names_of_clients(regex: str, expected: str) -> None:
+    from penstock.protocol.messages.consumer_group_describe_response import (
+        ConsumerGroupDescribeResponse,
+        DescribedGroup,
+        Member,
+    )
+    from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+
+    hook = renamed_topics({"orders": "sales", "order.items": "b.c"})
+    asked = ConsumerGroupHeartbeatRequest(group_id="g", subscribed_topic_regex=regex)
+    assert renamed(hook, asked, 68, 1).subscribed_topic_regex == expected
+    group = DescribedGroup(group_id="g", members=[Member(subscribed_topic_regex=expected)])
+    answer = ConsumerGroupDescribeResponse(groups=[group])
+    assert hook.on_response is not None
+    hook.on_response(request_of(None, 69, 1), answer)
+    if regex != ")|sales":  # no expression: the cluster refuses it
+        assert answer.groups[0].members[0].subscribed_topic_regex == regex
+
+
 def test_a_regular_expression_matches_within_the_prefix() -> None:
     from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 
@@ -114,11 +180,11 @@ def test_a_regular_expression_matches_within_the_prefix() -> None:
 
 
 def test_what_others_have_is_left_out() -> None:
-    for hook, names, expected in (
+    for hook, found, expected in (
         (PREFIX, ["blue.a", "red.b", "__consumer_offsets"], ["a"]),
         (renamed_topics({"orders": "orders-v2"}), ["orders", "orders-v2", "c"], ["orders", "c"]),
     ):
-        response = MetadataResponse(topics=[MetadataResponseTopic(name=name) for name in names])
+        response = MetadataResponse(topics=[MetadataResponseTopic(name=name) for name in found])
         assert hook.on_response is not None
         hook.on_response(request_of(None, 3, 12), response)
         assert [each.name for each in response.topics] == expected

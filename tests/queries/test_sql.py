@@ -132,6 +132,53 @@ def test_rows_are_inserted_with_key_headers_partition_and_timestamp(
     assert read_topic(target, servers).num_rows == 8
 
 
+def test_an_insert_may_begin_with_what_its_query_names(
+    servers: str, orders: str, new_topic: NewTopic
+) -> None:
+    target = new_topic(1)
+    inserted = f'insert /* into */ into "{target}" (key, value) select key, value from picked -- ends here'
+    text = f"""with picked as (
+        select key, 'insert (' || amount as value from "{orders}" where amount < 3 -- insert into
+    ) {inserted}"""
+    assert {row["columns"] for row in sql(f"explain {text}", servers).to_pylist()} == {"key, value"}
+    assert read_topic(target, servers).num_rows == 0
+    assert sql(text, servers).to_pylist() == [{"rows": 3}]
+    assert sorted(read_topic(target, servers)["value"].to_pylist()) == [b"insert (%d" % n for n in range(3)]
+
+
+@pytest.mark.parametrize("name", ["duckdb_tables", "pg_class", "sqlite_master"])
+def test_a_topic_may_be_called_as_a_view_of_duckdb(servers: str, admin: Admin, name: str) -> None:
+    admin.create_topic(name, 1)
+    write_topic(pa.table({"value": [b"x"]}), name, servers)
+    assert sql(f"select value from {name}", servers).to_pylist() == [{"value": "x"}]
+    assert sql("select count(*) as n from pg_type where typname = ''", servers).to_pylist() == [{"n": 0}]
+
+
+def test_a_topic_with_a_dot_is_no_table_of_a_schema(servers: str, admin: Admin) -> None:
+    admin.create_topic("shop.orders", 1)
+    with pytest.raises(
+        ConfigError, match=r"write topic 'shop\.orders' as \"shop\.orders\", in double quotes"
+    ):
+        sql("select value from shop.orders", servers)
+
+
+def test_no_record_ends_a_query(servers: str, new_topic: NewTopic) -> None:
+    """JSON may have halves of surrogate pairs, names without an end, numbers and lists that have none."""
+    topic = new_topic(1)
+    values = [
+        b'{"a": "\\ud800x", "b": 1}',
+        b'{"\\udfff": 1, "a": {"\\udfff": 1}}',
+        b'{"a": "y", "b": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"b": ' + b"9" * 5_000 + b"}",
+        b'{"b": 1e999, "a": null}',
+        *[b'{"a": "z"}'] * 10,
+    ]
+    write_topic(pa.table({"value": values}), topic, servers)
+    found = sql(f'select a, b, value from "{topic}" order by "offset"', servers)
+    assert found["a"].to_pylist()[:5] == ["\ufffdx", '{"\ufffd": 1}', "y", None, None]
+    assert found["value"].to_pylist() == [value.decode() for value in values]
+
+
 def test_tables_are_created_and_files_written(servers: str, orders: str, tmp_path: Path) -> None:
     file = tmp_path / "out.parquet"
     found = sql(
@@ -155,6 +202,8 @@ def test_tables_are_created_and_files_written(servers: str, orders: str, tmp_pat
         ('select nope from "{topic}"', ConfigError, "nope"),
         ('insert into "{topic}" select 1 as v', EncodeError, "column 'v' would be lost"),
         ('insert into "{topic}" (key, value) select 1', EncodeError, "2 columns are named"),
+        ("insert or replace into \"{topic}\" (value) values ('x')", ConfigError, "topics take insert into"),
+        ("with w as (select 1) update \"{topic}\" set value = 'insert'", ConfigError, "update"),
         ('update "{topic}" set value = 1', ConfigError, "update"),
         ('delete from "{topic}"', ConfigError, "delete"),
         ("select 'x'::integer", ConfigError, "Conversion Error"),
@@ -193,6 +242,19 @@ def test_wrong_arguments_say_what_is_wrong(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         sql(f'select * from "{orders}"', servers, **arguments)
+
+
+def test_what_is_spilled_is_private_and_goes_with_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Session(None) as session:
+        (place,) = tmp_path.iterdir()
+        assert place.stat().st_mode & 0o777 == 0o700
+        (row,) = session.table(session.run("select current_setting('temp_directory') as there")).to_pylist()
+        assert Path(row["there"]) == place
+        (place / "spilled").touch()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_brokers_that_are_away_are_an_error() -> None:

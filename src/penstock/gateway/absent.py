@@ -29,6 +29,9 @@ _OF_LEADERS = (
     ApiKey.LIST_OFFSETS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.DELETE_RECORDS,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
 )
 _OF_COORDINATORS = (
     ApiKey.OFFSET_COMMIT,
@@ -48,7 +51,14 @@ _OF_COORDINATORS = (
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+    ApiKey.DESCRIBE_TRANSACTIONS,
 )
 
 OF_ONE_BROKER = frozenset(
@@ -101,6 +111,11 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
         return FetchResponse(
             responses=error_entries(key, version, "responses", message.topics, code_for(key), NO_ANSWER)
         )
+    if key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE) and message.topics:
+        # As for Fetch: partitions say that their leader is to be looked for.
+        made = API_TABLE[key].response()
+        made.responses = error_entries(key, version, "responses", message.topics, code_for(key), NO_ANSWER)
+        return made
     return error_response(key, version, message, code_for(key), NO_ANSWER)
 
 

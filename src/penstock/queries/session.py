@@ -7,7 +7,9 @@ Results are streamed; what DuckDB cannot hold in its memory limit it writes to t
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ from penstock.queries.statements import (
     newest_rows,
     one_line,
     quoted,
+    table_names,
 )
 from penstock.queries.watching import StoppedError, Watch, Worker
 
@@ -100,7 +103,10 @@ class Session:
         self._connection.execute("set timezone = 'UTC'")
         # Variables of this program are no tables.
         self._connection.execute("set python_enable_replacements = false")
-        self._connection.execute(f"set temp_directory = {_text(tempfile.gettempdir() + '/penstock-sql')}")
+        # Rows are nobody else's: a name that others know could be theirs before.
+        spilled = tempfile.mkdtemp(prefix="penstock-sql-")
+        self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
+        self._connection.execute(f"set temp_directory = {_text(spilled)}")
         if memory_limit is not None:
             try:
                 self._connection.execute(f"set memory_limit = {_text(str(memory_limit))}")
@@ -184,6 +190,7 @@ class Session:
         self._worker.close()
         with suppress(self._duckdb.Error, RuntimeError):
             self._connection.close()
+        self._remove_spilled()
 
     def __enter__(self) -> Session:
         return self
@@ -268,7 +275,7 @@ class Session:
                 self._connection.unregister(name)
         self._registered.clear()
         try:
-            found = self._connection.get_table_names(statement)
+            found = self._connection.get_table_names(statement) | self._like_views(tree)
         except self._duckdb.Error:
             return {}  # what is missing comes to light when it runs
         if len(found) > TABLES_MAX:
@@ -279,6 +286,17 @@ class Session:
         for name, dataset in datasets.items():
             self._put_topic(name, dataset.watched(self._watch))
         return datasets
+
+    def _like_views(self, tree: Any) -> set[str]:
+        """Topics that a query names and that have the name of a view of DuckDB's own, as ``pg_class``."""
+        named = table_names(tree)
+        if not named:
+            return set()
+        asked = (
+            "select distinct view_name from duckdb_views() where internal and view_name in (select unnest(?))"
+        )
+        views = {name for (name,) in self._connection.execute(asked, [list(named)]).fetchall()}
+        return {name for name in views if self._topic_of(name) is not None}
 
     def _put_topic(self, name: str, dataset: RecordDataset) -> None:
         self._registered.add(name)
@@ -304,6 +322,8 @@ class Session:
                     raise
                 if self._topic_of(name) is None:
                     raise self._no_table(name) from None
+                if name in self._registered:  # DuckDB takes what stands before the dot for a schema
+                    raise ConfigError(f"write topic {name!r} as {quoted(name)}, in double quotes") from None
                 self._put_topic(name, self._dataset(name).watched(self._watch))
         raise ConfigError(f"the statement names more than {TABLES_MAX} tables")
 
@@ -346,10 +366,13 @@ class Session:
         """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
         try:
             datasets = self._register(query, self._tree(query))
+            if not datasets:  # its tables come to light when it is bound
+                self._retried(lambda: self._connection.execute(f"explain {query}"))
         except self._duckdb.Error as error:
             raise self._refused(error) from None
         if len(datasets) != 1:
-            raise ConfigError(f"a query that is followed reads one topic; this one reads {len(datasets)}")
+            read = ", ".join(sorted(datasets or self._registered)) or "none"
+            raise ConfigError(f"a query that is followed reads one topic, once; this one reads {read}")
         return next(iter(datasets.items()))
 
     def forget_topics(self) -> None:
@@ -443,6 +466,9 @@ class Session:
     # -- EXPLAIN and INSERT
 
     def _explain(self, statement: str) -> pa.RecordBatchReader:
+        insert = insert_of(statement)
+        if insert is not None and not self._is_table(insert.target):
+            statement = insert.rows
         tree = self._tree(statement)
         datasets = self._register(statement, tree)
         rows = self._rows_taken(statement, tree, datasets)

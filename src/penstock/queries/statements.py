@@ -14,6 +14,11 @@ _INSERT = re.compile(
     rf"(?P<rest>(?:\s|\(|--|/\*).*)",
     re.IGNORECASE | re.DOTALL,
 )
+_WORDS = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | \$(\w*)\$.*?\$\1\$ | [()] | \w+""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Texts, names, comments, parentheses and words of a statement."""
 _EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SHOW = re.compile(rf"{_SPACE}show{_SPACE}tables{_SPACE};?{_SPACE}", re.IGNORECASE | re.DOTALL)
 _ANALYZE = re.compile(r"(analyze|\()", re.IGNORECASE)
@@ -30,13 +35,37 @@ class Insert(NamedTuple):
 
 
 def insert_of(statement: str) -> Insert | None:
-    """An INSERT statement in its parts; None where it has another form."""
-    found = _INSERT.match(statement)
+    """An INSERT statement in its parts; None where it has another form.
+
+    What a ``with`` before it defines becomes a part of the query that yields the rows.
+    """
+    begin = _behind_with(statement)
+    found = _INSERT.match(statement, begin)
     if found is None:
         return None
     columns = found["columns"]
     names = () if columns is None else tuple(unquoted(name) for name in re.findall(_NAME, columns))
-    return Insert(unquoted(found["name"]), names, found["rest"].strip().rstrip(";"))
+    rows = found["rest"].strip().rstrip(";")
+    if begin:
+        rows = f"{statement[:begin]} from ({rows}\n)"
+    return Insert(unquoted(found["name"]), names, rows)
+
+
+def _behind_with(statement: str) -> int:
+    """Return where the INSERT of a statement that begins with WITH begins; 0 for other statements."""
+    depth = 0
+    is_first = True
+    for found in _WORDS.finditer(statement):
+        word = found[0].lower()
+        if word.startswith(("--", "/*")):
+            continue
+        if is_first and word != "with":
+            return 0
+        is_first = False
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if word == "insert" and not depth:
+            return found.start()
+    return 0
 
 
 def explained(statement: str) -> str | None:
@@ -73,6 +102,17 @@ def names_only(tree: object, columns: frozenset[str]) -> bool:
             if name.lower() not in columns or (before and (len(before) > 1 or before[0] not in tables)):
                 return False
     return True
+
+
+def table_names(tree: object) -> set[str]:
+    """Return the tables without a schema in a query in DuckDB's JSON form, those of WITH among them."""
+    if not isinstance(tree, dict) or tree.get("error") is not False:
+        return set()
+    return {
+        node["table_name"]
+        for node in _nodes(tree.get("statements"))
+        if node.get("type") == "BASE_TABLE" and not node.get("schema_name")
+    }
 
 
 def newest_rows(tree: Any) -> int | None:
@@ -139,6 +179,8 @@ def advice_for(message: str) -> str:
         return 'offset is a keyword of SQL: write the column as "offset", in double quotes'
     if word == "-":
         return 'a topic whose name has a hyphen or a dot is written in double quotes: from "my-topic"'
+    if "is not an table" in message:
+        return "topics take insert into TOPIC (columns) select …, and no other way to write"
     return ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from penstock.broker.requests.patterns import PatternError, compile_pattern
 from penstock.errors import ConfigError
 from penstock.gateway.hooks.hook import ClientRequest, Hook, Refused
 from penstock.protocol.api import API_TABLE
@@ -23,19 +24,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Change: TypeAlias = Callable[[str, str], "str | None"]
-"""Makes another name of a kind (`TOPIC`, `GROUP`, `TRANSACTION`) and a name; None hides what has it."""
+"""Makes another name of a kind, as `TOPIC` or `TOPIC_REGEX`, and a name; None hides what has it."""
 
 TOPIC, GROUP, TRANSACTION = "topicName", "groupId", "transactionalId"
-REGEX = "regex"
 KINDS = (TOPIC, GROUP, TRANSACTION)
 
-REGEX_FIELDS = ("subscribed_topic_regex", "source_topic_regex")
+TOPIC_REGEX, TRANSACTION_REGEX = "topicRegex", "transactionalIdRegex"
+REGEX_KINDS = (TOPIC_REGEX, TRANSACTION_REGEX)
+REGEX_FIELDS = {
+    "subscribed_topic_regex": TOPIC_REGEX,
+    "source_topic_regex": TOPIC_REGEX,
+    "transactional_id_pattern": TRANSACTION_REGEX,
+}
+
+UNTYPED = {"group_id": GROUP}
+"""Fields that some definitions give no type: those between brokers about the state of share groups."""
+
+RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
+"""The fields with names of resources, and those that say what a name is of."""
 
 RESOURCE_KINDS = {2: TOPIC, 32: GROUP}
-"""Types of resources that have configurations."""
+"""Types of resources that have configurations. For ACLs a topic has the same type."""
 
-COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION}
-"""Types of the keys of FindCoordinator."""
+COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION, 2: GROUP}
+"""Types of the keys of FindCoordinator. That of a share partition begins with the group."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 
@@ -113,10 +125,12 @@ class Renaming:
     def _kind_of(self, attribute: str, entity_type: str | None, item: Any) -> str | None:
         if entity_type in KINDS:
             return entity_type
-        if attribute == "resource_name":
-            return RESOURCE_KINDS.get(getattr(item, "resource_type", 0))
+        if attribute in UNTYPED:
+            return UNTYPED[attribute]
+        if attribute in RESOURCE_TYPES:
+            return RESOURCE_KINDS.get(getattr(item, RESOURCE_TYPES[attribute], 0))
         if attribute in REGEX_FIELDS:
-            return REGEX
+            return REGEX_FIELDS[attribute]
         if self._coordinator_kind is not None and attribute in ("key", "coordinator_keys"):
             return self._coordinator_kind
         return None
@@ -158,7 +172,7 @@ def _naming_apis() -> tuple[str, ...]:
         ]
         fields = [field for spec in specs for field in spec.fields]
         if key == ApiKey.FIND_COORDINATOR or any(
-            field.entity_type in KINDS or field.attribute in ("resource_name", "resource_name_filter")
+            field.entity_type in KINDS or field.attribute in (*RESOURCE_TYPES, *UNTYPED, *REGEX_FIELDS)
             for field in fields
         ):
             found.append(api.name)
@@ -183,9 +197,13 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
             raise ConfigError(f"renamed_topics: {name!r} is not the name of a topic")
 
     def to_cluster(kind: str, name: str) -> str | None:
+        if kind == TOPIC_REGEX:
+            return _widened(name, names)
         return names.get(name, name) if kind == TOPIC else name
 
     def to_client(kind: str, name: str) -> str | None:
+        if kind == TOPIC_REGEX:
+            return _narrowed(name, back)
         if kind != TOPIC:
             return name
         found = back.get(name)
@@ -194,6 +212,23 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
         return None if name in names else name
 
     return _hook_of(lambda _: (to_cluster, to_client), refuses_acls=False)
+
+
+def _widened(regex: str, names: Mapping[str, str]) -> str:
+    """Return an expression that matches renamed topics as well whose names for clients `regex` matches."""
+    try:
+        matches = compile_pattern(regex)
+        found = [there for here, there in names.items() if matches(here)]
+    except PatternError:
+        return regex  # the cluster says what is wrong with it
+    return "|".join([f"(?:{regex})", *map(re.escape, found)]) if found else regex
+
+
+def _narrowed(regex: str, back: Mapping[str, str]) -> str:
+    """Return the expression of a client from one that `_widened` has made; any other one as it is."""
+    kept, *added = regex.rsplit(")|", 1)
+    is_ours = added and all(each.replace("\\", "") in back for each in added[0].split("|"))
+    return kept.removeprefix("(?:") if is_ours else regex
 
 
 def tenant(prefix: str | Callable[[ClientRequest], str]) -> Hook:
@@ -215,10 +250,10 @@ def tenant(prefix: str | Callable[[ClientRequest], str]) -> Hook:
         assert begin is not None
 
         def to_cluster(kind: str, name: str) -> str | None:
-            return f"{re.escape(begin)}(?:{name})" if kind == REGEX else begin + name
+            return f"{re.escape(begin)}(?:{name})" if kind in REGEX_KINDS else begin + name
 
         def to_client(kind: str, name: str) -> str | None:
-            if kind == REGEX:
+            if kind in REGEX_KINDS:
                 return name.removeprefix(f"{re.escape(begin)}(?:").removesuffix(")")
             return name[len(begin) :] if name.startswith(begin) else None
 

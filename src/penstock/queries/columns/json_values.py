@@ -109,10 +109,24 @@ def inferred(values: Iterable[bytes | None]) -> pa.Schema:
     for value in values:
         row = _parsed(value)
         if isinstance(row, dict):
-            for name, one in row.items():
+            for name, one in _named(row):
                 if name in kinds or len(kinds) < FIELDS_MAX:
                     kinds[name] = _joined(kinds.get(name), _kind(one, 0))
     return pa.schema([(name, pa.string() if kind is None else kind) for name, kind in kinds.items()])
+
+
+def _named(row: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The members of an object, without those whose name has half of a surrogate pair, which JSON allows."""
+    return [(name, value) for name, value in row.items() if _is_text(name)]
+
+
+def _is_text(value: str) -> bool:
+    """Whether a text has no half of a surrogate pair, as ``"\\ud800"``, which no column takes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_object(value: bytes | None) -> bool:
@@ -139,9 +153,11 @@ def _kind(value: object, depth: int) -> pa.DataType | None:
     if isinstance(value, float):
         return pa.float64()
     if isinstance(value, dict) and value and depth < DEPTH_MAX:
-        kinds = [(name, _kind(one, depth + 1)) for name, one in value.items()]
+        kinds = [(name, _kind(one, depth + 1)) for name, one in _named(value)]
+        if not kinds:
+            return pa.string()
         return pa.struct([(name, pa.string() if kind is None else kind) for name, kind in kinds])
-    if isinstance(value, list) and value:
+    if isinstance(value, list) and value and depth < DEPTH_MAX:
         kind: pa.DataType | None = None
         for one in value:
             kind = _joined(kind, _kind(one, depth + 1))
@@ -167,7 +183,10 @@ def _joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType |
 
 
 def _row(value: bytes | None, kind: pa.DataType) -> object:
-    return _fitted(_parsed(value), kind)
+    try:
+        return _fitted(_parsed(value), kind)
+    except RecursionError:  # of a text of objects in objects
+        return None
 
 
 def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") -> str | None:
@@ -199,7 +218,8 @@ def _fitted(value: object, kind: pa.DataType) -> Any:
     if pa.types.is_list(kind):
         return [_fitted(one, kind.value_type) for one in value] if isinstance(value, list) else None
     if pa.types.is_string(kind):
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return text if _is_text(text) else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if pa.types.is_boolean(kind):
         return value if isinstance(value, bool) else None
     if isinstance(value, bool):
