@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -101,6 +102,19 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedFile:
+    """A file that one process has written and another one is to commit.
+
+    `text` is what `LakeTable.take_over` of the other process needs of it.
+    """
+
+    path: str
+    rows: int
+    size_bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """A table as it is: the positions of a writer, its files with their bytes and rows, its snapshots."""
 
@@ -177,6 +191,28 @@ class LakeTable(Protocol):
     def pending_bytes(self) -> int:
         """About how many bytes the rows have that no commit has made count yet."""
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows of `schema` written into the table as another process has prepared it.
+
+        Raises:
+            ConfigError: the columns cannot be those of a table.
+            StorageError: there is no such table, or it cannot be read.
+        """
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files since the last commit, and leave them to a process that takes them over.
+
+        Raises:
+            StorageError: the store refuses.
+        """
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next commit make files count that other processes have handed over, by their texts.
+
+        Raises:
+            DecodeError: a text is none that `hand_over` has made.
+        """
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows since the last commit count, together with the positions `after`.
 
@@ -202,6 +238,11 @@ class LakeTable(Protocol):
         Raises:
             StorageError: the store refuses.
         """
+
+
+def begun_ago(begun_s: float) -> float:
+    """Return the reading of `time.monotonic` at a moment in seconds since 1970 by another machine."""
+    return time.monotonic() - max(0.0, time.time() - begun_s)
 
 
 def other_writer(table: str, writer: str) -> OtherWriterError:

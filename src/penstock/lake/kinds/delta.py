@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,6 +25,7 @@ from penstock.common.extras import missing
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
+    HandedFile,
     OtherWriterError,
     Positions,
     TableSettings,
@@ -35,12 +36,14 @@ from penstock.lake.contract import (
 )
 from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.keyed_rows import DELETED_COLUMN, last_of_each
+from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of
 from penstock.lake.kinds.objects import Files, files_at
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.arrow_schema import partition_schema
 from penstock.landing.files import FileSettings
 from penstock.landing.layout import Layout
+from penstock.landing.manifest import LandedFile
 from penstock.landing.table import checked_writer
 
 ATTEMPTS_MAX = 10
@@ -75,6 +78,7 @@ class DeltaLakeTable:
         self._spool: Spool | None = None
         self._files: Files
         self._rows: list[pa.RecordBatch] = []
+        self._taken: list[LandedFile] = []
         self._begun = 0.0
         self._is_uncertain = False
         self.pending_bytes = 0
@@ -177,9 +181,23 @@ class DeltaLakeTable:
             self._spool = Spool(self._layout, 0, settings, self._files.send)
         self._spool.add(rows)
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises ConfigError."""
+        self._layout = layout_of(schema, self._settings, "delta")
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        files = [] if self._spool is None else self._spool.finish()
+        self._forget()
+        return handed(files, self._begun)
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next entry of the log add files of other processes. Raises DecodeError."""
+        self._taken, self._begun = taken(files)
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows count by an entry of the log. Raises OtherWriterError and StorageError."""
-        files = [] if self._spool is None else self._spool.finish()
+        files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
@@ -306,7 +324,7 @@ class DeltaLakeTable:
     def _forget(self) -> None:
         if self._spool is not None:
             self._spool.close()
-        self._spool, self._rows, self.pending_bytes = None, [], 0
+        self._spool, self._rows, self._taken, self.pending_bytes = None, [], [], 0
 
     # -- state and upkeep
 

@@ -10,7 +10,7 @@ import itertools
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,16 +21,19 @@ from penstock.common.extras import missing
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
+    HandedFile,
     OtherWriterError,
     Positions,
     TableSettings,
     TableState,
     Tidied,
     Written,
+    begun_ago,
     other_writer,
 )
 from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.keyed_rows import DELETED_COLUMN, kept_rows, last_of_each
+from penstock.lake.kinds.iceberg_files import file_of, file_text
 from penstock.lake.kinds.iceberg_specs import transforms
 from penstock.landing.files import with_whole_texts
 from penstock.landing.table import checked_writer
@@ -130,7 +133,7 @@ class IcebergTable:
             transaction = self._catalog.create_table_transaction(
                 self._name,
                 schema,
-                properties={"write.parquet.compression-codec": self._settings.compression},
+                properties={"write.parquet.compression-codec": _codec(self._settings.compression)},
             )
             with transaction.update_spec() as spec:
                 for column, transform in transforms(self._settings.partition_by, schema):
@@ -194,6 +197,37 @@ class IcebergTable:
         return list(
             _dataframe_to_data_files(self._table.metadata, whole, self._table.io, self._write_id, self._count)
         )
+
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises StorageError."""
+        if self._refreshed() is None:
+            raise StorageError(f"{self.title} is gone: was it removed?")
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        if self._buffered:
+            self._flush(pa.Table.from_batches(self._buffered))
+        begun_s = time.time() - (time.monotonic() - self._begun)
+        files, self._files, self.pending_bytes = self._files, [], 0
+        return [
+            HandedFile(
+                each.file_path,
+                each.record_count,
+                each.file_size_in_bytes,
+                file_text(each, self._table.metadata, begun_s),
+            )
+            for each in files
+        ]
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next snapshot add files of other processes. Raises DecodeError and StorageError."""
+        if self._table is None and self._refreshed() is None:
+            raise StorageError(f"{self.title} is gone: was it removed?")
+        for text in files:
+            file, begun_s = file_of(text, self._table.metadata)
+            begun = begun_ago(begun_s)
+            self._begun = min(self._begun, begun) if self._files else begun
+            self._files.append(file)
 
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows count by a snapshot. Raises OtherWriterError and StorageError."""
@@ -352,6 +386,10 @@ def _stored(table: Any, key: str) -> str | None:
             found: str | None = table.properties.get(key)
             return found
     return None
+
+
+def _codec(name: str) -> str:
+    return "uncompressed" if name == "none" else name
 
 
 def _any_of(rows: list[Mapping[str, Any]]) -> Any:

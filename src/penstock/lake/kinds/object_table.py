@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
+    HandedFile,
     Positions,
     TableSettings,
     TableState,
@@ -28,6 +29,7 @@ from penstock.lake.contract import (
     other_writer,
 )
 from penstock.lake.credentials import StoreOptions
+from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of, positions_of, ranges_between, topic_ids_of
 from penstock.lake.kinds.objects import Objects
 from penstock.lake.kinds.spool import Spool
@@ -51,6 +53,7 @@ class ObjectTable:
         self._writer = checked_writer(settings.writer)
         self._layout: Layout | None = None
         self._spool: Spool | None = None
+        self._taken: list[LandedFile] = []
         self._batch = -1
         self._begun = 0.0
         self.pending_bytes = 0
@@ -129,9 +132,23 @@ class ObjectTable:
         self.pending_bytes += rows.nbytes
         self._spool.add(rows)
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises ConfigError."""
+        self._layout = layout_of(schema, self._settings)
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        files = [] if self._spool is None else self._spool.finish()
+        self._forget()
+        return handed(files, self._begun)
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next manifest name files of other processes. Raises DecodeError."""
+        self._taken, self._begun = taken(files)
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the files count by a manifest. Raises OtherWriterError and StorageError."""
-        files = [] if self._spool is None else self._spool.finish()
+        files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
@@ -166,7 +183,7 @@ class ObjectTable:
     def _forget(self) -> None:
         if self._spool is not None:
             self._spool.close()
-        self._spool, self.pending_bytes = None, 0
+        self._spool, self._taken, self.pending_bytes = None, [], 0
 
     # -- state and upkeep
 
