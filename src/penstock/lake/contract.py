@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -28,6 +28,14 @@ WRITE_S_MAX = UNCERTAIN_FILES_S / 2
 
 class OtherWriterError(PenstockError):
     """Another process writes the same topic into the same table under the same name, and was faster."""
+
+
+class OvertakenError(Exception):
+    """A worker of a group has committed meanwhile; its positions are `found`. The files are still there."""
+
+    def __init__(self, found: Positions | None) -> None:
+        super().__init__("another worker was faster")
+        self.found = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,22 @@ class Positions:
             if isinstance(error, DecodeError):
                 raise
             raise DecodeError(f"the positions in the table are damaged: {error!r}") from None
+
+
+def on_top(found: Positions | None, before: Positions, after: Positions) -> Positions | None:
+    """Return `after` on top of what another worker has committed; None where both have read a partition.
+
+    What lies between `before` and `after` counts only where `found` has the partitions as `before` has them.
+    """
+    if found is None or (None not in (found.topic_id, after.topic_id) and found.topic_id != after.topic_id):
+        return None
+    moved = {partition: at for partition, at in after.offsets.items() if at != before.offsets.get(partition)}
+    for partition in moved:
+        known = before.offsets.get(partition)
+        if found.offsets.get(partition, known) != known:
+            return None
+    offsets = {**before.offsets, **found.offsets, **moved}
+    return replace(after, offsets=offsets, batch=found.batch + 1)
 
 
 @dataclass(slots=True)
@@ -142,6 +166,9 @@ class TableSettings:
     """New names of columns, by their old ones."""
     drops: tuple[str, ...] = ()
     """Columns that the table is to lose."""
+    shares: bool = False
+    """Whether workers of a group write under this name: a commit then raises `OvertakenError` instead of
+    `OtherWriterError`, and keeps its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +248,7 @@ class LakeTable(Protocol):
 
         Raises:
             OtherWriterError: the positions in the table are others by now.
+            OvertakenError: so are those that workers of a group share.
             StorageError: the store refuses. Whether the commit has taken effect is known by `positions`.
         """
 

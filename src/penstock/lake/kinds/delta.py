@@ -27,6 +27,7 @@ from penstock.lake.contract import (
     WRITE_S_MAX,
     HandedFile,
     OtherWriterError,
+    OvertakenError,
     Positions,
     TableSettings,
     TableState,
@@ -213,6 +214,9 @@ class DeltaLakeTable:
             if found is not None and found.token == token:
                 break
             if (-1 if found is None else found.batch) != before.batch:
+                if self._settings.shares:
+                    self._keep(files)
+                    raise OvertakenError(found)
                 self.abandon()
                 raise other_writer(self.title, self._settings.writer)
             if self._attempt(files, rows, after, token):
@@ -227,6 +231,12 @@ class DeltaLakeTable:
         if rows is not None:
             return Written(rows.num_rows, 0, 0, 1)
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
+
+    def _keep(self, files: list[LandedFile]) -> None:
+        """Have files that are sent committed by the next attempt."""
+        if self._spool is not None:
+            self._spool.close()
+        self._spool, self._taken = None, files
 
     def _attempt(self, files: list[Any], rows: pa.Table | None, after: Positions, token: str) -> bool:
         """Whether the entry is in the log; otherwise the table is another one by now, or it is not known."""
@@ -252,7 +262,7 @@ class DeltaLakeTable:
                     self._add(files, properties)
         except (StorageError, OtherWriterError) as error:
             if isinstance(error.__cause__, CommitFailedError):
-                self._is_uncertain = False
+                self._is_uncertain = self._settings.shares
                 return False
             found = self._look_again()
             if found is None or found.token != token:
@@ -316,7 +326,8 @@ class DeltaLakeTable:
         """Drop rows that are not committed; remove their files unless a commit may have named them."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
         self._forget()
-        if self._is_uncertain or not sent:
+        is_uncertain, self._is_uncertain = self._is_uncertain, False
+        if is_uncertain or not sent:
             return
         with suppress(StorageError):  # what stays is an orphan, which `tidy` removes
             self._files.remove(sent)

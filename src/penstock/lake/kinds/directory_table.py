@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.errors import ConfigError
 from penstock.lake.contract import (
     HandedFile,
     Positions,
@@ -33,6 +34,11 @@ class DirectoryTable:
 
     def __init__(self, root: str | os.PathLike[str], settings: TableSettings) -> None:
         self.title = os.fspath(root)
+        if settings.shares:
+            raise ConfigError(
+                f"{self.title}: a directory has one writer for each name. Workers of a group land into "
+                "object stores, iceberg:// and delta://"
+            )
         self._table = LandingTable(root)
         self._settings = settings
         self._layout: Layout | None = None

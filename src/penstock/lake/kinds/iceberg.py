@@ -23,6 +23,7 @@ from penstock.lake.contract import (
     WRITE_S_MAX,
     HandedFile,
     OtherWriterError,
+    OvertakenError,
     Positions,
     TableSettings,
     TableState,
@@ -76,6 +77,8 @@ class IcebergTable:
         self._buffered: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
         self._files: list[Any] = []
+        self._gone: list[Any] = []
+        """The keys of rows that the next commit deletes or writes anew."""
         self._write_id = uuid.uuid4()
         self._count = itertools.count()
         self._begun = 0.0
@@ -231,10 +234,9 @@ class IcebergTable:
 
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows count by a snapshot. Raises OtherWriterError and StorageError."""
-        gone: list[Any] = []
         if self._settings.key and self._buffered:
             rows = last_of_each(pa.Table.from_batches(self._buffered), self._settings.key)
-            gone = rows.select(list(self._settings.key)).to_pylist()
+            self._gone = rows.select(list(self._settings.key)).to_pylist()
             self._flush(kept_rows(rows))
         elif self._buffered:
             self._flush(pa.Table.from_batches(self._buffered))
@@ -245,8 +247,8 @@ class IcebergTable:
                 "and may be gone as orphans: start again, from the last commit"
             )
         for _ in range(ATTEMPTS_MAX):
-            if self._attempt(before, after, gone):
-                files, self._files, self.pending_bytes = self._files, [], 0
+            if self._attempt(before, after, self._gone):
+                files, self._files, self._gone, self.pending_bytes = self._files, [], [], 0
                 sizes = sum(file.file_size_in_bytes for file in files)
                 return Written(sum(file.record_count for file in files), len(files), sizes, 1)
         self.abandon()
@@ -263,6 +265,8 @@ class IcebergTable:
         if found is not None and found.token == after.token:
             return True
         if (-1 if found is None else found.batch) != before.batch:
+            if self._settings.shares:
+                raise OvertakenError(found)
             self.abandon()
             raise other_writer(self.title, self._settings.writer)
         table = self._table
@@ -283,8 +287,9 @@ class IcebergTable:
                         append.append_data_file(file)
                 transaction.commit_transaction()
         except _Conflict:
-            # Also raised where an attempt before had taken effect: the next look at the positions says it.
-            self._is_uncertain = False
+            # Also raised where an attempt before had taken effect: the next look at the positions says it,
+            # unless another worker of a group has committed on top of it.
+            self._is_uncertain = self._settings.shares
             return False
         except StorageError as error:
             landed = self._look_again()
@@ -307,9 +312,10 @@ class IcebergTable:
 
     def abandon(self) -> None:
         """Drop rows that are not committed; remove their files unless a commit may have named them."""
-        files, self._files = self._files, []
+        files, self._files, self._gone = self._files, [], []
         self._buffered, self._buffered_bytes, self.pending_bytes = [], 0, 0
-        if self._is_uncertain:
+        is_uncertain, self._is_uncertain = self._is_uncertain, False
+        if is_uncertain:
             return
         for file in files:
             with suppress(Exception):  # what stays is an orphan, which `tidy` removes
@@ -352,7 +358,7 @@ class IcebergTable:
     def _refusals(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (ConfigError, StorageError, DecodeError, OtherWriterError, _Conflict):
+        except (ConfigError, StorageError, DecodeError, OtherWriterError, OvertakenError, _Conflict):
             raise
         except Exception as error:  # catalogs and file systems raise what their libraries do
             from pyiceberg.exceptions import CommitFailedException, ValidationError

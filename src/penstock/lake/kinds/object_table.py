@@ -21,6 +21,7 @@ from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
     HandedFile,
+    OvertakenError,
     Positions,
     TableSettings,
     TableState,
@@ -55,6 +56,8 @@ class ObjectTable:
         self._spool: Spool | None = None
         self._taken: list[LandedFile] = []
         self._batch = -1
+        self._is_uncertain = False
+        """Whether a worker of a group does not know if its last commit has taken effect."""
         self._begun = 0.0
         self.pending_bytes = 0
 
@@ -157,8 +160,14 @@ class ObjectTable:
             )
         ranges = tuple(ranges_between(before, after))
         manifest = Manifest(self._writer, after.batch, tuple(files), ranges, topic_ids_of(after))
+        self._is_uncertain = self._settings.shares
         is_mine = self._objects.create(_manifest_path(self._writer, after.batch), manifest.to_json().encode())
         if not is_mine:
+            if self._settings.shares:
+                if self._spool is not None:
+                    self._spool.close()
+                self._spool, self._taken, self._is_uncertain = None, files, False
+                raise OvertakenError(self.positions())
             self.abandon()
             raise other_writer(self.title, self._writer)
         self._forget()
@@ -168,6 +177,8 @@ class ObjectTable:
     def abandon(self) -> None:
         """Remove the files that were sent since the last commit, unless a manifest names them after all."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
+        if self._is_uncertain:  # workers of a group may have committed on top of it
+            sent = []
         self._forget()
         try:
             if sent:
@@ -183,7 +194,7 @@ class ObjectTable:
     def _forget(self) -> None:
         if self._spool is not None:
             self._spool.close()
-        self._spool, self._taken, self.pending_bytes = None, [], 0
+        self._spool, self._taken, self.pending_bytes, self._is_uncertain = None, [], 0, False
 
     # -- state and upkeep
 
