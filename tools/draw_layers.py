@@ -78,6 +78,7 @@ FILLS = (
     "#8ab3d4",
     "#81add0",
     "#78a7cc",
+    "#6fa1c8",
 )
 LEFT, WIDTH, GAP, HEIGHT, PITCH, TOP = 40, 640, 14, 52, 62, 24
 TEXT_LEFT = 726

@@ -496,14 +496,17 @@ def stop_shared() -> None:
 
 
 @_one_at_a_time("go")
-def go_program(directory: str | Path) -> Path:
-    """Build the Go program in `directory` (of this one) as its `go.sum` says; the path of what to run."""
+def go_program(directory: str | Path, package: str = ".") -> Path:
+    """Build the Go program in `directory` (of this one) as its `go.sum` says; the path of what to run.
+
+    `package` is one of another module, where the program is not ours.
+    """
     source = HERE / directory
     binary = CACHE / f"{source.name}-{_digest(*sorted([*source.glob('*.go'), *source.glob('go.*')]))}"
     if not binary.exists():
         part = binary.with_suffix(f".{os.getpid()}")
         environment = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-        _run([need("go"), "build", "-o", str(part), "."], source, **environment)
+        _run([need("go"), "build", "-o", str(part), package], source, **environment)
         part.rename(binary)
     return binary
 

@@ -166,3 +166,32 @@ def test_a_file_of_options_is_read_again(tmp_path: Path) -> None:
         file.write_text(wrong)
         with pytest.raises(ConfigError):
             options.renew()
+
+
+def test_several_topics_go_each_into_a_table_of_its_own(
+    store: Store, servers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for topic, count in (("shop.orders", 3), ("shop.users", 2), ("other", 1)):
+        write_topic(pa.table({"value": [b"x"] * count}), topic, bootstrap_servers=servers)
+    words = ["land", "shop.*", "--to", f"{tmp_path}/{{topic}}", "-b", servers]
+    figures = tmp_path / "land.prom"
+    assert main([*words, "--metrics-file", str(figures)]) == 0
+    assert "landed 5 rows of 2 topics in 2 files" in capsys.readouterr().out
+    assert sorted(each.name for each in tmp_path.glob("*/")) == ["shop.orders", "shop.users"]
+    lines = figures.read_text().splitlines()
+    assert len([each for each in lines if each.startswith("penstock_land_rows_total{")]) == 2
+    assert len([each for each in lines if each.startswith("# TYPE penstock_land_rows_total")]) == 1
+    assert main([*words, "--status", "--json"]) == 0
+    found = [check("land status", line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["topic"], row["lag"]) for row in found] == [("shop.orders", 0), ("shop.users", 0)]
+    for wrong, why in (
+        (["land", "shop.*", "--to", str(tmp_path / "one"), "-b", servers], "each has a table of its own"),
+        (["land", "nix.*", "--to", "x/{topic}", "-b", servers], "no topic has a name like 'nix.*'"),
+        (["land", "a", "--to", "s3://x/", "--group", "g", "-b", servers], "give -f as well"),
+        (
+            ["land", "a.b", "a-b", "--to", "iceberg://c/n.{topic}", "-b", servers],
+            "'a.b' and 'a-b' would both go into iceberg://c/n.a_b",
+        ),
+    ):
+        assert main(wrong) != 0
+        assert why in " ".join(capsys.readouterr().err.split())

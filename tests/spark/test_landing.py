@@ -124,6 +124,49 @@ def test_a_job_is_landed_once_for_its_name_and_number(
     assert DeltaTable(str(tmp_path / "delta")).to_pyarrow_table().num_rows == 30
 
 
+def test_a_stream_goes_into_a_table_of_a_catalog_once_whatever_spark_repeats(
+    spark: Any, brokers: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    topic, checkpoint = new_topic(counted(50)), tmp_path / "checkpoint"
+    options = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"file://{tmp_path}/warehouse",
+    }
+
+    def run() -> list[tuple[int, int]]:
+        reader = of(spark.readStream, brokers, topic).option("maxOffsetsPerTrigger", 30)
+        landed = land(
+            reader,
+            "iceberg://local/sales.orders",
+            partition_by=["day(timestamp)", "bucket(2, key)"],
+            store=options,
+        )
+        query = landed.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        shown: list[int] = []
+        follow(query, lambda progress: shown.append(progress.rows))
+        files = [each["observedMetrics"]["landed"]["files"] for each in query.recentProgress]
+        return list(zip(shown, files, strict=True))
+
+    shown = run()
+    assert sum(rows for rows, _ in shown) == 50
+    assert all(0 < files < rows for rows, files in shown)
+    table = load_catalog("local", **options).load_table("sales.orders")
+    assert sorted(map(int, table.scan().to_arrow()["value"].to_pylist())) == [*range(50)]
+    snapshots = len(table.metadata.snapshots)
+    # As after a crash between the table's commit and Spark's: the last batch runs again.
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    for file in (last, last.with_name(f".{last.name}.crc")):
+        file.unlink(missing_ok=True)
+    write_topic(counted(10), topic, bootstrap_servers=brokers)
+    run()
+    found = table.refresh().scan().to_arrow()["value"].to_pylist()
+    assert sorted(map(int, found)) == sorted([*range(50), *range(10)])
+    assert len(table.metadata.snapshots) == snapshots + 1
+
+
 def test_mistakes_are_said_where_they_were_made(
     spark: Any, brokers: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:

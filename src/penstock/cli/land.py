@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ MIB = 1 << 20
 
 
 @click.command("land", short_help="Land a topic as a table: Iceberg, Delta, Parquet.")
-@click.argument("topic")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
 @click.option("--to", "where", required=True, metavar="TABLE", help="Where to: see the examples.")
 @bootstrap_option()
 @click.option(
@@ -78,6 +80,7 @@ MIB = 1 << 20
     show_default=True,
     help="Whether to land what is not committed, or aborted.",
 )
+@click.option("--group", metavar="NAME", help="Share partitions with all that give this name; needs -f.")
 @click.option("--allow-loss", is_flag=True, help="Go on where records were removed before they were read.")
 @click.option("--dead-letters", metavar="TABLE", help="Where records go that do not fit.  [default: beside]")
 @click.option("--refuse-misfits", is_flag=True, help="End at a record that does not fit.")
@@ -101,7 +104,7 @@ MIB = 1 << 20
 @json_option()
 @property_option()
 def command(
-    topic: str,
+    topics: tuple[str, ...],
     where: str,
     bootstrap: str,
     value_format: str,
@@ -119,6 +122,7 @@ def command(
     compression: str,
     start: str,
     isolation: str,
+    group: str | None,
     allow_loss: bool,
     dead_letters: str | None,
     refuse_misfits: bool,
@@ -134,7 +138,10 @@ def command(
     as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
-    """Land a topic as a table, each record once, and go on where the table is when started again.
+    """Land topics as tables, each record once, and go on where the tables are when started again.
+
+    Several topics, or one with * in its name, go each into a table of its own: TABLE has {topic} then. With
+    --group, processes that give the same name share the partitions; start and end them as you like.
 
     Positions stand in the table's own commits: another machine goes on where this one was. Records that do
     not fit go to a table of dead letters, with partition, offset, reason and bytes.
@@ -149,6 +156,7 @@ def command(
       penstock land orders --to delta://s3://lake/orders --format cloudevents
       penstock land users --to iceberg://prod/sales.users --format avro \\
         --registry http://localhost:8081 --upsert -f --every 5m
+      penstock land 'shop.*' --to s3://lake/{topic}/ --format json -f --group lake
       penstock land orders --to iceberg://prod/sales.orders --status
       penstock land orders --to iceberg://prod/sales.orders --tidy --keep 7d
     """
@@ -156,10 +164,11 @@ def command(
     from penstock.lake.arrow_types import fields_of
     from penstock.lake.contract import TableSettings
     from penstock.lake.credentials import StoreOptions
+    from penstock.lake.fleet import Fleet, Tables
     from penstock.lake.lander import Lander, LandSettings
     from penstock.lake.metrics import write_metrics
     from penstock.lake.shapes import ShapeSettings
-    from penstock.lake.targets import dead_letters_of, dead_settings, open_table
+    from penstock.lake.targets import dead_letters_of, dead_settings, open_table, place_of, places_of
 
     if status and tidy:
         raise ConfigError("--status prints and --tidy changes the table: give one of them")
@@ -169,23 +178,34 @@ def command(
         raise ConfigError(
             "--debezium is for changes of rows in JSON: give --upsert and --format json as well"
         )
+    if group is not None and not (follow or status or tidy):
+        raise ConfigError("--group has workers follow their topics: give -f as well")
     config = client_settings(properties)
-    table_settings = TableSettings(
-        name or topic,
-        partitions,
-        compression,
-        file_mib * MIB,
-        ("key",) if upsert else (),
-        pairs(renames, "--rename"),
-        drops,
-    )
+    chosen = _chosen(topics, bootstrap, config)
     options = StoreOptions(pairs(store, "--store"), store_file)
-    table = open_table(where, topic, table_settings, options)
+    places = places_of(where, chosen)
+
+    def settings_of(topic: str) -> TableSettings:
+        return TableSettings(
+            name or topic,
+            partitions,
+            compression,
+            file_mib * MIB,
+            ("key",) if upsert else (),
+            pairs(renames, "--rename"),
+            drops,
+            group is not None,
+        )
+
+    def table_of(topic: str) -> LakeTable:
+        return open_table(places[topic], topic, settings_of(topic), options)
+
     if tidy:
-        _tidy(topic, table, small_mib, keep, orphan_age, as_json)
+        for topic in chosen:
+            _tidy(topic, table_of(topic), small_mib, keep, orphan_age, as_json)
         return
     settings = LandSettings(
-        topic,
+        chosen[0],
         bootstrap,
         ShapeSettings(
             value_format,
@@ -202,36 +222,73 @@ def command(
         config=config,
     )
     if status:
-        with Lander(settings, table) as lander:
-            _status(topic, lander, as_json)
+        for topic in chosen:
+            with Lander(replace(settings, topic=topic), table_of(topic)) as lander:
+                _status(topic, lander, as_json)
         return
-    beside = dead_letters or dead_letters_of(where)
 
-    def open_dead() -> LakeTable:
-        return open_table(beside, topic, dead_settings(table_settings), options)
+    def dead_of(topic: str) -> LakeTable:
+        beside = dead_letters_of(places[topic]) if dead_letters is None else place_of(dead_letters, topic)
+        return open_table(beside, topic, dead_settings(settings_of(topic)), options)
 
-    with Lander(settings, table, None if refuse_misfits else open_dead) as lander, _ending() as ending:
+    def tables_of(topic: str) -> Tables:
+        return Tables(table_of(topic), None if refuse_misfits else partial(dead_of, topic))
+
+    if dead_letters is not None:
+        places_of(dead_letters, chosen)
+    landing: Lander | Fleet
+    if len(chosen) == 1 and group is None:
+        landing = Lander(settings, *tables_of(chosen[0]))
+    else:
+        landing = Fleet(settings, chosen, tables_of, group=group)
+    shown = chosen[0] if len(chosen) == 1 else f"{len(chosen):,} topics"
+    with landing, _ending() as ending:
         waiting.idle(
-            lambda: f"landing {topic}: {lander.records:,} records, {lander.written.rows:,} committed"
+            lambda: f"landing {shown}: {landing.records:,} records, {landing.written.rows:,} committed"
         )
+
+        def landers() -> list[Lander]:
+            return [landing] if isinstance(landing, Lander) else list(landing.landers.values())
 
         def committed(lander: Lander) -> None:
             if metrics_file is not None:
-                write_metrics(Path(metrics_file), lander, time.time())
+                write_metrics(Path(metrics_file), landers())
             if as_json:
                 waiting.step_aside()
-                put_rows("land", [_row(topic, lander)], as_json)
+                put_rows("land", [_row(lander)], as_json)
                 sys.stdout.flush()
 
-        lander.run(follow=follow, stopped=ending.is_set, committed=committed)
+        done = landing.run(follow=follow, stopped=ending.is_set, committed=committed)
         waiting.step_aside()
         if not as_json:
-            done = lander.written
-            put(f"landed {done.rows:,} rows of {topic} in {done.files:,} files ({done.size_bytes:,} bytes)")
-            if lander.dead:
-                put(f"{lander.dead:,} records do not fit; they are in the table of dead letters")
-        elif not lander.written.commits:
-            put_rows("land", [_row(topic, lander)], as_json)
+            put(f"landed {done.rows:,} rows of {shown} in {done.files:,} files ({done.size_bytes:,} bytes)")
+            if dead := sum(lander.dead for lander in landers()):
+                put(f"{dead:,} records do not fit; they are in the table of dead letters")
+        elif not done.commits:
+            put_rows("land", [_row(lander) for lander in landers()], as_json)
+
+
+def _chosen(topics: Sequence[str], bootstrap: str, config: Mapping[str, object]) -> list[str]:
+    """The topics that names say, in their order, with ``*`` for any characters.
+
+    Raises:
+        ConfigError: no topic has such a name.
+        NetworkError, RequestTimeoutError: no broker answers.
+    """
+    if not any("*" in each for each in topics):
+        return list(dict.fromkeys(topics))
+    from penstock.client.blocking.admin import Admin
+
+    with Admin(bootstrap, dict(config)) as admin:
+        there = admin.list_topics()
+    found: dict[str, None] = {}
+    for each in topics:
+        wanted = re.compile(re.escape(each).replace(r"\*", ".*"), re.DOTALL)
+        names = [name for name in there if wanted.fullmatch(name)] if "*" in each else [each]
+        if not names:
+            raise ConfigError(f"no topic has a name like {each!r}: see penstock topic list")
+        found |= dict.fromkeys(names)
+    return list(found)
 
 
 @contextmanager
@@ -257,10 +314,10 @@ def _ending() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _row(topic: str, lander: Lander) -> dict[str, object]:
+def _row(lander: Lander) -> dict[str, object]:
     done = lander.written
     return {
-        "topic": topic,
+        "topic": lander.positions.topic,
         "table": lander.table.title,
         "rows": done.rows,
         "dead": lander.dead,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -27,6 +28,14 @@ WRITE_S_MAX = UNCERTAIN_FILES_S / 2
 
 class OtherWriterError(PenstockError):
     """Another process writes the same topic into the same table under the same name, and was faster."""
+
+
+class OvertakenError(Exception):
+    """A worker of a group has committed meanwhile; its positions are `found`. The files are still there."""
+
+    def __init__(self, found: Positions | None) -> None:
+        super().__init__("another worker was faster")
+        self.found = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,22 @@ class Positions:
             raise DecodeError(f"the positions in the table are damaged: {error!r}") from None
 
 
+def on_top(found: Positions | None, before: Positions, after: Positions) -> Positions | None:
+    """Return `after` on top of what another worker has committed; None where both have read a partition.
+
+    What lies between `before` and `after` counts only where `found` has the partitions as `before` has them.
+    """
+    if found is None or (None not in (found.topic_id, after.topic_id) and found.topic_id != after.topic_id):
+        return None
+    moved = {partition: at for partition, at in after.offsets.items() if at != before.offsets.get(partition)}
+    for partition in moved:
+        known = before.offsets.get(partition)
+        if found.offsets.get(partition, known) != known:
+            return None
+    offsets = {**before.offsets, **found.offsets, **moved}
+    return replace(after, offsets=offsets, batch=found.batch + 1)
+
+
 @dataclass(slots=True)
 class Written:
     """What was written: counts of rows, files and bytes, and of commits."""
@@ -98,6 +123,19 @@ class Written:
         self.files += other.files
         self.size_bytes += other.size_bytes
         self.commits += other.commits
+
+
+@dataclass(frozen=True, slots=True)
+class HandedFile:
+    """A file that one process has written and another one is to commit.
+
+    `text` is what `LakeTable.take_over` of the other process needs of it.
+    """
+
+    path: str
+    rows: int
+    size_bytes: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +166,9 @@ class TableSettings:
     """New names of columns, by their old ones."""
     drops: tuple[str, ...] = ()
     """Columns that the table is to lose."""
+    shares: bool = False
+    """Whether workers of a group write under this name: a commit then raises `OvertakenError` instead of
+    `OtherWriterError`, and keeps its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +218,28 @@ class LakeTable(Protocol):
     def pending_bytes(self) -> int:
         """About how many bytes the rows have that no commit has made count yet."""
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows of `schema` written into the table as another process has prepared it.
+
+        Raises:
+            ConfigError: the columns cannot be those of a table.
+            StorageError: there is no such table, or it cannot be read.
+        """
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files since the last commit, and leave them to a process that takes them over.
+
+        Raises:
+            StorageError: the store refuses.
+        """
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next commit make files count that other processes have handed over, by their texts.
+
+        Raises:
+            DecodeError: a text is none that `hand_over` has made.
+        """
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows since the last commit count, together with the positions `after`.
 
@@ -185,6 +248,7 @@ class LakeTable(Protocol):
 
         Raises:
             OtherWriterError: the positions in the table are others by now.
+            OvertakenError: so are those that workers of a group share.
             StorageError: the store refuses. Whether the commit has taken effect is known by `positions`.
         """
 
@@ -202,6 +266,11 @@ class LakeTable(Protocol):
         Raises:
             StorageError: the store refuses.
         """
+
+
+def begun_ago(begun_s: float) -> float:
+    """Return the reading of `time.monotonic` at a moment in seconds since 1970 by another machine."""
+    return time.monotonic() - max(0.0, time.time() - begun_s)
 
 
 def other_writer(table: str, writer: str) -> OtherWriterError:

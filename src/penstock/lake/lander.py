@@ -5,12 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ConfigError, StorageError
-from penstock.lake.contract import LakeTable, Positions, Written
+from penstock.lake.contract import (
+    LakeTable,
+    OvertakenError,
+    Positions,
+    Written,
+    on_top,
+    other_writer,
+)
 from penstock.lake.envelopes import unwrapped
 from penstock.lake.keyed_rows import with_deletions
 from penstock.lake.reading import TopicReader
@@ -22,6 +30,32 @@ COMMIT_EVERY_S = 60.0
 
 PENDING_BYTES_MAX = 1 << 30
 """Rows of so many bytes are committed at once, however short ago the last commit was."""
+
+
+SHARED_ATTEMPTS_MAX = 20
+"""So often a commit is tried that other workers of a group were faster with."""
+
+
+class Source(Protocol):
+    """A topic as a lander needs it, whoever polls its records."""
+
+    topic_id: str | None
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """Where partitions ended when this was looked at last."""
+
+    def begin(self, positions: Positions | None) -> None:
+        """Have it read from the positions of a table."""
+
+    def begins(self) -> dict[int, int]:
+        """Where each partition begins, those that are read elsewhere as well."""
+
+    def offsets(self) -> dict[int, int]:
+        """The next offset of each partition that is read here."""
+
+    def close(self) -> None:
+        """Close what it has opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +79,8 @@ class LandSettings:
     commit_every_s: float = COMMIT_EVERY_S
     pending_bytes_max: int = PENDING_BYTES_MAX
     config: Mapping[str, object] = field(default_factory=dict)
+    shares: bool = False
+    """Whether other workers of a group write into the same table under the same name."""
 
 
 class _Side:
@@ -94,9 +130,36 @@ class _Side:
             **{p: max(at, self.before.offsets.get(p, 0)) for p, at in offsets.items()},
         }
         after = replace(Positions(self._settings.topic, topic_id, merged), batch=self.before.batch + 1)
-        written = self.table.commit(self.before, after)
+        if self._settings.shares:
+            written, after = self._commit_beside_others(self.before, after)
+        else:
+            written = self.table.commit(self.before, after)
         self.before, self._has_rows = after, False
         self.written.add(written)
+
+    def _commit_beside_others(self, before: Positions, after: Positions) -> tuple[Written, Positions]:
+        """Commit on top of what other workers of the group have committed."""
+        base, target = before, after
+        for _ in range(SHARED_ATTEMPTS_MAX):
+            try:
+                return self.table.commit(base, target), target
+            except OvertakenError as error:
+                if error.found is not None and error.found.token == target.token:
+                    return Written(), error.found
+                merged = on_top(error.found, before, after)
+                if merged is None or error.found is None:
+                    self.table.abandon()
+                    raise other_writer(self.table.title, self._settings.topic) from None
+                base, target = error.found, merged
+        self.table.abandon()
+        raise StorageError(
+            f"cannot commit to {self.table.title}: other workers were faster {SHARED_ATTEMPTS_MAX} times"
+        )
+
+    def drop(self) -> None:
+        """Drop what is not committed."""
+        self.table.abandon()
+        self._has_rows = False
 
 
 class Lander:
@@ -113,7 +176,11 @@ class Lander:
     """
 
     def __init__(
-        self, settings: LandSettings, table: LakeTable, dead_letters: Callable[[], LakeTable] | None = None
+        self,
+        settings: LandSettings,
+        table: LakeTable,
+        dead_letters: Callable[[], LakeTable] | None = None,
+        source: Source | None = None,
     ) -> None:
         self._settings = settings
         self._rows = _Side(table, settings)
@@ -124,9 +191,13 @@ class Lander:
         """How many records were read."""
         self.dead = 0
         """How many of them do not fit."""
+        self.committed_s = 0.0
+        """When the last commit was, in seconds since 1970; 0 before the first one."""
         self.lag = 0
         """How many offsets are left to read, by the last look at the end."""
-        self._reader = TopicReader(
+        self.due: float | None = None
+        """When the next commit is due, by `time.monotonic`; None where nothing waits for one."""
+        self._reader = source or TopicReader(
             settings.topic,
             settings.bootstrap_servers,
             settings.config,
@@ -135,11 +206,14 @@ class Lander:
             takes_losses=settings.takes_losses,
         )
         try:
-            self._reader.begin(self._rows.read_back())
-            self._rows.begin(self._reader.offsets(), self._reader.topic_id)
+            self._begin()
         except BaseException:
             self._reader.close()
             raise
+
+    def _begin(self) -> None:
+        self._reader.begin(self._rows.read_back())
+        self._rows.begin(self._reader.begins(), self._reader.topic_id)
 
     def __enter__(self) -> Lander:
         return self
@@ -193,23 +267,50 @@ class Lander:
                 the table.
             KafkaError: a broker refuses, or records were removed before they were read.
         """
-        settings = self._settings
-        due: float | None = None
+        assert isinstance(self._reader, TopicReader)
         while not stopped():
             now = time.monotonic()
-            wait_s = 0.5 if due is None else min(0.5, max(0.0, due - now))
+            wait_s = 0.5 if self.due is None else min(0.5, max(0.0, self.due - now))
             records = self._reader.poll(1000 * wait_s)
             if records is not None and records.num_rows:
-                self._take(records)
-                due = due or time.monotonic() + settings.commit_every_s
-            is_full = self._rows.table.pending_bytes >= settings.pending_bytes_max
-            if due is not None and (is_full or time.monotonic() >= due):
-                self._commit(committed)
-                due = None
+                self.take(records)
+            if self.is_due(time.monotonic()):
+                self.commit(committed)
             if records is None and not follow and self._reader.is_at_end:
                 break
-        self._commit(committed)
+        self.commit(committed)
         return self.written
+
+    def take(self, records: pa.RecordBatch) -> None:
+        """Write records of one partition. Raises as `run`."""
+        self._take(records)
+        self.due = self.due or time.monotonic() + self._settings.commit_every_s
+
+    def is_due(self, now: float) -> bool:
+        """Whether a commit is due at `now`, by `time.monotonic`."""
+        is_full = self._rows.table.pending_bytes >= self._settings.pending_bytes_max
+        return self.due is not None and (is_full or now >= self.due)
+
+    def commit(self, committed: Callable[[Lander], None] = lambda lander: None) -> None:
+        """Commit what was taken, and call `committed` if that was anything. Raises as `run`."""
+        self._commit(committed)
+        self.due = None
+
+    def restart(self) -> None:
+        """Drop what is not committed, and go on from the positions of the table.
+
+        Raises:
+            ConfigError: the positions do not fit the topic.
+            StorageError: the table cannot be read.
+        """
+        for side in (self._rows, self._dead):
+            if side is not None:
+                side.drop()
+        self.due = None
+        self._begin()
+        if self._dead is not None:
+            self._dead.read_back()
+            self._dead.begin(self._reader.begins(), self._reader.topic_id)
 
     def _take(self, read: pa.RecordBatch) -> None:
         records = self._without_envelopes(read) if self._settings.unwraps else read
@@ -294,6 +395,7 @@ class Lander:
         self._rows.commit(offsets, self._reader.topic_id)
         self.lag = sum(max(0, end - offsets.get(p, 0)) for p, end in self._reader.ends.items())
         if self.written.commits > before:
+            self.committed_s = time.time()
             committed(self)
 
 

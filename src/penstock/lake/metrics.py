@@ -1,48 +1,63 @@
-"""Figures of a landing as a file in Prometheus' text format, for the textfile collector of node_exporter."""
+"""Figures of landings as a file in Prometheus' text format, for the textfile collector of node_exporter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.lake.lander import Lander
 from penstock.landing.atomic_files import write_whole
 
-Figure = tuple[str, str, str, int]
-"""The name, the type, what it says, and the value."""
 
-
-def write_metrics(path: Path, lander: Lander, now_s: float) -> None:
-    """Write the figures of a landing as of `now_s`, in seconds since 1970, in place of what the file has.
+def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
+    """Write the figures of landings in place of what the file has.
 
     Raises:
         StorageError: the file cannot be written.
     """
-    write_whole(path, lambda hidden: _write(hidden, metrics_text(lander, now_s)))
+    write_whole(path, lambda hidden: _write(hidden, metrics_text(landers)))
 
 
-def metrics_text(lander: Lander, now_s: float) -> str:
-    """Return the figures of a landing, which has committed at `now_s`."""
-    labels = f'topic="{_escaped(lander.positions.topic)}",table="{_escaped(lander.table.title)}"'
+def metrics_text(landers: Sequence[Lander]) -> str:
+    """Return the figures of landings as of the last commit of each."""
     lines = []
-    for name, kind, meaning, value in _figures(lander, now_s):
-        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}", f"{name}{{{labels}}} {value}"]
+    for name, (kind, meaning, value_of) in _FIGURES.items():
+        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+        lines += [f"{name}{{{_labels(each)}}} {value_of(each)}" for each in landers]
     name = "penstock_land_next_offset"
     lines += [f"# HELP {name} The next offset to be landed.", f"# TYPE {name} gauge"]
-    for partition, offset in sorted(lander.positions.offsets.items()):
-        lines.append(f'{name}{{{labels},partition="{partition}"}} {offset}')
+    for each in landers:
+        for partition, offset in sorted(each.positions.offsets.items()):
+            lines.append(f'{name}{{{_labels(each)},partition="{partition}"}} {offset}')
     return "\n".join(lines) + "\n"
 
 
-def _figures(lander: Lander, now_s: float) -> Iterator[Figure]:
-    done = lander.written
-    yield "penstock_land_rows_total", "counter", "Rows committed.", done.rows
-    yield "penstock_land_dead_letters_total", "counter", "Records that do not fit the table.", lander.dead
-    yield "penstock_land_files_total", "counter", "Files committed.", done.files
-    yield "penstock_land_bytes_total", "counter", "Bytes of these files.", done.size_bytes
-    yield "penstock_land_commits_total", "counter", "Commits of the table.", done.commits
-    yield "penstock_land_lag_offsets", "gauge", "Offsets left to read at the last commit.", lander.lag
-    yield "penstock_land_last_commit_seconds", "gauge", "When the last commit was, since 1970.", int(now_s)
+_FIGURES: Mapping[str, tuple[str, str, Callable[[Lander], int]]] = {
+    "penstock_land_rows_total": ("counter", "Rows committed.", lambda each: each.written.rows),
+    "penstock_land_dead_letters_total": (
+        "counter",
+        "Records that do not fit the table.",
+        lambda each: each.dead,
+    ),
+    "penstock_land_files_total": ("counter", "Files committed.", lambda each: each.written.files),
+    "penstock_land_bytes_total": ("counter", "Bytes of these files.", lambda each: each.written.size_bytes),
+    "penstock_land_commits_total": ("counter", "Commits of the table.", lambda each: each.written.commits),
+    "penstock_land_lag_offsets": (
+        "gauge",
+        "Offsets left to read at the last commit.",
+        lambda each: each.lag,
+    ),
+    "penstock_land_last_commit_seconds": (
+        "gauge",
+        "When the last commit was, since 1970.",
+        lambda each: int(each.committed_s),
+    ),
+}
+"""By name: the type, what it says, and the value."""
+
+
+def _labels(lander: Lander) -> str:
+    return f'topic="{_escaped(lander.positions.topic)}",table="{_escaped(lander.table.title)}"'
 
 
 def _escaped(text: str) -> str:

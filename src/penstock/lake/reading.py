@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -87,25 +88,14 @@ class TopicReader:
                 of the topic.
         """
         if positions is not None:
-            self._check(positions)
-        known = {} if positions is None else dict(positions.offsets)
+            check_positions(positions, self.topic, self.topic_id)
         tps = [TopicPartition(self.topic, number) for number in self._partitions]
         first, last = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
-        # A partition that came after the first commit is read from its beginning.
-        fresh = last if self._start == "latest" and positions is None else first
-        for tp in tps:
-            offset = known.get(tp.partition, fresh[tp])
-            if not first[tp] <= offset <= last[tp] and not (offset < first[tp] and self._takes_losses):
-                raise ConfigError(
-                    f"the table is at offset {offset} of {tp}, which has offsets {first[tp]} to {last[tp]}: "
-                    + (
-                        "records were removed before they were read. Go on without them by --allow-loss"
-                        if offset < first[tp]
-                        else "the topic has lost its end. Land it under another --name, into another table"
-                    )
-                )
-            self._offsets[tp.partition] = max(offset, first[tp])
-            self.ends[tp.partition] = last[tp]
+        bounds = Bounds(
+            self.topic, {tp.partition: first[tp] for tp in tps}, {tp.partition: last[tp] for tp in tps}
+        )
+        self._offsets = bounds.begins(positions, self._start, takes_losses=self._takes_losses)
+        self.ends = dict(bounds.last)
         self._consumer.assign(tps)
         for tp in tps:
             self._consumer.seek(tp, self._offsets[tp.partition])
@@ -137,7 +127,7 @@ class TopicReader:
         try:
             topic_id, partitions = self._described()
             if topic_id != self.topic_id:
-                raise self._recreated(self.topic_id, topic_id)
+                raise recreated(self.topic, self.topic_id, topic_id)
             added = [number for number in partitions if number not in self._offsets]
             self._partitions = partitions
             tps = [TopicPartition(self.topic, number) for number in partitions]
@@ -155,6 +145,10 @@ class TopicReader:
         except KafkaError as error:
             if not error.retriable:
                 raise
+
+    def begins(self) -> dict[int, int]:
+        """Where each partition begins."""
+        return self.offsets()
 
     def offsets(self) -> dict[int, int]:
         """The next offset of each partition, behind what `poll` has returned."""
@@ -174,18 +168,60 @@ class TopicReader:
         (found,) = self._admin.describe_topics([self.topic])
         return found.topic_id, sorted(one.partition for one in found.partitions)
 
-    def _check(self, positions: Positions) -> None:
-        if positions.topic != self.topic:
-            raise ConfigError(
-                f"the table has positions of topic {positions.topic!r} under this name, not of "
-                f"{self.topic!r}: give the other topic another --name"
-            )
-        if None not in (positions.topic_id, self.topic_id) and positions.topic_id != self.topic_id:
-            raise self._recreated(positions.topic_id, self.topic_id)
 
-    def _recreated(self, known: str | None, found: str | None) -> ConfigError:
-        return ConfigError(
-            f"topic {self.topic!r} was deleted and created anew: the table has records of the one with id "
-            f"{known}, the present one is {found}. Land the present one under another --name: its records "
-            "come behind those of the old one"
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The first and the next offset of each partition of a topic."""
+
+    topic: str
+    first: Mapping[int, int]
+    last: Mapping[int, int]
+
+    def begins(self, positions: Positions | None, start: str, *, takes_losses: bool) -> dict[int, int]:
+        """Return where reading begins.
+
+        Raises:
+            ConfigError: a position lies outside of the topic.
+        """
+        known = {} if positions is None else positions.offsets
+        # A partition that came after the first commit is read from its beginning.
+        fresh = self.last if start == "latest" and positions is None else self.first
+        found = {}
+        for partition, first in self.first.items():
+            offset, last = known.get(partition, fresh[partition]), self.last[partition]
+            if not first <= offset <= last and not (offset < first and takes_losses):
+                tp = TopicPartition(self.topic, partition)
+                raise ConfigError(
+                    f"the table is at offset {offset} of {tp}, which has offsets {first} to {last}: "
+                    + (
+                        "records were removed before they were read. Go on without them by --allow-loss"
+                        if offset < first
+                        else "the topic has lost its end. Land it under another --name, into another table"
+                    )
+                )
+            found[partition] = max(offset, first)
+        return found
+
+
+def check_positions(positions: Positions, topic: str, topic_id: str | None) -> None:
+    """Check that positions are of a topic.
+
+    Raises:
+        ConfigError: they are of another one, or of one that was deleted since.
+    """
+    if positions.topic != topic:
+        raise ConfigError(
+            f"the table has positions of topic {positions.topic!r} under this name, not of "
+            f"{topic!r}: give the other topic another --name"
         )
+    if None not in (positions.topic_id, topic_id) and positions.topic_id != topic_id:
+        raise recreated(topic, positions.topic_id, topic_id)
+
+
+def recreated(topic: str, known: str | None, found: str | None) -> ConfigError:
+    """The error for a topic that is another one by its id."""
+    return ConfigError(
+        f"topic {topic!r} was deleted and created anew: the table has records of the one with id "
+        f"{known}, the present one is {found}. Land the present one under another --name: its records "
+        "come behind those of the old one"
+    )

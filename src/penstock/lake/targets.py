@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from penstock.errors import ConfigError
 from penstock.lake.contract import LakeTable, TableSettings
 from penstock.lake.credentials import StoreOptions, without_secrets
+
+TOPIC = "{topic}"
+"""What stands for the topic in the name of a table."""
 
 DEAD_SUFFIX = "_dead_letters"
 """What the name of a table of dead letters ends in, by default."""
@@ -53,6 +58,39 @@ def open_table(where: str, topic: str, settings: TableSettings, options: StoreOp
     from penstock.lake.kinds.object_table import ObjectTable
 
     return ObjectTable(where, settings, options)
+
+
+def place_of(where: str, topic: str) -> str:
+    """Return the table of a topic where a text has ``{topic}`` for it.
+
+    In names of Iceberg, what is neither a letter of ASCII nor a digit becomes ``_``: a point would begin
+    another namespace.
+    """
+    is_iceberg = where.startswith("iceberg://")
+    return where.replace(TOPIC, re.sub(r"[^A-Za-z0-9]", "_", topic) if is_iceberg else topic)
+
+
+def places_of(where: str, topics: Sequence[str]) -> dict[str, str]:
+    """Return the tables of topics.
+
+    Raises:
+        ConfigError: two topics would go into one table.
+    """
+    if len(topics) > 1 and TOPIC not in where:
+        raise ConfigError(
+            f"{len(topics)} topics, and each has a table of its own: put {TOPIC} into its name, as in "
+            f"--to s3://lake/{TOPIC}/ or --to iceberg://prod/sales.{TOPIC}"
+        )
+    found: dict[str, str] = {}
+    for topic in topics:
+        place = place_of(where, topic)
+        if place in found:
+            raise ConfigError(
+                f"topics {found[place]!r} and {topic!r} would both go into {without_secrets(place)}: land "
+                "one of them by a command of its own"
+            )
+        found[place] = topic
+    return {topic: place for place, topic in found.items()}
 
 
 def dead_letters_of(where: str) -> str:

@@ -181,7 +181,7 @@ def test_an_aborted_job_removes_what_it_has_written(
         ({"landing": ""}, "landing names no directory"),
         ({"landing.format": "delta"}, "landing names no directory"),
         ({"landing": "lake/t"}, "landing takes a path from the root, not 'lake/t'"),
-        ({"landing": "s3://lake/t"}, r"'s3://lake/t': files are landed in directories that the driver"),
+        ({"landing": "ftp://lake/t"}, r"'ftp://lake/t': ftp:// is no place of tables"),
         ({"landing": "/t", "landing.partitionedBy": "a"}, "did you mean 'landing.partitionBy'"),
         ({"landing": "/t", "landing.zzzzzzzzz": "a"}, "there are landing, landing.format"),
         ({"landing": "/t", "landing.format": "orc"}, "landing.format is one of parquet, delta, iceberg"),

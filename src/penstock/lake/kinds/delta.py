@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,7 +25,9 @@ from penstock.common.extras import missing
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
+    HandedFile,
     OtherWriterError,
+    OvertakenError,
     Positions,
     TableSettings,
     TableState,
@@ -35,12 +37,14 @@ from penstock.lake.contract import (
 )
 from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.keyed_rows import DELETED_COLUMN, last_of_each
+from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of
 from penstock.lake.kinds.objects import Files, files_at
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.arrow_schema import partition_schema
 from penstock.landing.files import FileSettings
 from penstock.landing.layout import Layout
+from penstock.landing.manifest import LandedFile
 from penstock.landing.table import checked_writer
 
 ATTEMPTS_MAX = 10
@@ -75,6 +79,7 @@ class DeltaLakeTable:
         self._spool: Spool | None = None
         self._files: Files
         self._rows: list[pa.RecordBatch] = []
+        self._taken: list[LandedFile] = []
         self._begun = 0.0
         self._is_uncertain = False
         self.pending_bytes = 0
@@ -177,9 +182,23 @@ class DeltaLakeTable:
             self._spool = Spool(self._layout, 0, settings, self._files.send)
         self._spool.add(rows)
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises ConfigError."""
+        self._layout = layout_of(schema, self._settings, "delta")
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        files = [] if self._spool is None else self._spool.finish()
+        self._forget()
+        return handed(files, self._begun)
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next entry of the log add files of other processes. Raises DecodeError."""
+        self._taken, self._begun = taken(files)
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows count by an entry of the log. Raises OtherWriterError and StorageError."""
-        files = [] if self._spool is None else self._spool.finish()
+        files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
@@ -195,6 +214,9 @@ class DeltaLakeTable:
             if found is not None and found.token == token:
                 break
             if (-1 if found is None else found.batch) != before.batch:
+                if self._settings.shares:
+                    self._keep(files)
+                    raise OvertakenError(found)
                 self.abandon()
                 raise other_writer(self.title, self._settings.writer)
             if self._attempt(files, rows, after, token):
@@ -209,6 +231,12 @@ class DeltaLakeTable:
         if rows is not None:
             return Written(rows.num_rows, 0, 0, 1)
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
+
+    def _keep(self, files: list[LandedFile]) -> None:
+        """Have files that are sent committed by the next attempt."""
+        if self._spool is not None:
+            self._spool.close()
+        self._spool, self._taken = None, files
 
     def _attempt(self, files: list[Any], rows: pa.Table | None, after: Positions, token: str) -> bool:
         """Whether the entry is in the log; otherwise the table is another one by now, or it is not known."""
@@ -234,7 +262,7 @@ class DeltaLakeTable:
                     self._add(files, properties)
         except (StorageError, OtherWriterError) as error:
             if isinstance(error.__cause__, CommitFailedError):
-                self._is_uncertain = False
+                self._is_uncertain = self._settings.shares
                 return False
             found = self._look_again()
             if found is None or found.token != token:
@@ -298,7 +326,8 @@ class DeltaLakeTable:
         """Drop rows that are not committed; remove their files unless a commit may have named them."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
         self._forget()
-        if self._is_uncertain or not sent:
+        is_uncertain, self._is_uncertain = self._is_uncertain, False
+        if is_uncertain or not sent:
             return
         with suppress(StorageError):  # what stays is an orphan, which `tidy` removes
             self._files.remove(sent)
@@ -306,7 +335,7 @@ class DeltaLakeTable:
     def _forget(self) -> None:
         if self._spool is not None:
             self._spool.close()
-        self._spool, self._rows, self.pending_bytes = None, [], 0
+        self._spool, self._rows, self._taken, self.pending_bytes = None, [], [], 0
 
     # -- state and upkeep
 

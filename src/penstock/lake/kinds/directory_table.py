@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.lake.contract import Positions, TableSettings, TableState, Tidied, Written, other_writer
+from penstock.errors import ConfigError
+from penstock.lake.contract import (
+    HandedFile,
+    Positions,
+    TableSettings,
+    TableState,
+    Tidied,
+    Written,
+    other_writer,
+)
+from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of, positions_of, ranges_between, topic_ids_of
 from penstock.landing.arrow_schema import table_schema
 from penstock.landing.files import FileSettings, TaskFiles
@@ -23,12 +34,18 @@ class DirectoryTable:
 
     def __init__(self, root: str | os.PathLike[str], settings: TableSettings) -> None:
         self.title = os.fspath(root)
+        if settings.shares:
+            raise ConfigError(
+                f"{self.title}: a directory has one writer for each name. Workers of a group land into "
+                "object stores, iceberg:// and delta://"
+            )
         self._table = LandingTable(root)
         self._settings = settings
         self._layout: Layout | None = None
         self._files: TaskFiles | None = None
         self._done: list[LandedFile] = []
         self._batch = -1
+        self._begun = 0.0
         self.pending_bytes = 0
 
     def positions(self) -> Positions | None:
@@ -58,11 +75,27 @@ class DirectoryTable:
         if self._files is None:
             settings = FileSettings(self._settings.compression, self._settings.file_bytes)
             batch = self._batch + 1
+            self._begun = time.monotonic()
             staging = self._table.staging(self._settings.writer, batch)
             prefix = f"{batch:020d}-00000"
             self._files = TaskFiles(self._table.root, staging, self._layout, prefix, settings)
         self.pending_bytes += rows.nbytes
         self._done += self._files.add(rows)
+
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises ConfigError."""
+        self._layout = layout_of(schema, self._settings)
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        if self._files is not None:
+            self._done += self._files.finish()
+        files, self._done, self._files, self.pending_bytes = self._done, [], None, 0
+        return handed(files, self._begun)
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next manifest name files of other processes. Raises DecodeError."""
+        self._done, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the files count. Raises OtherWriterError, ConfigError and StorageError."""

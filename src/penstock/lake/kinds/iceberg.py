@@ -10,7 +10,7 @@ import itertools
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,16 +21,20 @@ from penstock.common.extras import missing
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
+    HandedFile,
     OtherWriterError,
+    OvertakenError,
     Positions,
     TableSettings,
     TableState,
     Tidied,
     Written,
+    begun_ago,
     other_writer,
 )
 from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.keyed_rows import DELETED_COLUMN, kept_rows, last_of_each
+from penstock.lake.kinds.iceberg_files import file_of, file_text
 from penstock.lake.kinds.iceberg_specs import transforms
 from penstock.landing.files import with_whole_texts
 from penstock.landing.table import checked_writer
@@ -73,6 +77,8 @@ class IcebergTable:
         self._buffered: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
         self._files: list[Any] = []
+        self._gone: list[Any] = []
+        """The keys of rows that the next commit deletes or writes anew."""
         self._write_id = uuid.uuid4()
         self._count = itertools.count()
         self._begun = 0.0
@@ -130,7 +136,7 @@ class IcebergTable:
             transaction = self._catalog.create_table_transaction(
                 self._name,
                 schema,
-                properties={"write.parquet.compression-codec": self._settings.compression},
+                properties={"write.parquet.compression-codec": _codec(self._settings.compression)},
             )
             with transaction.update_spec() as spec:
                 for column, transform in transforms(self._settings.partition_by, schema):
@@ -195,12 +201,42 @@ class IcebergTable:
             _dataframe_to_data_files(self._table.metadata, whole, self._table.io, self._write_id, self._count)
         )
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises StorageError."""
+        if self._refreshed() is None:
+            raise StorageError(f"{self.title} is gone: was it removed?")
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        if self._buffered:
+            self._flush(pa.Table.from_batches(self._buffered))
+        begun_s = time.time() - (time.monotonic() - self._begun)
+        files, self._files, self.pending_bytes = self._files, [], 0
+        return [
+            HandedFile(
+                each.file_path,
+                each.record_count,
+                each.file_size_in_bytes,
+                file_text(each, self._table.metadata, begun_s),
+            )
+            for each in files
+        ]
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next snapshot add files of other processes. Raises DecodeError and StorageError."""
+        if self._table is None and self._refreshed() is None:
+            raise StorageError(f"{self.title} is gone: was it removed?")
+        for text in files:
+            file, begun_s = file_of(text, self._table.metadata)
+            begun = begun_ago(begun_s)
+            self._begun = min(self._begun, begun) if self._files else begun
+            self._files.append(file)
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows count by a snapshot. Raises OtherWriterError and StorageError."""
-        gone: list[Any] = []
         if self._settings.key and self._buffered:
             rows = last_of_each(pa.Table.from_batches(self._buffered), self._settings.key)
-            gone = rows.select(list(self._settings.key)).to_pylist()
+            self._gone = rows.select(list(self._settings.key)).to_pylist()
             self._flush(kept_rows(rows))
         elif self._buffered:
             self._flush(pa.Table.from_batches(self._buffered))
@@ -211,8 +247,8 @@ class IcebergTable:
                 "and may be gone as orphans: start again, from the last commit"
             )
         for _ in range(ATTEMPTS_MAX):
-            if self._attempt(before, after, gone):
-                files, self._files, self.pending_bytes = self._files, [], 0
+            if self._attempt(before, after, self._gone):
+                files, self._files, self._gone, self.pending_bytes = self._files, [], [], 0
                 sizes = sum(file.file_size_in_bytes for file in files)
                 return Written(sum(file.record_count for file in files), len(files), sizes, 1)
         self.abandon()
@@ -229,6 +265,8 @@ class IcebergTable:
         if found is not None and found.token == after.token:
             return True
         if (-1 if found is None else found.batch) != before.batch:
+            if self._settings.shares:
+                raise OvertakenError(found)
             self.abandon()
             raise other_writer(self.title, self._settings.writer)
         table = self._table
@@ -249,8 +287,9 @@ class IcebergTable:
                         append.append_data_file(file)
                 transaction.commit_transaction()
         except _Conflict:
-            # Also raised where an attempt before had taken effect: the next look at the positions says it.
-            self._is_uncertain = False
+            # Also raised where an attempt before had taken effect: the next look at the positions says it,
+            # unless another worker of a group has committed on top of it.
+            self._is_uncertain = self._settings.shares
             return False
         except StorageError as error:
             landed = self._look_again()
@@ -273,9 +312,10 @@ class IcebergTable:
 
     def abandon(self) -> None:
         """Drop rows that are not committed; remove their files unless a commit may have named them."""
-        files, self._files = self._files, []
+        files, self._files, self._gone = self._files, [], []
         self._buffered, self._buffered_bytes, self.pending_bytes = [], 0, 0
-        if self._is_uncertain:
+        is_uncertain, self._is_uncertain = self._is_uncertain, False
+        if is_uncertain:
             return
         for file in files:
             with suppress(Exception):  # what stays is an orphan, which `tidy` removes
@@ -318,7 +358,7 @@ class IcebergTable:
     def _refusals(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (ConfigError, StorageError, DecodeError, OtherWriterError, _Conflict):
+        except (ConfigError, StorageError, DecodeError, OtherWriterError, OvertakenError, _Conflict):
             raise
         except Exception as error:  # catalogs and file systems raise what their libraries do
             from pyiceberg.exceptions import CommitFailedException, ValidationError
@@ -352,6 +392,10 @@ def _stored(table: Any, key: str) -> str | None:
             found: str | None = table.properties.get(key)
             return found
     return None
+
+
+def _codec(name: str) -> str:
+    return "uncompressed" if name == "none" else name
 
 
 def _any_of(rows: list[Mapping[str, Any]]) -> Any:

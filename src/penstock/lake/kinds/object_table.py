@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.lake.contract import (
     WRITE_S_MAX,
+    HandedFile,
+    OvertakenError,
     Positions,
     TableSettings,
     TableState,
@@ -28,6 +30,7 @@ from penstock.lake.contract import (
     other_writer,
 )
 from penstock.lake.credentials import StoreOptions
+from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of, positions_of, ranges_between, topic_ids_of
 from penstock.lake.kinds.objects import Objects
 from penstock.lake.kinds.spool import Spool
@@ -51,7 +54,10 @@ class ObjectTable:
         self._writer = checked_writer(settings.writer)
         self._layout: Layout | None = None
         self._spool: Spool | None = None
+        self._taken: list[LandedFile] = []
         self._batch = -1
+        self._is_uncertain = False
+        """Whether a worker of a group does not know if its last commit has taken effect."""
         self._begun = 0.0
         self.pending_bytes = 0
 
@@ -129,9 +135,23 @@ class ObjectTable:
         self.pending_bytes += rows.nbytes
         self._spool.add(rows)
 
+    def join(self, schema: pa.Schema) -> None:
+        """Have rows written into the table as it is. Raises ConfigError."""
+        self._layout = layout_of(schema, self._settings)
+
+    def hand_over(self) -> list[HandedFile]:
+        """Complete the files, and leave them to another process. Raises StorageError."""
+        files = [] if self._spool is None else self._spool.finish()
+        self._forget()
+        return handed(files, self._begun)
+
+    def take_over(self, files: Sequence[str]) -> None:
+        """Have the next manifest name files of other processes. Raises DecodeError."""
+        self._taken, self._begun = taken(files)
+
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the files count by a manifest. Raises OtherWriterError and StorageError."""
-        files = [] if self._spool is None else self._spool.finish()
+        files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
@@ -140,8 +160,14 @@ class ObjectTable:
             )
         ranges = tuple(ranges_between(before, after))
         manifest = Manifest(self._writer, after.batch, tuple(files), ranges, topic_ids_of(after))
+        self._is_uncertain = self._settings.shares
         is_mine = self._objects.create(_manifest_path(self._writer, after.batch), manifest.to_json().encode())
         if not is_mine:
+            if self._settings.shares:
+                if self._spool is not None:
+                    self._spool.close()
+                self._spool, self._taken, self._is_uncertain = None, files, False
+                raise OvertakenError(self.positions())
             self.abandon()
             raise other_writer(self.title, self._writer)
         self._forget()
@@ -151,6 +177,8 @@ class ObjectTable:
     def abandon(self) -> None:
         """Remove the files that were sent since the last commit, unless a manifest names them after all."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
+        if self._is_uncertain:  # workers of a group may have committed on top of it
+            sent = []
         self._forget()
         try:
             if sent:
@@ -166,7 +194,7 @@ class ObjectTable:
     def _forget(self) -> None:
         if self._spool is not None:
             self._spool.close()
-        self._spool, self.pending_bytes = None, 0
+        self._spool, self._taken, self.pending_bytes, self._is_uncertain = None, [], 0, False
 
     # -- state and upkeep
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.printable import printable
 
 if TYPE_CHECKING:
+    from penstock.lake.contract import Written
     from penstock.landing.manifest import Manifest
 
 SWITCH = "PENSTOCK_PROGRESS"
@@ -59,6 +60,14 @@ def landed_line(path: str, manifest: Manifest | None) -> str:
     size = sum(file.size_bytes for file in manifest.files)
     files = f"{_counted(rows, 'row')} in {_counted(len(manifest.files), 'file')} ({size:,} bytes) in {path}"
     return f"landed {files}" + (f", from {offsets}" if offsets else "")
+
+
+def lake_line(table: str, written: Written | None) -> str:
+    """What a commit of a table of the lake has."""
+    if written is None:
+        return f"landed no rows in {table}"
+    files = f"{_counted(written.files, 'file')} ({written.size_bytes:,} bytes)"
+    return f"landed {_counted(written.rows, 'row')} in {files} in {table}"
 
 
 def _joined(said: Sequence[str]) -> str:

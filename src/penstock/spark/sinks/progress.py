@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 TOPICS_SHOWN_MAX = 5
 
+OBSERVED = "landed"
+"""The name under which a query of `land` shows its rows: what Spark counts there are files."""
+
 _CLASS_NAME = re.compile(r"(?:\w+\.)+Python\w*Stream\w*@")
 
 
@@ -41,16 +44,28 @@ class Progress:
 
 def progress_of(report: Mapping[str, Any]) -> Progress:
     """Read one entry of `StreamingQuery.recentProgress`, as an object of Spark or as its JSON."""
+    landed = _landed_rows(report)
     watermark = report.get("eventTime", {}).get("watermark") if report.get("eventTime") else None
     return Progress(
         batch_id=report["batchId"],
-        rows=report["numInputRows"],
-        rows_per_second=_rate(report.get("processedRowsPerSecond")),
+        rows=report["numInputRows"] if landed is None else landed,
+        rows_per_second=_rate(report.get("processedRowsPerSecond"))
+        if landed is None
+        else _rate(1000 * landed / max(1, report.get("batchDuration") or 0)),
         duration_ms=report.get("batchDuration") or 0,
         lag=_lag(report["sources"]),
         watermark=_moment(watermark),
         description=" + ".join(map(_described, report["sources"])),
     )
+
+
+def _landed_rows(report: Mapping[str, Any]) -> int | None:
+    """The records that a query of `land` has landed; None in another query."""
+    found = (report.get("observedMetrics") or {}).get(OBSERVED)
+    try:
+        return None if found is None else int(found["rows"])
+    except (KeyError, TypeError, ValueError):  # another query's metrics under this name
+        return None
 
 
 def _described(source: Mapping[str, Any]) -> str:

@@ -88,6 +88,9 @@ class TaskWork(Protocol):
             MissingDependencyError: they need a library that is not installed.
         """
 
+    def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        """What of the ranges of a batch query is still to be read. Raises StorageError."""
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The Arrow batches of one task."""
 
@@ -110,6 +113,9 @@ class RowWork:
 
     def check(self) -> None:
         """Rows need nothing besides the brokers."""
+
+    def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self.options, self.projection, partition)
@@ -139,7 +145,7 @@ class BatchReader(DataSourceReader):
             )
             if options.where is not None:
                 return _narrowed(options, options.where, ranges, brokers, topic_ids)
-            return tasks(options, ranges, topic_ids=topic_ids)
+            return tasks(options, self._work.unread(ranges), topic_ids=topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._work.read(partition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from penstock.spark.source.schema import (
 )
 
 if TYPE_CHECKING:
+    from penstock.spark.source.landing.lake_tables import LakeTarget
     from penstock.spark.source.options import CloudEventsOptions
     from penstock.spark.value_columns import ValueColumns
 
@@ -38,8 +40,19 @@ NAMES = (
     "landing.maxPartitions",
     "landing.table",
     "landing.catalog",
+    "landing.name",
+    "landing.storeFile",
 )
 CATALOG_PREFIX = "landing.catalog."
+STORE_PREFIX = "landing.store."
+OF_DIRECTORIES = (
+    "landing.format",
+    "landing.time",
+    "landing.maxPartitions",
+    "landing.table",
+    "landing.catalog",
+)
+"""Options that mean nothing for a table of the lake, whose URL says what it is."""
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 
 FILE_BYTES = 128 << 20
@@ -65,6 +78,8 @@ class LandingOptions:
     table: str | None = None
     catalog: str | None = None
     catalog_properties: Mapping[str, Secret] = field(default_factory=dict)
+    lake: LakeTarget | None = None
+    """The table where it is one of the lake, and no directory."""
 
 
 def lands(options: Mapping[str, str]) -> bool:
@@ -90,16 +105,28 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
     """
     given: dict[str, str] = {}
     properties: dict[str, Secret] = {}
+    store: dict[str, Secret] = {}
     for key, value in options.items():
         lowered = key.lower()
         if lowered.startswith(CATALOG_PREFIX):
             properties[lowered.removeprefix(CATALOG_PREFIX)] = Secret(str(value))
+        elif lowered.startswith(STORE_PREFIX):
+            # Names of Delta's options are in capitals, which Spark may have lost on the way.
+            store[key[len(STORE_PREFIX) :]] = Secret(str(value))
         elif lowered not in _CANONICAL:
             near = nearest(lowered, _CANONICAL)
             advice = f"; did you mean {_CANONICAL[near[0]]!r}?" if near else f"; there are {', '.join(NAMES)}"
             raise ConfigError(f"unknown option {key!r}{advice}")
         else:
             given[_CANONICAL[lowered]] = str(value).strip()
+    where = given.get("landing", "")
+    if _is_lake(where):
+        return _lake_options(where, given, store, has_catalog=bool(properties))
+    if store or "landing.name" in given or "landing.storeFile" in given:
+        raise ConfigError(
+            "landing.name, landing.store.* and landing.storeFile are for tables of the lake, such as "
+            "landing = s3://bucket/orders/ or iceberg://catalog/db.orders; this is a directory"
+        )
     kind = choice(given, "landing.format", FORMATS)
     for name in ("landing.table", "landing.catalog"):
         if name in given and kind != "iceberg":
@@ -110,7 +137,7 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
         raise ConfigError("landing.format = iceberg needs the option landing.table, such as 'db.orders'")
     file_bytes = count(given, "landing.fileBytes", least=FILE_BYTES_LEAST) or FILE_BYTES
     return LandingOptions(
-        path=_directory(given.get("landing", "")),
+        path=_directory(where),
         format=kind,
         columns=_columns(given.get("landing.columns")),
         partition_by=tuple(_names(given.get("landing.partitionBy", ""))),
@@ -121,6 +148,56 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
         table=given.get("landing.table"),
         catalog=given.get("landing.catalog"),
         catalog_properties=properties,
+    )
+
+
+def _is_lake(where: str) -> bool:
+    """Whether a text names a table by a URL, in place of a directory."""
+    scheme, separator, _ = where.partition("://")
+    return bool(separator) and scheme.lower() != "file"
+
+
+def _lake_options(
+    where: str, given: Mapping[str, str], store: Mapping[str, Secret], *, has_catalog: bool
+) -> LandingOptions:
+    """The options of a table of the lake. Raises ConfigError."""
+    from penstock.spark.source.landing.lake_tables import SCHEMES, LakeTarget
+
+    scheme = where.partition("://")[0].lower()
+    if scheme not in SCHEMES:
+        raise ConfigError(
+            f"landing {where!r}: {scheme}:// is no place of tables: there are directories, "
+            "iceberg://CATALOG/NAMESPACE.TABLE, delta://PATH, s3://, gs:// and az://"
+        )
+    useless = [name for name in OF_DIRECTORIES if name in given]
+    if useless or has_catalog:
+        names = useless or ["landing.catalog.*"]
+        raise ConfigError(
+            f"{', '.join(names)}: the URL of a table says its format and its catalog; properties of the "
+            "catalog or the store are landing.store.*"
+        )
+    compression = choice(given, "landing.compression", COMPRESSIONS)
+    file_bytes = count(given, "landing.fileBytes", least=FILE_BYTES_LEAST) or FILE_BYTES
+    partition_by = tuple(_names(given.get("landing.partitionBy", "")))
+    target = LakeTarget(
+        where,
+        given.get("landing.name"),
+        partition_by,
+        compression,
+        file_bytes,
+        store,
+        given.get("landing.storeFile"),
+    )
+    return LandingOptions(
+        path=target.title,
+        format="parquet",
+        columns=_columns(given.get("landing.columns")),
+        partition_by=partition_by,
+        time_column="timestamp",
+        compression=compression,
+        file_bytes=file_bytes,
+        partitions_max=PARTITIONS_MAX,
+        lake=target,
     )
 
 
@@ -175,7 +252,8 @@ def layout_of(
         format=landing.format,
         versions=tuple(versions.items()),
     )
-    layout.check()
+    if landing.lake is None:  # tables of the lake have other partitions, and check them
+        layout.check()
     return layout
 
 
@@ -189,12 +267,7 @@ def _is_empty(kind: DataType) -> bool:
 
 
 def _directory(text: str) -> str:
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme.lower() != "file":
-        raise ConfigError(
-            f"landing {text!r}: files are landed in directories that the driver and all executors share; "
-            f"mount what is behind {scheme}://, or write with Spark's own Parquet sink"
-        )
+    _, separator, rest = text.partition("://")
     path = rest if separator else text.removeprefix("file:")
     if not path:
         raise ConfigError("landing names no directory")
@@ -204,7 +277,8 @@ def _directory(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Names separated by commas, of which those in parentheses separate nothing: ``bucket(4, key)``."""
+    return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 
 def _columns(text: str | None) -> tuple[tuple[str, str | None], ...] | None:

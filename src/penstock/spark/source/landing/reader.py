@@ -16,6 +16,7 @@ from penstock.common.extras import missing
 from penstock.errors import ConfigError
 from penstock.landing.layout import Layout
 from penstock.landing.table import LandingTable
+from penstock.spark.runtime.releases import arrow_schema_of
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import (
     LandingOptions,
@@ -24,7 +25,7 @@ from penstock.spark.source.landing.options import (
     record_schema,
     split_options,
 )
-from penstock.spark.source.landing.rows import FILES_SCHEMA, batch_of, file_row, ranges_row
+from penstock.spark.source.landing.rows import FILES_SCHEMA, batch_of, file_row, handed_row, ranges_row
 from penstock.spark.source.options import ReadOptions, read_options, schema_options
 from penstock.spark.source.reader import RangePartition, settle, value_columns
 from penstock.spark.source.schema import Projection
@@ -32,6 +33,8 @@ from penstock.spark.source.schema import Projection
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.model import OffsetRange
+    from penstock.spark.source.landing.lake_tables import LakeTarget
     from penstock.spark.value_columns import ValueColumns
 
 QUERY_ID = "sql.streaming.queryId"
@@ -47,13 +50,32 @@ class LandingPlan:
     projection: Projection
     layout: Layout
 
+    @property
+    def topic(self) -> str:
+        """The topic that goes into a table of the lake. Raises ConfigError where there are several."""
+        found = self.options.selection.single_topic
+        if found is None:
+            raise ConfigError(
+                f"{self.landing.path} takes one topic, not {self.options.selection}: its positions are of "
+                "one. Land each topic by a query of its own"
+            )
+        return found
+
     def check(self) -> None:
         """Check on the driver that the rows fit the table that is there, and that its library is installed.
+
+        A table of the lake is created where it is missing.
 
         Raises:
             ConfigError: the table has other columns or partitions.
             MissingDependencyError: the library is not installed.
+            StorageError: the table cannot be written.
         """
+        if self.landing.lake is not None:
+            from penstock.spark.source.landing.lake_tables import prepare
+
+            prepare(self.landing.lake, self.topic, arrow_schema_of(self.projection.schema))
+            return
         library = {"delta": "deltalake", "iceberg": "pyiceberg"}.get(self.layout.format)
         if library is not None:
             try:
@@ -79,7 +101,10 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
     values = _value_columns(options, landing)
     records = record_schema(landing, include_headers, cloudevents, values)
     layout = layout_of(landing, records, {} if values is None else values.versions)
-    return LandingPlan(options, landing, Projection(records, cloudevents, values), layout)
+    plan = LandingPlan(options, landing, Projection(records, cloudevents, values), layout)
+    if landing.lake is not None:
+        _ = plan.topic
+    return plan
 
 
 def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumns | None:
@@ -91,7 +116,7 @@ def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumn
             raise ConfigError(
                 f"{each.field}.newVersion = fail and landing contradict each other: a table keeps its columns"
             )
-    there = LandingTable(landing.path).layout()
+    there = None if landing.lake is not None else LandingTable(landing.path).layout()
     return value_columns(options.values, dict(there.versions) if there is not None else {})
 
 
@@ -103,6 +128,7 @@ class LandingWork:
         self._schema = schema
         self._streaming = streaming
         self._job = uuid.uuid4().hex
+        self._is_checked = False
 
     @cached_property
     def _plan(self) -> LandingPlan:
@@ -117,7 +143,18 @@ class LandingWork:
         return self._plan.projection
 
     def check(self) -> None:
+        if self._is_checked and self._plan.landing.lake is not None:
+            return  # a planner of streams lives on: a catalog need not be asked before each micro-batch
         self._plan.check()
+        self._is_checked = True
+
+    def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        lake = self._plan.landing.lake
+        if lake is None:
+            return ranges
+        from penstock.spark.source.landing.lake_tables import unread
+
+        return unread(lake, ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return land(self._plan, partition, self._job)
@@ -140,6 +177,10 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
         from penstock.spark.source.fetching import fetch
 
     query, batch, task = _place()
+    if plan.landing.lake is not None:
+        with plain_errors():
+            yield from _land_in_lake(plan, plan.landing.lake, partition, query)
+        return
     table = LandingTable(plan.landing.path)
     settings = FileSettings(
         plan.landing.compression,
@@ -172,6 +213,30 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
         finally:
             files.abandon()
             settle()
+
+
+def _land_in_lake(
+    plan: LandingPlan, lake: LakeTarget, partition: RangePartition, query: str | None
+) -> Iterator[pa.RecordBatch]:
+    """Write the files of one task into a table of the lake; yield a row for each, and one for its range."""
+    if plan.options.protocol == "0.7":
+        from penstock.spark.source.brokers07 import fetch07 as fetch
+    else:
+        from penstock.spark.source.fetching import fetch
+
+    table = lake.open(plan.topic)
+    try:
+        table.join(arrow_schema_of(plan.projection.schema))
+        for records in fetch(
+            plan.options, plan.projection.fetched, partition.spans, partition.patience, partition.topic_ids
+        ):
+            for rows in plan.projection.batches(records):
+                table.write(rows)
+        made = [handed_row(query, plan.layout, each) for each in table.hand_over()]
+        yield batch_of([*made, ranges_row(query, plan.layout, partition.spans, partition.topic_ids)])
+    finally:
+        table.abandon()
+        settle()
 
 
 def _place() -> tuple[str | None, int, int]:

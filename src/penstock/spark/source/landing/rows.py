@@ -18,6 +18,8 @@ from penstock.protocol.uuid import uuid_to_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.lake.contract import HandedFile
+
 FILES_SCHEMA = StructType(
     [
         StructField("file", StringType()),
@@ -38,6 +40,8 @@ class TaskEntries:
     files: tuple[LandedFile, ...] = ()
     ranges: tuple[OffsetRange, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    handed: tuple[str, ...] = ()
+    """Files of a table of the lake, as the table's kind writes them."""
 
     def with_entry(self, text: str) -> TaskEntries:
         """These and what one more row says. Raises ConfigError where it is no row of a landing source."""
@@ -46,6 +50,7 @@ class TaskEntries:
             files = tuple(LandedFile.from_object(each) for each in found.get("files", []))
             ranges = tuple(OffsetRange(*each) for each in found.get("ranges", []))
             topic_ids = {str(name): str(each) for name, each in found.get("topicIds", {}).items()}
+            handed = tuple(map(str, found.get("handed", [])))
             layout = Layout.from_json(found["layout"])
             writer = found["writer"]
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -53,7 +58,12 @@ class TaskEntries:
         if self.layout is not None and (layout != self.layout or writer != self.writer):
             raise ConfigError(f"{NOT_LANDED}: the rows come from more than one source")
         return TaskEntries(
-            writer, layout, self.files + files, self.ranges + ranges, {**self.topic_ids, **topic_ids}
+            writer,
+            layout,
+            self.files + files,
+            self.ranges + ranges,
+            {**self.topic_ids, **topic_ids},
+            self.handed + handed,
         )
 
 
@@ -63,6 +73,11 @@ NOT_LANDED = "a sink with the option landing takes the rows of one source with t
 def file_row(writer: str | None, layout: Layout, file: LandedFile) -> tuple[str | None, int, int, str]:
     """The row of a file."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, files=[file.to_object()])
+
+
+def handed_row(writer: str | None, layout: Layout, file: HandedFile) -> tuple[str | None, int, int, str]:
+    """The row of a file of a table of the lake."""
+    return file.path, file.rows, file.size_bytes, _entry(writer, layout, handed=[file.text])
 
 
 def ranges_row(

@@ -18,7 +18,7 @@ from penstock.landing.table import LandingTable, Register
 from penstock.model import OffsetRange
 from penstock.spark.option_values import count
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
-from penstock.spark.runtime.telling import landed_line, tell
+from penstock.spark.runtime.telling import lake_line, landed_line, tell
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import LandingOptions, landing_options, split_options
 from penstock.spark.source.landing.rows import FILES_SCHEMA, NOT_LANDED, TaskEntries
@@ -26,6 +26,9 @@ from penstock.spark.source.reader import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from penstock.lake.contract import Written
+    from penstock.spark.source.landing.lake_tables import LakeTarget
 
 BESIDE = ("checkpointlocation", "queryname", "outputmode", "txnappid", "txnversion")
 """Options of a query that come to the sink along with those of landing."""
@@ -67,6 +70,11 @@ class LandingBatchWriter(DataSourceArrowWriter):
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options, job = sink_options(given, schema)
+        if self._options.lake is not None and job is not None:
+            raise ConfigError(
+                "txnAppId and txnVersion are for directories: a table of the lake has the offsets of what it "
+                "has, and a batch query lands what is behind them"
+            )
         self._writer, self._batch = job or (uuid.uuid4().hex, 0)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
@@ -74,10 +82,17 @@ class LandingBatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         with plain_errors():
-            landed = commit(self._options, self._writer, self._batch, joined(messages))
+            entries = joined(messages)
+            if self._options.lake is not None:
+                written = commit_in_lake(self._options.lake, self._writer, entries)
+                tell(lake_line(self._options.path, written))
+                return
+            landed = commit(self._options, self._writer, self._batch, entries)
         tell(landed_line(self._options.path, landed))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.lake is not None:
+            return  # a commit may be on its way to the store: what it does not name is an orphan
         with plain_errors():
             LandingTable(self._options.path).discard(joined(messages).files)
 
@@ -100,9 +115,14 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
                 return
             if entries.writer is None:
                 raise ConfigError(f"{NOT_LANDED}: these come from a source without a query")
+            if self._options.lake is not None:
+                commit_in_lake(self._options.lake, f"{entries.writer} {batch_id}", entries)
+                return
             commit(self._options, entries.writer, batch_id, entries)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        if self._options.lake is not None:
+            return
         with plain_errors():
             LandingTable(self._options.path).discard(joined(messages).files)
 
@@ -128,13 +148,31 @@ def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
     files: list[LandedFile] = []
     ranges: list[OffsetRange] = []
     topic_ids: dict[str, str] = {}
+    handed: list[str] = []
     for each in found:
         if (each.writer, each.layout) != (found[0].writer, found[0].layout):
             raise ConfigError(f"{NOT_LANDED}: the rows come from more than one source")
         files += each.files
         ranges += each.ranges
         topic_ids |= each.topic_ids
-    return TaskEntries(found[0].writer, found[0].layout, tuple(files), tuple(ranges), topic_ids)
+        handed += each.handed
+    return TaskEntries(
+        found[0].writer, found[0].layout, tuple(files), tuple(ranges), topic_ids, tuple(handed)
+    )
+
+
+def commit_in_lake(target: LakeTarget, job: str, entries: TaskEntries) -> Written | None:
+    """Make the files of a job count in a table of the lake; None where there is nothing new.
+
+    Raises:
+        ConfigError: the table does not fit what was read.
+        OtherWriterError, StorageError: as from `penstock.lake.contract.LakeTable.commit`.
+    """
+    if entries.layout is None:
+        return None
+    from penstock.spark.source.landing import lake_tables
+
+    return lake_tables.commit(target, job, entries.ranges, entries.topic_ids, entries.handed)
 
 
 def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntries) -> Manifest | None:

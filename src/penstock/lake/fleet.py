@@ -1,0 +1,187 @@
+"""Many topics by one process, and one topic by many: landers that share a consumer, alone or in a group.
+
+Workers of a group write into the same tables under the same names. A commit changes the positions of the
+partitions that its worker has read, and of no others, on top of what the table has: the tables decide, the
+group only keeps workers from reading the same records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.lake.contract import LakeTable, OtherWriterError, Written
+from penstock.lake.lander import Lander, LandSettings
+from penstock.lake.shared_reading import SharedReader
+from penstock.model import TopicPartition
+
+POLL_S = 0.5
+"""How long one look for records takes at most."""
+
+PENDING_BYTES_MAX = 1 << 30
+"""Rows of so many bytes, of all topics together, are committed at once: the largest table first."""
+
+
+class Tables(NamedTuple):
+    """Where a topic goes: a table, and what makes the one of its dead letters."""
+
+    rows: LakeTable
+    dead: Callable[[], LakeTable] | None
+
+
+class Fleet:
+    """Lands topics, each into a table of its own, by one consumer.
+
+    Raises:
+        ConfigError: a setting is wrong, or the positions in a table do not fit its topic.
+        StorageError: a table cannot be read.
+        KafkaError: a topic does not exist.
+        NetworkError, RequestTimeoutError: no broker answers.
+    """
+
+    def __init__(
+        self,
+        settings: LandSettings,
+        topics: Sequence[str],
+        open_tables: Callable[[str], Tables],
+        *,
+        group: str | None = None,
+    ) -> None:
+        if not topics:
+            raise ConfigError("no topic fits: there is nothing to land")
+        self._settings = replace(settings, shares=group is not None)
+        self._open_tables = open_tables
+        self._landers: dict[str, Lander] = {}
+        self._group = group
+        self._reader = SharedReader(
+            topics,
+            settings.bootstrap_servers,
+            settings.config,
+            isolation=settings.isolation,
+            start=settings.start,
+            takes_losses=settings.takes_losses,
+            group=group,
+        )
+        self._committed: Callable[[Lander], None] = lambda lander: None
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop what is not committed, leave the group, and close the connections."""
+        for lander in self._landers.values():
+            lander.close()
+        self._reader.close()
+
+    @property
+    def landers(self) -> dict[str, Lander]:
+        """The landers of the topics that partitions were read of, by topic."""
+        return dict(self._landers)
+
+    @property
+    def written(self) -> Written:
+        """What has been committed so far, into all tables."""
+        total = Written()
+        for lander in self._landers.values():
+            total.add(lander.written)
+        return total
+
+    @property
+    def records(self) -> int:
+        """How many records were read."""
+        return sum(lander.records for lander in self._landers.values())
+
+    def run(
+        self,
+        *,
+        follow: bool,
+        stopped: Callable[[], bool] = lambda: False,
+        committed: Callable[[Lander], None] = lambda lander: None,
+    ) -> Written:
+        """Land to the ends, or with `follow` until `stopped` says so; return what was committed.
+
+        `committed` is called after each commit. In a group, what another worker has taken over is read again
+        from the positions of its table.
+
+        Raises:
+            ConfigError: a topic was deleted and created anew, or no end is asked for in a group.
+            OtherWriterError: without a group, another process has written a table under this name.
+            StorageError: a store refuses.
+            KafkaError: a broker refuses, or records were removed before they were read.
+        """
+        if self._group is not None and not follow:
+            raise ConfigError("workers of a group follow their topics: which of them is the last at the end?")
+        self._committed = committed
+        self._reader.share(self._taken, self._left, self._lost)
+        while not stopped():
+            records = self._reader.poll(1000 * self._wait_s())
+            if records is not None and records.num_rows:
+                lander = self._landers[records.column("topic")[0].as_py()]
+                self._guarded(lander, lambda lander=lander, records=records: lander.take(records))  # type: ignore[misc]
+            self._commit_due()
+            if records is None and not follow and all(view.is_at_end for view in self._reader.views.values()):
+                break
+        self._commit(self._landers.values())
+        return self.written
+
+    def _wait_s(self) -> float:
+        dues = [lander.due for lander in self._landers.values() if lander.due is not None]
+        return max(0.0, min(POLL_S, min(dues, default=float("inf")) - time.monotonic()))
+
+    def _commit_due(self) -> None:
+        now = time.monotonic()
+        self._commit([each for each in self._landers.values() if each.is_due(now)])
+        pending = {topic: each.table.pending_bytes for topic, each in self._landers.items()}
+        while sum(pending.values()) >= PENDING_BYTES_MAX:
+            topic = max(pending, key=lambda each: pending[each])
+            del pending[topic]
+            self._commit([self._landers[topic]])
+
+    def _commit(self, landers: Iterable[Lander]) -> None:
+        for lander in landers:
+            self._guarded(lander, lambda lander=lander: lander.commit(self._committed))  # type: ignore[misc]
+
+    def _guarded(self, lander: Lander, work: Callable[[], None]) -> None:
+        """Do work of a lander; in a group, go back to the table where another worker was faster."""
+        try:
+            work()
+        except OtherWriterError:
+            if self._group is None:
+                raise
+            lander.restart()
+
+    # -- the group
+
+    def _taken(self, tps: Sequence[TopicPartition]) -> None:
+        topics = sorted({tp.topic for tp in tps})
+        for tp in tps:
+            self._reader.views[tp.topic].owned.add(tp.partition)
+        for topic in topics:
+            lander = self._landers.get(topic)
+            if lander is not None:
+                self._commit([lander])
+                lander.restart()
+                continue
+            tables = self._open_tables(topic)
+            self._landers[topic] = Lander(
+                replace(self._settings, topic=topic), tables.rows, tables.dead, self._reader.views[topic]
+            )
+
+    def _left(self, tps: Sequence[TopicPartition]) -> None:
+        self._commit(
+            self._landers[topic] for topic in sorted({tp.topic for tp in tps}) if topic in self._landers
+        )
+        self._lost(tps)
+
+    def _lost(self, tps: Sequence[TopicPartition]) -> None:
+        for tp in tps:
+            self._reader.views[tp.topic].owned.discard(tp.partition)
+        for topic in sorted({tp.topic for tp in tps}):
+            if topic in self._landers:
+                self._landers[topic].restart()

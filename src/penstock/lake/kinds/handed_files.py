@@ -1,0 +1,42 @@
+"""Files of Parquet on their way between processes, as texts: what a manifest or Delta's log needs of each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+
+from penstock.errors import DecodeError
+from penstock.lake.contract import HandedFile, begun_ago
+from penstock.landing.manifest import LandedFile
+
+
+def handed(files: Iterable[LandedFile], begun: float) -> list[HandedFile]:
+    """Return files for another process. `begun` is when the first one was, by `time.monotonic`."""
+    begun_s = time.time() - (time.monotonic() - begun)
+    return [
+        HandedFile(
+            each.path,
+            each.rows,
+            each.size_bytes,
+            json.dumps({"begun": begun_s, "file": each.to_object()}),
+        )
+        for each in files
+    ]
+
+
+def taken(texts: Sequence[str]) -> tuple[list[LandedFile], float]:
+    """Return the files of some texts, and when the first one was begun, by `time.monotonic`.
+
+    Raises:
+        DecodeError: a text is no such file.
+    """
+    files, begun = [], time.monotonic()
+    for text in texts:
+        try:
+            found = json.loads(text)
+            files.append(LandedFile.from_object(found["file"]))
+            begun = min(begun, begun_ago(float(found["begun"])))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(f"a file that was handed over is damaged: {error!r}") from None
+    return files, begun

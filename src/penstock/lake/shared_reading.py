@@ -1,0 +1,195 @@
+"""Several topics by one consumer, alone or as a member of a group; each topic has a view of its own.
+
+A group only says who reads which partitions. Where reading begins stands in the tables, and a commit of a
+worker that has lost its partitions meanwhile is refused or comes before those of the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.client.blocking.admin import Admin
+from penstock.client.blocking.consumer import Consumer
+from penstock.errors import KafkaError, NetworkError, RequestTimeoutError
+from penstock.lake.contract import Positions
+from penstock.lake.reading import FETCH_OPTIONS, LOOK_EVERY_S, Bounds, check_positions, recreated
+from penstock.model import COLUMN_NAMES, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TopicView:
+    """What a lander needs of one of the topics."""
+
+    def __init__(self, reader: SharedReader, topic: str, topic_id: str | None, partitions: list[int]) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.owned: set[int] = set()
+        """The partitions that this process reads."""
+        self.ends: dict[int, int] = {}
+        """Where those partitions ended when this was looked at last."""
+        self._reader = reader
+        self._begins: dict[int, int] = {}
+        self._offsets: dict[int, int] = {}
+
+    def begin(self, positions: Positions | None) -> None:
+        """Have the owned partitions read from the positions of a table. Raises as `TopicReader.begin`."""
+        if positions is not None:
+            check_positions(positions, self.topic, self.topic_id)
+        first, last = self._reader.bounds(self.topic, self.partitions)
+        bounds = Bounds(self.topic, first, last)
+        self._begins = bounds.begins(positions, self._reader.start, takes_losses=self._reader.takes_losses)
+        self._offsets = {partition: self._begins[partition] for partition in self.owned}
+        self.ends = {partition: last[partition] for partition in self.owned}
+        self._reader.seek(self.topic, self._offsets)
+
+    def begins(self) -> dict[int, int]:
+        """Where each partition of the topic began, those of other workers as well."""
+        return dict(self._begins)
+
+    def offsets(self) -> dict[int, int]:
+        """The next offset of each owned partition, behind what was read."""
+        for number in self._offsets:
+            position = self._reader.position(TopicPartition(self.topic, number))
+            self._offsets[number] = max(self._offsets[number], position)
+        return dict(self._offsets)
+
+    def passed(self, partition: int, offset: int) -> None:
+        """Note that everything before an offset was read."""
+        self._offsets[partition] = offset
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything is read that was there when the end was looked at last."""
+        offsets = self.offsets()
+        return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
+
+    def close(self) -> None:
+        """Do nothing: the consumer is that of all topics."""
+
+
+class SharedReader:
+    """Reads topics by one consumer. With `group` it reads the partitions that the group gives it."""
+
+    def __init__(
+        self,
+        topics: Sequence[str],
+        bootstrap_servers: str | Sequence[str],
+        config: Mapping[str, object],
+        *,
+        isolation: str = "read_committed",
+        start: str = "earliest",
+        takes_losses: bool = False,
+        group: str | None = None,
+    ) -> None:
+        """Open the clients.
+
+        Raises:
+            ConfigError: a setting of the client is wrong.
+            KafkaError: a topic does not exist.
+            NetworkError, RequestTimeoutError: no broker answers.
+        """
+        self.start, self.takes_losses = start, takes_losses
+        self._group = group
+        self._admin = Admin(bootstrap_servers, dict(config))
+        own: dict[str, object] = {
+            "isolation.level": isolation,
+            "auto.offset.reset": "none",
+            "enable.auto.commit": False,
+        }
+        if group is not None:
+            own["group.id"] = group
+        self._consumer = Consumer(bootstrap_servers, {**FETCH_OPTIONS, **config, **own})
+        self._looked_at = time.monotonic()
+        self.views: dict[str, TopicView] = {}
+        try:
+            for found in self._admin.describe_topics(list(topics)):
+                partitions = sorted(one.partition for one in found.partitions)
+                self.views[found.name] = TopicView(self, found.name, found.topic_id, partitions)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> SharedReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the group, and close the connections."""
+        self._consumer.close()
+        self._admin.close()
+
+    def share(
+        self,
+        taken: Callable[[Sequence[TopicPartition]], None],
+        left: Callable[[Sequence[TopicPartition]], None],
+        lost: Callable[[Sequence[TopicPartition]], None],
+    ) -> None:
+        """Begin: read all partitions, or those that the group gives.
+
+        `taken` is called with partitions that are read from now on, in `poll` where there is a group; `left`
+        before they go to another worker, and `lost` when they have gone already.
+        """
+        if self._group is not None:
+            self._consumer.subscribe(list(self.views), on_assigned=taken, on_revoked=left, on_lost=lost)
+            return
+        every = [TopicPartition(view.topic, p) for view in self.views.values() for p in view.partitions]
+        self._consumer.assign(every)
+        taken(every)
+
+    def bounds(self, topic: str, partitions: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
+        """The first and the next offset of partitions. Raises KafkaError, NetworkError."""
+        tps = [TopicPartition(topic, number) for number in partitions]
+        first, last = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
+        return {tp.partition: first[tp] for tp in tps}, {tp.partition: last[tp] for tp in tps}
+
+    def seek(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Go on at these offsets."""
+        for partition, offset in offsets.items():
+            self._consumer.seek(TopicPartition(topic, partition), offset)
+
+    def position(self, tp: TopicPartition) -> int:
+        """The next offset to be read, as far as the consumer has one."""
+        return self._consumer.position(tp)
+
+    def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
+        """Return the next records of one partition; None where nothing comes in time. Raises as `look`."""
+        batch = self._consumer.poll_arrow(timeout_ms, columns=COLUMN_NAMES)
+        if batch is None:
+            if time.monotonic() - self._looked_at >= LOOK_EVERY_S:
+                self.look()
+        elif batch.num_rows:
+            view = self.views[batch.column("topic")[0].as_py()]
+            view.passed(batch.column("partition")[0].as_py(), batch.column("offset")[-1].as_py() + 1)
+        return batch
+
+    def look(self) -> None:
+        """Find out where the topics end by now.
+
+        Raises:
+            ConfigError: a topic was deleted and created anew.
+            KafkaError: a topic is gone.
+        """
+        self._looked_at = time.monotonic()
+        try:
+            for found in self._admin.describe_topics(list(self.views)):
+                view = self.views[found.name]
+                if found.topic_id != view.topic_id:
+                    raise recreated(found.name, view.topic_id, found.topic_id)
+            owned = [TopicPartition(view.topic, p) for view in self.views.values() for p in view.owned]
+            for tp, end in self._consumer.end_offsets(owned).items():
+                self.views[tp.topic].ends[tp.partition] = end
+        except (NetworkError, RequestTimeoutError):
+            pass  # asked again at the next look
+        except KafkaError as error:
+            if not error.retriable:
+                raise
