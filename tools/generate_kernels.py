@@ -57,6 +57,8 @@ PRIMITIVES = {
     "copy_sixteen": "copy_sixteen({0}, {1}, {2}, {3})",
     "wrap64": "({0})",
     "double_bits": "double_bits({0}, {1})",
+    "high_product": "high_product({0}, {1})",
+    "leading_zeros": "leading_zeros({0})",
     "widened": "widened({0})",
     "pointer": "{0}",
     "bytes_of": "{0}.at[CHECKED({1}, {0}.count)]",
