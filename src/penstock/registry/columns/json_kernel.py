@@ -1,9 +1,9 @@
 """The loop that reads JSON values into columns: it follows tables made from the shape that values have.
 
 `penstock.registry.json_schema.program` makes the tables. Numbers go to
-``store[base[column] + filled[group]]``, as with Avro; what is null or missing stays zero. The loop reads what nearly all values are. A row with
-anything else (another type, a number of many digits, a name that comes twice, text that is no JSON) is undone
-and marked, and the caller reads it by Python's parser, which decides.
+``store[base[column] + filled[group]]``, as with Avro; what is null or missing stays zero. The loop reads what
+nearly all values are. A row with anything else (another type, a number of many digits, a name that comes
+twice, text that is no JSON) is undone and marked, and the caller reads it by Python's parser, which decides.
 """
 
 from __future__ import annotations
