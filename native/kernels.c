@@ -9656,6 +9656,7 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 }
 
 #include "rows.h"
+#include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
     {"client_produce_partitioner_columns___murmur2_partitions", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___murmur2_partitions, METH_FASTCALL, NULL},
@@ -9823,9 +9824,10 @@ static PyMethodDef METHODS[] = {
     {"v07_columns__gather", (PyCFunction)(void (*)(void))py_v07_columns__gather, METH_FASTCALL, NULL},
     {"v07_columns___complete_size", (PyCFunction)(void (*)(void))py_v07_columns___complete_size, METH_FASTCALL, NULL},
     {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},
+    {"write_avro_row", (PyCFunction)(void (*)(void))write_avro_row, METH_FASTCALL, NULL},
     {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "f97cdf8aa5b1dafb"
+#define DIGEST "723d36225bd49aac"
 #include "module.h"

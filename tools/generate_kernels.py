@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "penstock"
 C_FILE = ROOT / "native" / "kernels.c"
-HEADERS = ("kernels.h", "rows.h", "module.h")
+HEADERS = ("kernels.h", "rows.h", "avro_rows.h", "module.h")
 DIGEST_FILE = SOURCE / "records" / "source_digest.py"
 
 os.environ["PENSTOCK_PURE_PYTHON"] = "1"
@@ -562,10 +562,12 @@ def library_source() -> tuple[str, str]:
         *functions,
         *wrappers,
         '#include "rows.h"',
+        '#include "avro_rows.h"',
         "",
         "static PyMethodDef METHODS[] = {",
         *rows,
         '    {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},',
+        '    {"write_avro_row", (PyCFunction)(void (*)(void))write_avro_row, METH_FASTCALL, NULL},',
         '    {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},',
         "    {NULL, NULL, 0, NULL},",
         "};",

@@ -36,7 +36,7 @@ from penstock.registry.schemas import AVRO, JSON, PROTOBUF, RegisteredSchema, Sc
 
 FORMATS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
 UNKNOWN_IDS_MAX = 100
-"""After so many ids that the registry does not know, it is not asked for further ones, until time has passed."""
+"""After so many ids that the registry does not know, it is not asked for more until time has passed."""
 
 UNKNOWN_IDS_RETRY_S = 60.0
 """How long after the first id that it did not know a registry is asked again, for the same ids and others."""

@@ -4,8 +4,9 @@ Format 0 is the byte 0, the id of the schema in four bytes, and the value; a Pro
 its message type between. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID. Confluent's
 serializers put it into a header, and leave the value alone.
 
-Apicurio's serializers write format 0, also with ids of eight bytes, or name the id in a header of eight bytes: the content id, which is the
-id of Confluent's interface at Apicurio Registry, or the global id, which that interface does not have.
+Apicurio's serializers write format 0, also with ids of eight bytes, or name the id in a header of eight
+bytes: the content id, which is the id of Confluent's interface at Apicurio Registry, or the global id, which
+that interface does not have.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ APICURIO_CONTENT_ID = {KEY_HEADER: "apicurio.key.contentId", VALUE_HEADER: "apic
 """Apicurio's headers of ids, by Confluent's of the same field."""
 APICURIO_GLOBAL_ID = {KEY_HEADER: "apicurio.key.globalId", VALUE_HEADER: "apicurio.value.globalId"}
 ID_SIZES = (4, 8)
-"""How many bytes an id has in front of a value: Confluent's, and those of Apicurio's `Legacy8ByteIdHandler`."""
+"""How many bytes an id has in front of a value: Confluent's, and Apicurio's `Legacy8ByteIdHandler`'s."""
 MESSAGE_INDEXES_MAX = 64
 """How deep the message type of a Protobuf value may be nested."""
 
