@@ -23,6 +23,7 @@ from penstock.errors import ConfigError, DecodeError, EncodeError
 from penstock.registry import framing
 from penstock.registry.avro.row_program import row_program, write_row
 from penstock.registry.client import RegistryClient
+from penstock.registry.json_schema.checks import check_of
 from penstock.registry.models import (
     as_dict,
     as_json,
@@ -136,6 +137,7 @@ class _Serializer(ABC):
         self._record = record
         self._settings = settings
         self._chosen: dict[str, tuple[Schema, int, str | None]] = {}
+        self._known: dict[tuple[str, str], tuple[Schema, bytes]] = {}
 
     def bound(self, topic: str, field: str = VALUE) -> Callable[[Any], bytes | None]:
         """Return a function of one argument that serializes for a topic, as producers take it."""
@@ -151,6 +153,11 @@ class _Serializer(ABC):
         """
         if value is None:
             return None
+        key = context.topic, context.field
+        known = self._known.get(key)
+        if known is not None:  # the usual case: the subject is that of a topic and a field
+            payload, path = self._payload(value, known[0])
+            return known[1] + (framing.message_indexes(path) + payload if path else payload)
         subject = self._settings.subject(context, self._record)
         chosen = self._chosen.get(subject)
         if chosen is None:
@@ -159,7 +166,10 @@ class _Serializer(ABC):
         payload, path = self._payload(value, schema)
         indexes = framing.message_indexes(path) if path else b""
         if not self._settings.in_header:
-            return framing.id_prefix(schema_id) + indexes + payload
+            prefix = framing.id_prefix(schema_id)
+            if self._settings.is_by_name:
+                self._known[key] = schema, prefix
+            return prefix + indexes + payload
         if guid is None:
             raise EncodeError("the registry gave no GUID of the schema, which schema.id.serializer needs")
         headers = context.headers
@@ -462,11 +472,15 @@ def _validate(
     value: Any,
     failure: type[EncodeError] | type[DecodeError],
 ) -> None:
+    found = cache.get(schema)
+    if found is None:
+        validator = _validator(registry, schema)  # which refuses what is no schema
+        found = cache[schema] = check_of(validator.schema), validator
+    check, validator = found
+    if check is not None and check(value):
+        return
     from jsonschema.exceptions import ValidationError
 
-    validator = cache.get(schema)
-    if validator is None:
-        validator = cache[schema] = _validator(registry, schema)
     try:
         validator.validate(value)
     except ValidationError as error:
