@@ -22,6 +22,8 @@ from harness import Contestant, arguments, measure, report
 from penstock.registry import (
     AvroDeserializer,
     AvroSerializer,
+    JSONSerializer,
+    ProtobufSerializer,
     Registry,
     RegistryClient,
     SerializationContext,
@@ -212,6 +214,37 @@ def json_contestants(rows: list[dict[str, Any]]) -> list[Contestant]:
     ]
 
 
+def row_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]]) -> list[Contestant]:
+    """Serializers of JSON and Protobuf, ours and confluent-kafka's."""
+    made: Any = GetMessageClass(message_named(parse_protobuf(PROTO), "R"))
+    few = [{name: value for name, value in one.items() if value is not None} for one in rows[:4_000]]
+    messages = [made(**one) for one in few]
+    titled = json.dumps({**json.loads(JSON), "title": "R"})
+    ours = ProtobufSerializer(made, client), JSONSerializer(titled, client)
+    contexts = SerializationContext("messages-rows"), SerializationContext("json-rows")
+    found = []
+    if importlib.util.find_spec("confluent_kafka") is not None:
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+        from confluent_kafka.schema_registry.json_schema import JSONSerializer as TheirJSON
+        from confluent_kafka.schema_registry.protobuf import ProtobufSerializer as TheirProtobuf
+        from confluent_kafka.serialization import SerializationContext as TheirContext
+
+        theirs = SchemaRegistryClient({"url": url})
+        conf = {"subject.name.strategy.type": "TOPIC"}
+        message = TheirProtobuf(made, theirs, conf={**conf, "use.deprecated.format": False})
+        text = TheirJSON(titled, theirs, conf=conf)
+        one, other = TheirContext("messages-rows", "value"), TheirContext("json-rows", "value")
+        found += [
+            Contestant("confluent Protobuf", each(lambda row: message(row, one), messages), len(messages)),
+            Contestant("confluent JSON", each(lambda row: text(row, other), few), len(few)),
+        ]
+    return [
+        *found,
+        Contestant("penstock Protobuf", each(lambda row: ours[0](row, contexts[0]), messages), len(messages)),
+        Contestant("penstock JSON", each(lambda row: ours[1](row, contexts[1]), few), len(few)),
+    ]
+
+
 def main() -> None:
     options = arguments("values with a schema, rows of eight fields", rounds=5)
     warnings.simplefilter("ignore")
@@ -223,6 +256,7 @@ def main() -> None:
         for title, made in (
             ("Protobuf", protobuf_contestants(client, rows)),
             ("JSON", json_contestants(rows)),
+            ("Serializers", row_contestants(client, registry.url, rows)),
         ):
             measure(made, options.rounds)
             report(title, made, unit="rows")

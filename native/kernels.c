@@ -5519,6 +5519,913 @@ static int64_t registry_columns_avro_write_kernel__write_avro(bytes_t data, byte
     return at;
 }
 
+/* registry.columns.number_kernels.read_number */
+static tuple4_t registry_columns_number_kernels__read_number(bytes_t data, int64_t at, int64_t end) {
+    int64_t sign = 0;
+    int64_t begin = 0;
+    int64_t number = 0;
+    int64_t digit = 0;
+    int64_t power = 0;
+    int64_t byte = 0;
+    int64_t minus = 0;
+    int64_t more = 0;
+    sign = 0LL;
+    if (((at < end) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 45LL))) {
+        sign = (-1LL);
+        at = (at + 1LL);
+    }
+    begin = at;
+    number = 0LL;
+    while ((at < end)) {
+        digit = ((int64_t)data.at[CHECKED(at, COUNT(data))] - 48LL);
+        if (((digit < 0LL) || (digit > 9LL))) {
+            break;
+        }
+        if ((number > 99999999999999999LL)) {
+            return (tuple4_t){{0LL, 0LL, (-1LL), 0LL}};
+        }
+        number = ((number * 10LL) + digit);
+        at = (at + 1LL);
+    }
+    if (((at == begin) || (at >= end) || ((at > (begin + 1LL)) && ((int64_t)data.at[CHECKED(begin, COUNT(data))] == 48LL)))) {
+        return (tuple4_t){{0LL, 0LL, (-1LL), 0LL}};
+    }
+    power = 0LL;
+    byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+    if ((!(byte == 46LL || byte == 69LL || byte == 101LL))) {
+        return (tuple4_t){{number, 0LL, at, (sign + 2LL)}};
+    }
+    if ((byte == 46LL)) {
+        at = (at + 1LL);
+        begin = at;
+        while ((at < end)) {
+            digit = ((int64_t)data.at[CHECKED(at, COUNT(data))] - 48LL);
+            if (((digit < 0LL) || (digit > 9LL))) {
+                break;
+            }
+            if ((number > 99999999999999999LL)) {
+                return (tuple4_t){{0LL, 0LL, (-1LL), 0LL}};
+            }
+            number = ((number * 10LL) + digit);
+            at = (at + 1LL);
+        }
+        power = (begin - at);
+        if (((power == 0LL) || (at >= end))) {
+            return (tuple4_t){{0LL, 0LL, (-1LL), 0LL}};
+        }
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+    }
+    if ((byte == 69LL || byte == 101LL)) {
+        at = (at + 1LL);
+        minus = 0LL;
+        if (((at < end) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 43LL || (int64_t)data.at[CHECKED(at, COUNT(data))] == 45LL))) {
+            minus = (((int64_t)data.at[CHECKED(at, COUNT(data))] == 45LL) ? 1LL : 0LL);
+            at = (at + 1LL);
+        }
+        begin = at;
+        more = 0LL;
+        while (((at < end) && (at < (begin + 5LL)))) {
+            digit = ((int64_t)data.at[CHECKED(at, COUNT(data))] - 48LL);
+            if (((digit < 0LL) || (digit > 9LL))) {
+                break;
+            }
+            more = ((more * 10LL) + digit);
+            at = (at + 1LL);
+        }
+        if (((at == begin) || (at >= end) || (at == (begin + 5LL)))) {
+            return (tuple4_t){{0LL, 0LL, (-1LL), 0LL}};
+        }
+        power = (power + (minus ? (-more) : more));
+    }
+    return (tuple4_t){{number, power, at, sign}};
+}
+
+/* registry.columns.number_kernels.number_bits */
+static inline tuple2_t registry_columns_number_kernels__number_bits(int64_t number, int64_t power, int64_t sign, ints_t powers) {
+    int64_t zeros = 0;
+    int64_t wide = 0;
+    int64_t place = 0;
+    int64_t high = 0;
+    int64_t low = 0;
+    int64_t more = 0;
+    int64_t before = 0;
+    int64_t upper = 0;
+    int64_t shift = 0;
+    int64_t fraction = 0;
+    int64_t exponent = 0;
+    int64_t found = 0;
+    if ((number == 0LL)) {
+        return (tuple2_t){{((sign == (-1LL)) ? INT64_MIN : 0LL), 1LL}};
+    }
+    if (((power < (-120LL)) || (power > 120LL))) {
+        return (tuple2_t){{0LL, 0LL}};
+    }
+    zeros = leading_zeros(number);
+    wide = ((number << zeros));
+    place = ((power - (-120LL)) * 2LL);
+    high = high_product(wide, (int64_t)powers.at[CHECKED(place, COUNT(powers))]);
+    low = ((wide * ((int64_t)powers.at[CHECKED(place, COUNT(powers))])));
+    if (((high & 511LL) == 511LL)) {
+        more = high_product(wide, (int64_t)powers.at[CHECKED((place + 1LL), COUNT(powers))]);
+        before = low;
+        low = ((low + more));
+        if (((low ^ INT64_MIN) < (before ^ INT64_MIN))) {
+            high = ((high + 1LL));
+        }
+    }
+    if (((low == (-1LL)) && ((power < (-27LL)) || (power > 55LL)))) {
+        return (tuple2_t){{0LL, 0LL}};
+    }
+    upper = ((high >> 63LL) & 1LL);
+    shift = (upper + 9LL);
+    fraction = ((high >> shift) & (9223372036854775807LL >> (shift - 1LL)));
+    exponent = ((((((217706LL * power) >> 16LL) + 63LL) + upper) - zeros) + 1023LL);
+    if (((exponent <= 0LL) || (exponent >= 2046LL))) {
+        return (tuple2_t){{0LL, 0LL}};
+    }
+    if ((((0LL <= low) && (low <= 1LL)) && (((-4LL) <= power) && (power <= 23LL)) && ((fraction & 3LL) == 1LL) && (((fraction << shift)) == high))) {
+        fraction = (fraction & (-2LL));
+    }
+    fraction = (fraction + (fraction & 1LL));
+    fraction = (fraction >> 1LL);
+    if ((fraction >= 9007199254740992LL)) {
+        fraction = 4503599627370496LL;
+        exponent = (exponent + 1LL);
+    }
+    fraction = (fraction & 4503599627370495LL);
+    found = (fraction | (exponent << 52LL));
+    return (tuple2_t){{((sign & 1LL) ? (found | INT64_MIN) : found), 1LL}};
+}
+
+/* registry.columns.json_kernel.space_end */
+static inline int64_t registry_columns_json_kernel__space_end(bytes_t data, int64_t at, int64_t end) {
+    int64_t byte = 0;
+    while ((at < end)) {
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        if (((byte > 32LL) || (!(byte == 32LL || byte == 10LL || byte == 13LL || byte == 9LL)))) {
+            break;
+        }
+        at = (at + 1LL);
+    }
+    return at;
+}
+
+/* registry.columns.json_kernel.hex_at */
+static inline int64_t registry_columns_json_kernel__hex_at(bytes_t data, int64_t at, int64_t end) {
+    int64_t number = 0;
+    int64_t step = 0;
+    int64_t byte = 0;
+    if (((end - at) < 4LL)) {
+        return (-1LL);
+    }
+    number = 0LL;
+    for (int64_t t1 = 0, t2 = 4LL; t1 < t2; t1 += 1) {
+        step = t1;
+        byte = (int64_t)data.at[CHECKED((at + step), COUNT(data))];
+        if (((48LL <= byte) && (byte <= 57LL))) {
+            number = (((number * 16LL) + byte) - 48LL);
+        } else {
+            if (((97LL <= byte) && (byte <= 102LL))) {
+                number = (((number * 16LL) + byte) - 87LL);
+            } else {
+                if (((65LL <= byte) && (byte <= 70LL))) {
+                    number = (((number * 16LL) + byte) - 55LL);
+                } else {
+                    return (-1LL);
+                }
+            }
+        }
+    }
+    return number;
+}
+
+/* registry.columns.json_kernel.put_code */
+static inline int64_t registry_columns_json_kernel__put_code(bytes_t scratch, int64_t to, int64_t code) {
+    if ((code < 128LL)) {
+        scratch.at[CHECKED(to, COUNT(scratch))] = (uint8_t)(code);
+        return (to + 1LL);
+    }
+    if ((code < 2048LL)) {
+        scratch.at[CHECKED(to, COUNT(scratch))] = (uint8_t)((192LL | (code >> 6LL)));
+        scratch.at[CHECKED((to + 1LL), COUNT(scratch))] = (uint8_t)((128LL | (code & 63LL)));
+        return (to + 2LL);
+    }
+    if ((code < 65536LL)) {
+        scratch.at[CHECKED(to, COUNT(scratch))] = (uint8_t)((224LL | (code >> 12LL)));
+        scratch.at[CHECKED((to + 1LL), COUNT(scratch))] = (uint8_t)((128LL | ((code >> 6LL) & 63LL)));
+        scratch.at[CHECKED((to + 2LL), COUNT(scratch))] = (uint8_t)((128LL | (code & 63LL)));
+        return (to + 3LL);
+    }
+    scratch.at[CHECKED(to, COUNT(scratch))] = (uint8_t)((240LL | (code >> 18LL)));
+    scratch.at[CHECKED((to + 1LL), COUNT(scratch))] = (uint8_t)((128LL | ((code >> 12LL) & 63LL)));
+    scratch.at[CHECKED((to + 2LL), COUNT(scratch))] = (uint8_t)((128LL | ((code >> 6LL) & 63LL)));
+    scratch.at[CHECKED((to + 3LL), COUNT(scratch))] = (uint8_t)((128LL | (code & 63LL)));
+    return (to + 4LL);
+}
+
+/* registry.columns.json_kernel.unescaped */
+static tuple2_t registry_columns_json_kernel__unescaped(bytes_t data, int64_t at, int64_t end, bytes_t scratch, int64_t to) {
+    int64_t begin = 0;
+    int64_t byte = 0;
+    int64_t code = 0;
+    int64_t low = 0;
+    begin = to;
+    while ((at < end)) {
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        at = (at + 1LL);
+        if ((byte == 34LL)) {
+            if ((!registry_columns_span_kernels__is_utf8(scratch, begin, to))) {
+                return (tuple2_t){{(-1LL), to}};
+            }
+            return (tuple2_t){{at, to}};
+        }
+        if ((byte < 32LL)) {
+            return (tuple2_t){{(-1LL), to}};
+        }
+        if ((byte != 92LL)) {
+            scratch.at[CHECKED(to, COUNT(scratch))] = (uint8_t)(byte);
+            to = (to + 1LL);
+            continue;
+        }
+        if ((at >= end)) {
+            return (tuple2_t){{(-1LL), to}};
+        }
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        at = (at + 1LL);
+        if ((byte == 117LL)) {
+            code = registry_columns_json_kernel__hex_at(data, at, end);
+            at = (at + 4LL);
+            if ((((55296LL <= code) && (code < 56320LL)) && ((end - at) >= 6LL))) {
+                if ((((int64_t)data.at[CHECKED(at, COUNT(data))] != 92LL) || ((int64_t)data.at[CHECKED((at + 1LL), COUNT(data))] != 117LL))) {
+                    return (tuple2_t){{(-1LL), to}};
+                }
+                low = registry_columns_json_kernel__hex_at(data, (at + 2LL), end);
+                if (((low < 56320LL) || (low > 57343LL))) {
+                    return (tuple2_t){{(-1LL), to}};
+                }
+                code = (((65536LL + ((code - 55296LL) << 10LL)) + low) - 56320LL);
+                at = (at + 6LL);
+            } else {
+                if (((code < 0LL) || ((55296LL <= code) && (code < 57344LL)))) {
+                    return (tuple2_t){{(-1LL), to}};
+                }
+            }
+            to = registry_columns_json_kernel__put_code(scratch, to, code);
+            continue;
+        }
+        if ((byte == 110LL)) {
+            byte = 10LL;
+        } else {
+            if ((byte == 116LL)) {
+                byte = 9LL;
+            } else {
+                if ((byte == 114LL)) {
+                    byte = 13LL;
+                } else {
+                    if ((byte == 98LL)) {
+                        byte = 8LL;
+                    } else {
+                        if ((byte == 102LL)) {
+                            byte = 12LL;
+                        } else {
+                            if ((!(byte == 34LL || byte == 92LL || byte == 47LL))) {
+                                return (tuple2_t){{(-1LL), to}};
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        scratch.at[CHECKED(to, COUNT(scratch))] = (uint8_t)(byte);
+        to = (to + 1LL);
+    }
+    return (tuple2_t){{(-1LL), to}};
+}
+
+/* registry.columns.json_kernel.read_string */
+static inline tuple4_t registry_columns_json_kernel__read_string(bytes_t data, int64_t at, int64_t end, bytes_t scratch, int64_t to) {
+    int64_t begin = 0;
+    int64_t is_plain = 0;
+    int64_t word = 0;
+    int64_t quotes = 0;
+    int64_t slashes = 0;
+    int64_t marks = 0;
+    int64_t byte = 0;
+    int64_t after = 0;
+    begin = at;
+    is_plain = 1LL;
+    while ((at < end)) {
+        if (((at + 8LL) <= end)) {
+            word = load_word(data, at);
+            quotes = (word ^ 2459565876494606882LL);
+            slashes = (word ^ 6655295901103053916LL);
+            marks = ((((((((quotes - 72340172838076673LL)) & (~quotes)) | (((slashes - 72340172838076673LL)) & (~slashes))) | ((word - 2314885530818453536LL))) | word) & (-9187201950435737472LL)));
+            if ((marks == 0LL)) {
+                at = (at + 8LL);
+                continue;
+            }
+            at = (at + first_marked(marks));
+        }
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        if ((byte == 34LL)) {
+            if (((!is_plain) && (!registry_columns_span_kernels__is_utf8(data, begin, at)))) {
+                return (tuple4_t){{0LL, 0LL, (-1LL), to}};
+            }
+            return (tuple4_t){{begin, (at - begin), (at + 1LL), to}};
+        }
+        if ((byte == 92LL)) {
+            const tuple2_t t1 = registry_columns_json_kernel__unescaped(data, begin, end, scratch, to);
+            at = t1.part[0];
+            after = t1.part[1];
+            return (tuple4_t){{((-1LL) - to), (after - to), at, after}};
+        }
+        if ((byte < 32LL)) {
+            return (tuple4_t){{0LL, 0LL, (-1LL), to}};
+        }
+        if ((byte >= 128LL)) {
+            is_plain = 0LL;
+        }
+        at = (at + 1LL);
+    }
+    return (tuple4_t){{0LL, 0LL, (-1LL), to}};
+}
+
+/* registry.columns.json_kernel.literal_end */
+static inline int64_t registry_columns_json_kernel__literal_end(bytes_t data, int64_t at, int64_t end) {
+    int64_t byte = 0;
+    int64_t second = 0;
+    int64_t third = 0;
+    int64_t fourth = 0;
+    int64_t is_false = 0;
+    if (((end - at) >= 4LL)) {
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        const int64_t t1 = (int64_t)data.at[CHECKED((at + 1LL), COUNT(data))];
+        const int64_t t2 = (int64_t)data.at[CHECKED((at + 2LL), COUNT(data))];
+        const int64_t t3 = (int64_t)data.at[CHECKED((at + 3LL), COUNT(data))];
+        second = t1;
+        third = t2;
+        fourth = t3;
+        if (((byte == 110LL) && (second == 117LL) && (third == 108LL) && (fourth == 108LL))) {
+            return (at + 4LL);
+        }
+        if (((byte == 116LL) && (second == 114LL) && (third == 117LL) && (fourth == 101LL))) {
+            return (at + 4LL);
+        }
+        is_false = ((byte == 102LL) && (second == 97LL) && (third == 108LL) && (fourth == 115LL));
+        if (((is_false != 0) && ((end - at) >= 5LL) && ((int64_t)data.at[CHECKED((at + 4LL), COUNT(data))] == 101LL))) {
+            return (at + 5LL);
+        }
+    }
+    return (-1LL);
+}
+
+/* registry.columns.json_kernel.skipped_name */
+static inline int64_t registry_columns_json_kernel__skipped_name(bytes_t data, int64_t at, int64_t end, bytes_t scratch, int64_t to) {
+    if (((at >= end) || ((int64_t)data.at[CHECKED(at, COUNT(data))] != 34LL))) {
+        return (-1LL);
+    }
+    const tuple4_t t1 = registry_columns_json_kernel__read_string(data, (at + 1LL), end, scratch, to);
+    (void)(t1.part[0]);
+    (void)(t1.part[1]);
+    at = t1.part[2];
+    (void)(t1.part[3]);
+    if ((at < 0LL)) {
+        return (-1LL);
+    }
+    at = registry_columns_json_kernel__space_end(data, at, end);
+    if (((at >= end) || ((int64_t)data.at[CHECKED(at, COUNT(data))] != 58LL))) {
+        return (-1LL);
+    }
+    return (at + 1LL);
+}
+
+/* registry.columns.json_kernel.long_number_end */
+static inline int64_t registry_columns_json_kernel__long_number_end(bytes_t data, int64_t at, int64_t end) {
+    int64_t stop = 0;
+    int64_t begin = 0;
+    stop = min_of(end, (at + 300LL));
+    if (((at < stop) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 45LL))) {
+        at = (at + 1LL);
+    }
+    begin = at;
+    while (((at < stop) && ((48LL <= (int64_t)data.at[CHECKED(at, COUNT(data))]) && ((int64_t)data.at[CHECKED(at, COUNT(data))] <= 57LL)))) {
+        at = (at + 1LL);
+    }
+    if (((at == begin) || ((at > (begin + 1LL)) && ((int64_t)data.at[CHECKED(begin, COUNT(data))] == 48LL)))) {
+        return (-1LL);
+    }
+    if (((at < stop) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 46LL))) {
+        at = (at + 1LL);
+        begin = at;
+        while (((at < stop) && ((48LL <= (int64_t)data.at[CHECKED(at, COUNT(data))]) && ((int64_t)data.at[CHECKED(at, COUNT(data))] <= 57LL)))) {
+            at = (at + 1LL);
+        }
+        if ((at == begin)) {
+            return (-1LL);
+        }
+    }
+    if (((at < stop) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 69LL || (int64_t)data.at[CHECKED(at, COUNT(data))] == 101LL))) {
+        at = (at + 1LL);
+        if (((at < stop) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 43LL || (int64_t)data.at[CHECKED(at, COUNT(data))] == 45LL))) {
+            at = (at + 1LL);
+        }
+        begin = at;
+        while (((at < stop) && ((48LL <= (int64_t)data.at[CHECKED(at, COUNT(data))]) && ((int64_t)data.at[CHECKED(at, COUNT(data))] <= 57LL)))) {
+            at = (at + 1LL);
+        }
+        if ((at == begin)) {
+            return (-1LL);
+        }
+    }
+    return (((at < stop) || (stop == end)) ? at : (-1LL));
+}
+
+/* registry.columns.json_kernel.skipped_value */
+static int64_t registry_columns_json_kernel__skipped_value(bytes_t data, int64_t at, int64_t end, bytes_t scratch, int64_t to) {
+    int64_t depth = 0;
+    int64_t objects = 0;
+    int64_t byte = 0;
+    int64_t begin = 0;
+    depth = 0LL;
+    objects = 0LL;
+    while (1LL) {
+        at = registry_columns_json_kernel__space_end(data, at, end);
+        if ((at >= end)) {
+            return (-1LL);
+        }
+        byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+        if ((byte == 123LL || byte == 91LL)) {
+            if ((depth >= 60LL)) {
+                return (-1LL);
+            }
+            depth = (depth + 1LL);
+            objects = ((objects << 1LL) | ((byte == 123LL) ? 1LL : 0LL));
+            at = registry_columns_json_kernel__space_end(data, (at + 1LL), end);
+            if ((at >= end)) {
+                return (-1LL);
+            }
+            if (((int64_t)data.at[CHECKED(at, COUNT(data))] == (byte + 2LL))) {
+                at = (at + 1LL);
+                depth = (depth - 1LL);
+                objects = (objects >> 1LL);
+            } else {
+                if ((byte == 123LL)) {
+                    at = registry_columns_json_kernel__skipped_name(data, at, end, scratch, to);
+                    if ((at < 0LL)) {
+                        return (-1LL);
+                    }
+                    continue;
+                } else {
+                    continue;
+                }
+            }
+        } else {
+            if ((byte == 34LL)) {
+                const tuple4_t t1 = registry_columns_json_kernel__read_string(data, (at + 1LL), end, scratch, to);
+                (void)(t1.part[0]);
+                (void)(t1.part[1]);
+                at = t1.part[2];
+                (void)(t1.part[3]);
+            } else {
+                if (((byte == 45LL) || ((48LL <= byte) && (byte <= 57LL)))) {
+                    begin = at;
+                    const tuple4_t t2 = registry_columns_number_kernels__read_number(data, at, end);
+                    (void)(t2.part[0]);
+                    (void)(t2.part[1]);
+                    at = t2.part[2];
+                    (void)(t2.part[3]);
+                    if ((at < 0LL)) {
+                        at = registry_columns_json_kernel__long_number_end(data, begin, end);
+                    }
+                } else {
+                    at = registry_columns_json_kernel__literal_end(data, at, end);
+                }
+            }
+        }
+        if ((at < 0LL)) {
+            return (-1LL);
+        }
+        while ((depth > 0LL)) {
+            at = registry_columns_json_kernel__space_end(data, at, end);
+            if ((at >= end)) {
+                return (-1LL);
+            }
+            byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+            if ((byte == 44LL)) {
+                break;
+            }
+            if ((byte != ((objects & 1LL) ? 125LL : 93LL))) {
+                return (-1LL);
+            }
+            at = (at + 1LL);
+            depth = (depth - 1LL);
+            objects = (objects >> 1LL);
+        }
+        if ((depth == 0LL)) {
+            return at;
+        }
+        at = (at + 1LL);
+        if (((objects & 1LL) != 0)) {
+            at = registry_columns_json_kernel__skipped_name(data, registry_columns_json_kernel__space_end(data, at, end), end, scratch, to);
+            if ((at < 0LL)) {
+                return (-1LL);
+            }
+        }
+    }
+}
+
+/* registry.columns.json_kernel.name_hash */
+static inline int64_t registry_columns_json_kernel__name_hash(bytes_t data, int64_t start, int64_t size) {
+    int64_t found = 0;
+    int64_t index = 0;
+    found = (size);
+    for (int64_t t1 = 0, t2 = size; t1 < t2; t1 += 1) {
+        index = t1;
+        found = (((found * 31LL) + (int64_t)data.at[CHECKED((start + index), COUNT(data))]));
+    }
+    return (found ^ (found >> 17LL));
+}
+
+/* registry.columns.json_kernel.is_same */
+static inline bool registry_columns_json_kernel__is_same(bytes_t one, int64_t start, bytes_t other, int64_t other_start, int64_t size) {
+    int64_t index = 0;
+    index = 0LL;
+    while (((index < size) && ((int64_t)one.at[CHECKED((start + index), COUNT(one))] == (int64_t)other.at[CHECKED((other_start + index), COUNT(other))]))) {
+        index = (index + 1LL);
+    }
+    return (index == size);
+}
+
+/* registry.columns.json_kernel.field_named */
+static inline int64_t registry_columns_json_kernel__field_named(bytes_t data, int64_t start, int64_t size, bytes_t names, ints_t fields, ints_t slots, int64_t first_slot, int64_t mask) {
+    int64_t slot = 0;
+    int64_t field = 0;
+    if ((mask < 0LL)) {
+        return (-1LL);
+    }
+    slot = (registry_columns_json_kernel__name_hash(data, start, size) & mask);
+    while (((int64_t)slots.at[CHECKED((first_slot + slot), COUNT(slots))] >= 0LL)) {
+        field = ((int64_t)slots.at[CHECKED((first_slot + slot), COUNT(slots))]);
+        if ((((int64_t)fields.at[CHECKED(((field * 5LL) + 1LL), COUNT(fields))] == size) && registry_columns_json_kernel__is_same(data, start, names, (int64_t)fields.at[CHECKED((field * 5LL), COUNT(fields))], size))) {
+            return field;
+        }
+        slot = ((slot + 1LL) & mask);
+    }
+    return (-1LL);
+}
+
+/* registry.columns.json_kernel.has_twin */
+static inline bool registry_columns_json_kernel__has_twin(bytes_t data, ints_t store, int64_t starts, int64_t sizes, int64_t first, int64_t last) {
+    int64_t index = 0;
+    int64_t start = 0;
+    int64_t size = 0;
+    int64_t other = 0;
+    if (((last - first) > 24LL)) {
+        return 1LL;
+    }
+    for (int64_t t1 = first, t2 = last; t1 < t2; t1 += 1) {
+        index = t1;
+        start = (int64_t)store.at[CHECKED((starts + index), COUNT(store))];
+        if ((start < 0LL)) {
+            return 1LL;
+        }
+        size = (int64_t)store.at[CHECKED((sizes + index), COUNT(store))];
+        for (int64_t t3 = first, t4 = index; t3 < t4; t3 += 1) {
+            other = t3;
+            if ((((int64_t)store.at[CHECKED((sizes + other), COUNT(store))] == size) && registry_columns_json_kernel__is_same(data, (int64_t)store.at[CHECKED((starts + other), COUNT(store))], data, start, size))) {
+                return 1LL;
+            }
+        }
+    }
+    return 0LL;
+}
+
+/* registry.columns.json_kernel.is_expected */
+static inline bool registry_columns_json_kernel__is_expected(bytes_t data, int64_t at, int64_t end, bytes_t names, ints_t fields, int64_t field) {
+    int64_t size = 0;
+    int64_t index = 0;
+    size = (int64_t)fields.at[CHECKED(((field * 5LL) + 1LL), COUNT(fields))];
+    if (((end - at) <= size)) {
+        return 0LL;
+    }
+    if (((end - at) >= 8LL)) {
+        if (((load_word(data, at) & (int64_t)fields.at[CHECKED(((field * 5LL) + 4LL), COUNT(fields))]) != (int64_t)fields.at[CHECKED(((field * 5LL) + 3LL), COUNT(fields))])) {
+            return 0LL;
+        }
+        if ((size < 8LL)) {
+            return 1LL;
+        }
+        for (int64_t t1 = 8LL, t2 = size; t1 < t2; t1 += 1) {
+            index = t1;
+            if (((int64_t)data.at[CHECKED((at + index), COUNT(data))] != (int64_t)names.at[CHECKED(((int64_t)fields.at[CHECKED((field * 5LL), COUNT(fields))] + index), COUNT(names))])) {
+                return 0LL;
+            }
+        }
+        return ((int64_t)data.at[CHECKED((at + size), COUNT(data))] == 34LL);
+    }
+    return (((int64_t)data.at[CHECKED((at + size), COUNT(data))] == 34LL) && registry_columns_json_kernel__is_same(data, at, names, (int64_t)fields.at[CHECKED((field * 5LL), COUNT(fields))], size));
+}
+
+/* registry.columns.json_kernel.read_json */
+static tuple2_t registry_columns_json_kernel__read_json(bytes_t data, ints_t starts, ints_t ends, int64_t row, ints_t nodes, ints_t fields, bytes_t names, ints_t slots, ints_t powers, ints_t base, ints_t caps, ints_t group_of, ints_t store, ints_t filled, ints_t saved, ints_t seen, ints_t stack, bytes_t scratch, ints_t state, bytes_t reasons) {
+    int64_t groups = 0;
+    int64_t end = 0;
+    int64_t group = 0;
+    int64_t to = 0;
+    int64_t at = 0;
+    int64_t node = 0;
+    int64_t depth = 0;
+    int64_t odd = 0;
+    int64_t full = 0;
+    int64_t byte = 0;
+    int64_t kind = 0;
+    int64_t column = 0;
+    int64_t place = 0;
+    int64_t valid = 0;
+    int64_t is_opened = 0;
+    int64_t start = 0;
+    int64_t size = 0;
+    int64_t sign = 0;
+    int64_t begin = 0;
+    int64_t number = 0;
+    int64_t digit = 0;
+    int64_t power = 0;
+    int64_t bits = 0;
+    int64_t is_exact = 0;
+    int64_t top = 0;
+    int64_t items = 0;
+    int64_t first = 0;
+    int64_t field = 0;
+    groups = filled.size[0];
+    while ((row < starts.size[0])) {
+        end = (int64_t)ends.at[CHECKED(row, COUNT(ends))];
+        for (int64_t t1 = 0, t2 = groups; t1 < t2; t1 += 1) {
+            group = t1;
+            saved.at[CHECKED(group, COUNT(saved))] = (int64_t)((int64_t)filled.at[CHECKED(group, COUNT(filled))]);
+        }
+        to = (int64_t)state.at[CHECKED(0LL, COUNT(state))];
+        at = registry_columns_json_kernel__space_end(data, (int64_t)starts.at[CHECKED(row, COUNT(starts))], end);
+        node = 0LL;
+        depth = 0LL;
+        odd = 1LL;
+        full = (-1LL);
+        while ((at < end)) {
+            byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+            kind = (int64_t)nodes.at[CHECKED((node + 0LL), COUNT(nodes))];
+            column = (int64_t)nodes.at[CHECKED((node + 1LL), COUNT(nodes))];
+            place = (int64_t)filled.at[CHECKED((int64_t)nodes.at[CHECKED((node + 2LL), COUNT(nodes))], COUNT(filled))];
+            valid = (int64_t)nodes.at[CHECKED((node + 3LL), COUNT(nodes))];
+            is_opened = 0LL;
+            if ((byte == 110LL)) {
+                at = registry_columns_json_kernel__literal_end(data, at, end);
+                if (((at < 0LL) || (depth == 0LL))) {
+                    break;
+                }
+                valid = (-1LL);
+            } else {
+                if ((kind == 5LL)) {
+                    if ((byte != 34LL)) {
+                        break;
+                    }
+                    const tuple4_t t3 = registry_columns_json_kernel__read_string(data, (at + 1LL), end, scratch, to);
+                    start = t3.part[0];
+                    size = t3.part[1];
+                    at = t3.part[2];
+                    to = t3.part[3];
+                    if ((at < 0LL)) {
+                        break;
+                    }
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(start);
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((column + 1LL), COUNT(base))] + place), COUNT(store))] = (int64_t)(size);
+                } else {
+                    if ((kind == 3LL)) {
+                        sign = 0LL;
+                        if ((byte == 45LL)) {
+                            sign = (-1LL);
+                            at = (at + 1LL);
+                        }
+                        begin = at;
+                        number = 0LL;
+                        while ((at < end)) {
+                            digit = ((int64_t)data.at[CHECKED(at, COUNT(data))] - 48LL);
+                            if (((digit < 0LL) || (digit > 9LL))) {
+                                break;
+                            }
+                            if ((number > 922337203685477579LL)) {
+                                at = end;
+                                break;
+                            }
+                            number = ((number * 10LL) + digit);
+                            at = (at + 1LL);
+                        }
+                        if (((at == begin) || (at >= end) || ((at > (begin + 1LL)) && ((int64_t)data.at[CHECKED(begin, COUNT(data))] == 48LL)))) {
+                            break;
+                        }
+                        if (((int64_t)data.at[CHECKED(at, COUNT(data))] == 46LL || (int64_t)data.at[CHECKED(at, COUNT(data))] == 69LL || (int64_t)data.at[CHECKED(at, COUNT(data))] == 101LL)) {
+                            break;
+                        }
+                        store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(((number ^ sign) - sign));
+                    } else {
+                        if ((kind == 4LL)) {
+                            const tuple4_t t4 = registry_columns_number_kernels__read_number(data, at, end);
+                            number = t4.part[0];
+                            power = t4.part[1];
+                            at = t4.part[2];
+                            sign = t4.part[3];
+                            if ((at < 0LL)) {
+                                break;
+                            }
+                            const tuple2_t t5 = registry_columns_number_kernels__number_bits(number, power, sign, powers);
+                            bits = t5.part[0];
+                            is_exact = t5.part[1];
+                            if ((!is_exact)) {
+                                break;
+                            }
+                            store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(bits);
+                        } else {
+                            if ((kind == 6LL)) {
+                                if ((!(byte == 116LL || byte == 102LL))) {
+                                    break;
+                                }
+                                at = registry_columns_json_kernel__literal_end(data, at, end);
+                                if ((at < 0LL)) {
+                                    break;
+                                }
+                                store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(((byte == 116LL) ? 1LL : 0LL));
+                            } else {
+                                if ((kind == 7LL)) {
+                                    begin = at;
+                                    at = registry_columns_json_kernel__skipped_value(data, at, end, scratch, to);
+                                    if ((at < 0LL)) {
+                                        break;
+                                    }
+                                    store.at[CHECKED(((int64_t)base.at[CHECKED(column, COUNT(base))] + place), COUNT(store))] = (int64_t)(begin);
+                                    store.at[CHECKED(((int64_t)base.at[CHECKED((column + 1LL), COUNT(base))] + place), COUNT(store))] = (int64_t)((at - begin));
+                                } else {
+                                    if ((kind == 8LL)) {
+                                        break;
+                                    } else {
+                                        if ((byte != ((kind == 1LL) ? 91LL : 123LL))) {
+                                            break;
+                                        }
+                                        stack.at[CHECKED(depth, COUNT(stack))] = (int64_t)(node);
+                                        stack.at[CHECKED((depth + 1LL), COUNT(stack))] = (int64_t)(((kind != 0LL) ? (int64_t)filled.at[CHECKED((int64_t)nodes.at[CHECKED((node + 4LL), COUNT(nodes))], COUNT(filled))] : 0LL));
+                                        state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(((int64_t)state.at[CHECKED(1LL, COUNT(state))] + 1LL));
+                                        stack.at[CHECKED((depth + 2LL), COUNT(stack))] = (int64_t)((int64_t)state.at[CHECKED(1LL, COUNT(state))]);
+                                        stack.at[CHECKED((depth + 3LL), COUNT(stack))] = (int64_t)((int64_t)nodes.at[CHECKED((node + 5LL), COUNT(nodes))]);
+                                        depth = (depth + 4LL);
+                                        at = registry_columns_json_kernel__space_end(data, (at + 1LL), end);
+                                        is_opened = 1LL;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            if ((valid >= 0LL)) {
+                store.at[CHECKED(((int64_t)base.at[CHECKED(valid, COUNT(base))] + place), COUNT(store))] = (int64_t)(1LL);
+            }
+            node = (-1LL);
+            while ((depth > 0LL)) {
+                if (((at < end) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 32LL))) {
+                    at = (at + 1LL);
+                }
+                at = registry_columns_json_kernel__space_end(data, at, end);
+                if ((at >= end)) {
+                    break;
+                }
+                byte = (int64_t)data.at[CHECKED(at, COUNT(data))];
+                top = (int64_t)stack.at[CHECKED((depth - 4LL), COUNT(stack))];
+                kind = (int64_t)nodes.at[CHECKED((top + 0LL), COUNT(nodes))];
+                items = (int64_t)nodes.at[CHECKED((top + 4LL), COUNT(nodes))];
+                if (((kind != 0LL) && (!is_opened))) {
+                    filled.at[CHECKED(items, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] + 1LL));
+                }
+                if ((byte == ((kind == 1LL) ? 93LL : 125LL))) {
+                    at = (at + 1LL);
+                    depth = (depth - 4LL);
+                    if ((kind != 0LL)) {
+                        first = (int64_t)stack.at[CHECKED((depth + 1LL), COUNT(stack))];
+                        if (((kind == 2LL) && registry_columns_json_kernel__has_twin(data, store, (int64_t)base.at[CHECKED((int64_t)nodes.at[CHECKED((top + 7LL), COUNT(nodes))], COUNT(base))], (int64_t)base.at[CHECKED(((int64_t)nodes.at[CHECKED((top + 7LL), COUNT(nodes))] + 1LL), COUNT(base))], first, (int64_t)filled.at[CHECKED(items, COUNT(filled))]))) {
+                            node = (-2LL);
+                            break;
+                        }
+                        store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)nodes.at[CHECKED((top + 1LL), COUNT(nodes))], COUNT(base))] + (int64_t)filled.at[CHECKED((int64_t)nodes.at[CHECKED((top + 2LL), COUNT(nodes))], COUNT(filled))]), COUNT(store))] = (int64_t)(((int64_t)filled.at[CHECKED(items, COUNT(filled))] - first));
+                    }
+                    is_opened = 0LL;
+                    continue;
+                }
+                if ((!is_opened)) {
+                    if ((byte != 44LL)) {
+                        break;
+                    }
+                    at = (at + 1LL);
+                    if (((at < end) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 32LL))) {
+                        at = (at + 1LL);
+                    }
+                    at = registry_columns_json_kernel__space_end(data, at, end);
+                    if ((at >= end)) {
+                        break;
+                    }
+                }
+                if (((kind != 0LL) && ((int64_t)filled.at[CHECKED(items, COUNT(filled))] >= (int64_t)caps.at[CHECKED(items, COUNT(caps))]))) {
+                    full = items;
+                    break;
+                }
+                if ((kind == 1LL)) {
+                    node = (int64_t)nodes.at[CHECKED((top + 5LL), COUNT(nodes))];
+                    break;
+                }
+                if (((int64_t)data.at[CHECKED(at, COUNT(data))] != 34LL)) {
+                    break;
+                }
+                at = (at + 1LL);
+                if ((kind == 2LL)) {
+                    const tuple4_t t6 = registry_columns_json_kernel__read_string(data, at, end, scratch, to);
+                    start = t6.part[0];
+                    size = t6.part[1];
+                    at = t6.part[2];
+                    to = t6.part[3];
+                    if ((at < 0LL)) {
+                        break;
+                    }
+                    store.at[CHECKED(((int64_t)base.at[CHECKED((int64_t)nodes.at[CHECKED((top + 7LL), COUNT(nodes))], COUNT(base))] + (int64_t)filled.at[CHECKED(items, COUNT(filled))]), COUNT(store))] = (int64_t)(start);
+                    store.at[CHECKED(((int64_t)base.at[CHECKED(((int64_t)nodes.at[CHECKED((top + 7LL), COUNT(nodes))] + 1LL), COUNT(base))] + (int64_t)filled.at[CHECKED(items, COUNT(filled))]), COUNT(store))] = (int64_t)(size);
+                    field = (-1LL);
+                    node = (int64_t)nodes.at[CHECKED((top + 5LL), COUNT(nodes))];
+                } else {
+                    field = (int64_t)stack.at[CHECKED((depth - 1LL), COUNT(stack))];
+                    if (((field < ((int64_t)nodes.at[CHECKED((top + 5LL), COUNT(nodes))] + (int64_t)nodes.at[CHECKED((top + 6LL), COUNT(nodes))])) && registry_columns_json_kernel__is_expected(data, at, end, names, fields, field))) {
+                        at = (at + ((int64_t)fields.at[CHECKED(((field * 5LL) + 1LL), COUNT(fields))] + 1LL));
+                    } else {
+                        const tuple4_t t7 = registry_columns_json_kernel__read_string(data, at, end, scratch, to);
+                        start = t7.part[0];
+                        size = t7.part[1];
+                        at = t7.part[2];
+                        (void)(t7.part[3]);
+                        if ((at < 0LL)) {
+                            break;
+                        }
+                        if ((start >= 0LL)) {
+                            field = registry_columns_json_kernel__field_named(data, start, size, names, fields, slots, (int64_t)nodes.at[CHECKED((top + 7LL), COUNT(nodes))], (int64_t)nodes.at[CHECKED((top + 8LL), COUNT(nodes))]);
+                        } else {
+                            field = registry_columns_json_kernel__field_named(scratch, ((-1LL) - start), size, names, fields, slots, (int64_t)nodes.at[CHECKED((top + 7LL), COUNT(nodes))], (int64_t)nodes.at[CHECKED((top + 8LL), COUNT(nodes))]);
+                        }
+                    }
+                }
+                at = registry_columns_json_kernel__space_end(data, at, end);
+                if (((at >= end) || ((int64_t)data.at[CHECKED(at, COUNT(data))] != 58LL))) {
+                    node = (-2LL);
+                    break;
+                }
+                at = (at + 1LL);
+                if (((at < end) && ((int64_t)data.at[CHECKED(at, COUNT(data))] == 32LL))) {
+                    at = (at + 1LL);
+                }
+                at = registry_columns_json_kernel__space_end(data, at, end);
+                if ((kind == 2LL)) {
+                    break;
+                }
+                if ((field >= 0LL)) {
+                    if (((int64_t)seen.at[CHECKED(field, COUNT(seen))] == (int64_t)stack.at[CHECKED((depth - 2LL), COUNT(stack))])) {
+                        break;
+                    }
+                    seen.at[CHECKED(field, COUNT(seen))] = (int64_t)((int64_t)stack.at[CHECKED((depth - 2LL), COUNT(stack))]);
+                    stack.at[CHECKED((depth - 1LL), COUNT(stack))] = (int64_t)((field + 1LL));
+                    node = (int64_t)fields.at[CHECKED(((field * 5LL) + 2LL), COUNT(fields))];
+                    break;
+                }
+                at = registry_columns_json_kernel__skipped_value(data, at, end, scratch, to);
+                if ((at < 0LL)) {
+                    break;
+                }
+                is_opened = 0LL;
+            }
+            if ((node >= 0LL)) {
+                continue;
+            }
+            if (((node == (-1LL)) && (depth == 0LL) && (at >= 0LL))) {
+                odd = (registry_columns_json_kernel__space_end(data, at, end) != end);
+            }
+            break;
+        }
+        if ((full >= 0LL)) {
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+            return (tuple2_t){{row, full}};
+        }
+        if ((odd != 0)) {
+            reasons.at[CHECKED(row, COUNT(reasons))] = (uint8_t)(1LL);
+            registry_columns_avro_kernel__undo_row(group_of, base, store, filled, saved, caps);
+        } else {
+            filled.at[CHECKED(0LL, COUNT(filled))] = (int64_t)(((int64_t)filled.at[CHECKED(0LL, COUNT(filled))] + 1LL));
+            state.at[CHECKED(0LL, COUNT(state))] = (int64_t)(to);
+        }
+        row = (row + 1LL);
+    }
+    return (tuple2_t){{row, (-1LL)}};
+}
+
 /* registry.columns.protobuf_kernel.entry_of */
 static inline int64_t registry_columns_protobuf_kernel__entry_of(ints_t entries, int64_t first, int64_t count, int64_t hint, int64_t number) {
     int64_t low = 0;
@@ -8297,6 +9204,300 @@ static PyObject *py_registry_columns_avro_write_kernel__write_avro(PyObject *sel
     return PyLong_FromLongLong(result);
 }
 
+static PyObject *py_registry_columns_number_kernels__read_number(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_number", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    tuple4_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_number_kernels__read_number(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 4);
+}
+
+static PyObject *py_registry_columns_number_kernels__number_bits(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "number_bits", given, count, 4);
+    const int64_t argument0 = take_int64_t(&call, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const ints_t argument3 = take_ints_t(&call, 3, 0);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_number_kernels__number_bits(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
+static PyObject *py_registry_columns_json_kernel__space_end(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "space_end", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__space_end(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__hex_at(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "hex_at", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__hex_at(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__put_code(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "put_code", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 1);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__put_code(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__unescaped(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "unescaped", given, count, 5);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const bytes_t argument3 = take_bytes_t(&call, 3, 1);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__unescaped(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
+static PyObject *py_registry_columns_json_kernel__read_string(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_string", given, count, 5);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const bytes_t argument3 = take_bytes_t(&call, 3, 1);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    tuple4_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__read_string(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 4);
+}
+
+static PyObject *py_registry_columns_json_kernel__literal_end(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "literal_end", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__literal_end(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__skipped_name(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "skipped_name", given, count, 5);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const bytes_t argument3 = take_bytes_t(&call, 3, 1);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__skipped_name(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__long_number_end(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "long_number_end", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__long_number_end(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__skipped_value(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "skipped_value", given, count, 5);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const bytes_t argument3 = take_bytes_t(&call, 3, 1);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__skipped_value(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__name_hash(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "name_hash", given, count, 3);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__name_hash(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__is_same(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "is_same", given, count, 5);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const bytes_t argument2 = take_bytes_t(&call, 2, 0);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    bool result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__is_same(argument0, argument1, argument2, argument3, argument4);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyBool_FromLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__field_named(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "field_named", given, count, 8);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const bytes_t argument3 = take_bytes_t(&call, 3, 0);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    const int64_t argument6 = take_int64_t(&call, 6);
+    const int64_t argument7 = take_int64_t(&call, 7);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__field_named(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__has_twin(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "has_twin", given, count, 6);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 0);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const int64_t argument4 = take_int64_t(&call, 4);
+    const int64_t argument5 = take_int64_t(&call, 5);
+    bool result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__has_twin(argument0, argument1, argument2, argument3, argument4, argument5);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyBool_FromLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__is_expected(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "is_expected", given, count, 6);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const bytes_t argument3 = take_bytes_t(&call, 3, 0);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const int64_t argument5 = take_int64_t(&call, 5);
+    bool result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__is_expected(argument0, argument1, argument2, argument3, argument4, argument5);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyBool_FromLong(result);
+}
+
+static PyObject *py_registry_columns_json_kernel__read_json(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "read_json", given, count, 20);
+    const bytes_t argument0 = take_bytes_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 0);
+    const ints_t argument2 = take_ints_t(&call, 2, 0);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    const ints_t argument4 = take_ints_t(&call, 4, 0);
+    const ints_t argument5 = take_ints_t(&call, 5, 0);
+    const bytes_t argument6 = take_bytes_t(&call, 6, 0);
+    const ints_t argument7 = take_ints_t(&call, 7, 0);
+    const ints_t argument8 = take_ints_t(&call, 8, 0);
+    const ints_t argument9 = take_ints_t(&call, 9, 0);
+    const ints_t argument10 = take_ints_t(&call, 10, 0);
+    const ints_t argument11 = take_ints_t(&call, 11, 0);
+    const ints_t argument12 = take_ints_t(&call, 12, 1);
+    const ints_t argument13 = take_ints_t(&call, 13, 1);
+    const ints_t argument14 = take_ints_t(&call, 14, 1);
+    const ints_t argument15 = take_ints_t(&call, 15, 1);
+    const ints_t argument16 = take_ints_t(&call, 16, 1);
+    const bytes_t argument17 = take_bytes_t(&call, 17, 1);
+    const ints_t argument18 = take_ints_t(&call, 18, 1);
+    const bytes_t argument19 = take_bytes_t(&call, 19, 1);
+    tuple2_t result = {{0}};
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = registry_columns_json_kernel__read_json(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15, argument16, argument17, argument18, argument19);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return tuple_of(result.part, 2);
+}
+
 static PyObject *py_registry_columns_protobuf_kernel__entry_of(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call; begin_call(&call, "entry_of", given, count, 5);
     const ints_t argument0 = take_ints_t(&call, 0, 0);
@@ -8455,6 +9656,7 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 }
 
 #include "rows.h"
+#include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
     {"client_produce_partitioner_columns___murmur2_partitions", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___murmur2_partitions, METH_FASTCALL, NULL},
@@ -8595,6 +9797,23 @@ static PyMethodDef METHODS[] = {
     {"registry_columns_avro_write_kernel__put_span", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__put_span, METH_FASTCALL, NULL},
     {"registry_columns_avro_write_kernel__put_decimal", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__put_decimal, METH_FASTCALL, NULL},
     {"registry_columns_avro_write_kernel__write_avro", (PyCFunction)(void (*)(void))py_registry_columns_avro_write_kernel__write_avro, METH_FASTCALL, NULL},
+    {"registry_columns_number_kernels__read_number", (PyCFunction)(void (*)(void))py_registry_columns_number_kernels__read_number, METH_FASTCALL, NULL},
+    {"registry_columns_number_kernels__number_bits", (PyCFunction)(void (*)(void))py_registry_columns_number_kernels__number_bits, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__space_end", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__space_end, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__hex_at", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__hex_at, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__put_code", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__put_code, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__unescaped", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__unescaped, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__read_string", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__read_string, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__literal_end", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__literal_end, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__skipped_name", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__skipped_name, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__long_number_end", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__long_number_end, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__skipped_value", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__skipped_value, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__name_hash", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__name_hash, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__is_same", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__is_same, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__field_named", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__field_named, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__has_twin", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__has_twin, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__is_expected", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__is_expected, METH_FASTCALL, NULL},
+    {"registry_columns_json_kernel__read_json", (PyCFunction)(void (*)(void))py_registry_columns_json_kernel__read_json, METH_FASTCALL, NULL},
     {"registry_columns_protobuf_kernel__entry_of", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__entry_of, METH_FASTCALL, NULL},
     {"registry_columns_protobuf_kernel__scalar", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__scalar, METH_FASTCALL, NULL},
     {"registry_columns_protobuf_kernel__skipped", (PyCFunction)(void (*)(void))py_registry_columns_protobuf_kernel__skipped, METH_FASTCALL, NULL},
@@ -8605,9 +9824,10 @@ static PyMethodDef METHODS[] = {
     {"v07_columns__gather", (PyCFunction)(void (*)(void))py_v07_columns__gather, METH_FASTCALL, NULL},
     {"v07_columns___complete_size", (PyCFunction)(void (*)(void))py_v07_columns___complete_size, METH_FASTCALL, NULL},
     {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},
+    {"write_avro_row", (PyCFunction)(void (*)(void))write_avro_row, METH_FASTCALL, NULL},
     {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "f55e8b70623a0258"
+#define DIGEST "723d36225bd49aac"
 #include "module.h"

@@ -73,6 +73,20 @@ static inline int64_t load_word(bytes_t data, int64_t position) {
 
 static inline int64_t first_marked(int64_t marks) { return __builtin_ctzll((uint64_t)marks) >> 3; }
 
+/* The upper 64 bits of the product of two numbers without a sign. */
+static inline int64_t high_product(int64_t one, int64_t other) {
+#ifdef __SIZEOF_INT128__
+    return (int64_t)(uint64_t)(((unsigned __int128)(uint64_t)one * (uint64_t)other) >> 64);
+#else
+    const uint64_t left = (uint64_t)one, right = (uint64_t)other, mask = 0xFFFFFFFFu;
+    const uint64_t middle = (left >> 32) * (right & mask) + (((left & mask) * (right & mask)) >> 32);
+    const uint64_t carry = (left & mask) * (right >> 32) + (middle & mask);
+    return (int64_t)((left >> 32) * (right >> 32) + (middle >> 32) + (carry >> 32));
+#endif
+}
+
+static inline int64_t leading_zeros(int64_t number) { return __builtin_clzll((uint64_t)number); }
+
 /* The bits of a whole number as a floating-point number of `size` bytes. */
 static inline int64_t double_bits(int64_t number, int64_t size) {
     if (size == 8) {

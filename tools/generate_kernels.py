@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "penstock"
 C_FILE = ROOT / "native" / "kernels.c"
-HEADERS = ("kernels.h", "rows.h", "module.h")
+HEADERS = ("kernels.h", "rows.h", "avro_rows.h", "module.h")
 DIGEST_FILE = SOURCE / "records" / "source_digest.py"
 
 os.environ["PENSTOCK_PURE_PYTHON"] = "1"
@@ -57,6 +57,8 @@ PRIMITIVES = {
     "copy_sixteen": "copy_sixteen({0}, {1}, {2}, {3})",
     "wrap64": "({0})",
     "double_bits": "double_bits({0}, {1})",
+    "high_product": "high_product({0}, {1})",
+    "leading_zeros": "leading_zeros({0})",
     "widened": "widened({0})",
     "pointer": "{0}",
     "bytes_of": "{0}.at[CHECKED({1}, {0}.count)]",
@@ -560,10 +562,12 @@ def library_source() -> tuple[str, str]:
         *functions,
         *wrappers,
         '#include "rows.h"',
+        '#include "avro_rows.h"',
         "",
         "static PyMethodDef METHODS[] = {",
         *rows,
         '    {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},',
+        '    {"write_avro_row", (PyCFunction)(void (*)(void))write_avro_row, METH_FASTCALL, NULL},',
         '    {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},',
         "    {NULL, NULL, 0, NULL},",
         "};",

@@ -170,10 +170,20 @@ def _rules() -> list[bytes]:
     ]
 
 
+def _json_values() -> list[bytes]:
+    return [
+        b'\0{"a": 1, "b": -2.5e3}\0{"b":9007199254740993,"a":null}\0 { "c" : [1, {}], "a":-0 } ',
+        b'\1{"text": "a\\u00e9\\ud83d\\ude00", "any": [1.0, {"x": "y"}], "list": [{"t": true}, null]}',
+        b'\1{"map":{"a":1,"b":0.1},"list":[],"text":"\xc3\xa9"}\0{"text":"a","text":"b"}',
+        b'\2[["a", "b"], [], null]',
+    ]
+
+
 _BEGINNINGS = {
     "message": _messages,
     "header": _headers,
     "json_form": _json_forms,
+    "json_values": _json_values,
     "definition": _definitions,
     "batches": _batches,
     "codecs": _codecs,

@@ -370,10 +370,51 @@ def rules(data: bytes) -> None:
         authorizer.operations("User:x", "h", acl.resource_type, acl.resource_name)
 
 
+JSON_SHAPES = [
+    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "number"}}},
+    {
+        "properties": {
+            "text": {"type": "string"},
+            "any": {},
+            "list": {
+                "type": "array",
+                "items": {"properties": {"t": {"type": "boolean"}, "n": {"type": "null"}}},
+            },
+            "map": {"type": "object", "additionalProperties": {"type": "number"}},
+        }
+    },
+    {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+]
+"""JSON Schemas of the values that `json_values` reads: the first byte chooses."""
+
+
+def json_values(data: bytes) -> None:
+    """JSON values as columns: what the compiled loop reads is what Python's parser makes of it."""
+    import numpy as np
+    import pyarrow as pa
+
+    from penstock.registry.json_schema.columns import loaded
+    from penstock.registry.json_schema.program import Program
+    from penstock.registry.json_schema.shapes import fitted, shape_of_schema
+
+    if not data:
+        return
+    shape = shape_of_schema(JSON_SHAPES[data[0] % len(JSON_SHAPES)], {})
+    rows = data[1:].split(b"\0")
+    ends = np.cumsum(np.array([len(row) for row in rows], dtype=np.int64))
+    starts = ends - np.array([len(row) for row in rows], dtype=np.int64)
+    source = np.frombuffer(b"".join(rows) or b"\0", dtype=np.uint8)
+    for chunk in Program(shape).read(source, starts, ends):
+        chunk.array.validate(full=True)
+        expected = pa.array([fitted(loaded(rows[row]), shape) for row in chunk.rows.tolist()], shape.type)
+        assert repr(chunk.array.to_pylist()) == repr(expected.to_pylist())
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "message": message,
     "header": header,
     "json_form": json_form,
+    "json_values": json_values,
     "definition": definition,
     "batches": batches,
     "codecs": codecs,

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import DecodeError
+from penstock.clock import ManualClock
+from penstock.errors import ConfigError, DecodeError
 from penstock.registry import Reference, Schema, framing, from_schema
-from penstock.registry.decoding import UNKNOWN_IDS_MAX, Decoder, taken_with_nulls
+from penstock.registry.decoding import UNKNOWN_IDS_MAX, UNKNOWN_IDS_RETRY_S, Decoder, taken_with_nulls
 from registry import avro_schemas as drawn
 from registry.fake_registry import FakeRegistry
 
@@ -126,6 +127,39 @@ def test_a_topic_of_unknown_ids_does_not_make_a_request_for_each() -> None:
         column = pa.array([framing.id_prefix(number) + b"x" for number in range(first, first + 2_000)])
         assert decoder.decode(column).dead.num_rows == 2_000
     assert sum(registry.asked.values()) == UNKNOWN_IDS_MAX + 1
+
+
+def test_unknown_ids_are_asked_for_again_after_a_while() -> None:
+    clock = ManualClock()
+    registry = two_versions()
+    decoder = Decoder("avro", registry, subject="t-value", clock=clock)
+    late = pa.array([framing.id_prefix(3) + row(2, NEW, {"a": 1, "b": "x"})[5:]])
+    many = pa.array([framing.id_prefix(number) + b"x" for number in range(100, 100 + 2 * UNKNOWN_IDS_MAX)])
+    assert decoder.decode(late).dead.num_rows == 1
+    assert decoder.decode(many).dead.num_rows == 2 * UNKNOWN_IDS_MAX
+    assert decoder.unknown_ids == UNKNOWN_IDS_MAX
+    registry.schemas[3] = registry.schemas[2]
+    clock.advance(int(UNKNOWN_IDS_RETRY_S * 1000) - 1)
+    assert decoder.decode(late).dead.num_rows == 1
+    assert registry.asked[3] == 1
+    clock.advance(1)
+    assert decoder.decode(late).whole().to_pylist() == [{"a": 1, "b": "x"}]
+    assert decoder.decode(many).dead.num_rows == 2 * UNKNOWN_IDS_MAX
+    assert sum(registry.asked[number] for number in range(100, 1_000)) == 2 * UNKNOWN_IDS_MAX - 1
+
+
+def test_ids_of_eight_bytes_are_read_where_they_are_asked_for() -> None:
+    registry = two_versions()
+    narrow = [row(1, OLD, {"a": 7}), row(2, NEW, {"a": 1, "b": "x"})]
+    wide = [b"\0" + bytes(4) + each[1:] for each in narrow]
+    column = pa.array([*wide, narrow[0], b"\0" + b"\xff" * 8 + b"x", b"\0" + bytes(3) + b"\1" * 5])
+    found = from_schema(column, "avro", registry, id_bytes=8)
+    assert found.values.to_pylist() == from_schema(pa.array(narrow), "avro", registry).whole().to_pylist()
+    reasons = found.dead["reason"].to_pylist()
+    for reason, part in zip(reasons, ["takes 9", "no id of a schema", "is unknown"], strict=True):
+        assert part in reason
+    with pytest.raises(ConfigError, match="4 bytes, or 8"):
+        Decoder("avro", registry, id_bytes=5)
 
 
 def test_references_are_known() -> None:

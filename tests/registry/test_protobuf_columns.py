@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.registry import Schema, framing, from_schema
+from penstock.registry.protobuf import schema
 from penstock.registry.protobuf.schema import (
     ProtobufSchemaError,
     message_named,
@@ -319,3 +320,14 @@ def test_presence_in_proto2() -> None:
 def test_what_is_no_schema_says_why(text: str, message: str) -> None:
     with pytest.raises(ProtobufSchemaError, match=message):
         parse_protobuf(text)
+
+
+def test_a_schema_that_is_parsed_again_is_not_the_same_object() -> None:
+    text = 'syntax = "proto3"; message Kept { int64 a = 1; }'
+    one, other = schema.file_of(text, "one.proto"), schema.file_of(text, "other.proto")
+    assert (one.name, other.name) == ("one.proto", "other.proto")
+    one.message_type[0].name = "Changed"
+    assert schema.file_of(text, "one.proto").message_type[0].name == "Kept"
+    for _ in range(2):
+        with pytest.raises(schema.ProtobufSchemaError, match="line 1"):
+            schema.file_of("message {", "broken.proto")

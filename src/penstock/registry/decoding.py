@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.clock import Clock, SystemClock
 from penstock.errors import ConfigError, DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.client import Finder, RegistryError, client_of
@@ -22,7 +23,7 @@ from penstock.registry.framing import (
     APICURIO_CONTENT_ID,
     APICURIO_GLOBAL_ID,
     GUID_BYTES,
-    ID_BYTES,
+    ID_SIZES,
     KEY_HEADER,
     NO_GLOBAL_IDS,
     VALUE_HEADER,
@@ -35,7 +36,10 @@ from penstock.registry.schemas import AVRO, JSON, PROTOBUF, RegisteredSchema, Sc
 
 FORMATS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
 UNKNOWN_IDS_MAX = 100
-"""After so many ids that the registry does not know, it is not asked for further ones."""
+"""After so many ids that the registry does not know, it is not asked for more until time has passed."""
+
+UNKNOWN_IDS_RETRY_S = 60.0
+"""How long after the first id that it did not know a registry is asked again, for the same ids and others."""
 
 INDEX_BYTES_MAX = 1024
 """How many bytes of a value its message indexes take at most."""
@@ -116,13 +120,16 @@ class Decoder:
         subject: str | None = None,
         is_key: bool = False,
         message: str | None = None,
+        id_bytes: int = 4,
+        clock: Clock | None = None,
     ) -> None:
         """Take the format (``avro``, ``json``, ``protobuf``) and what says the schemas.
 
         With a registry, values name their schemas; the reader's is `schema`, or the newest version of
         `subject`, or else the newest that the first column names. Without one values are bare, and `schema`
         is the writer's as well as the reader's; JSON may do without, and its types are inferred.
-        `message` is the full name of a Protobuf message; by default the file's first.
+        `message` is the full name of a Protobuf message; by default the file's first. Ids in front of values
+        have `id_bytes` bytes: 4, or 8 where Apicurio's serializers write content ids of eight.
 
         Raises:
             ConfigError: the arguments do not fit each other.
@@ -135,7 +142,13 @@ class Decoder:
         self._message = message
         self._header = KEY_HEADER if is_key else VALUE_HEADER
         self._readings: dict[Kind, Reading | str] = {}
+        if id_bytes not in ID_SIZES:
+            raise ConfigError(f"id_bytes is {id_bytes!r}: ids have 4 bytes, or 8")
+        self._id_bytes = id_bytes
+        self._clock = SystemClock() if clock is None else clock
         self._unknown = 0
+        self._not_read: list[Kind] = []
+        self._retry_at = 0.0
         self._format: Format | None = None
         given = Schema(schema, self._type) if isinstance(schema, str) else schema
         if given is not None and given.type != self._type:
@@ -159,7 +172,7 @@ class Decoder:
 
     @property
     def unknown_ids(self) -> int:
-        """How many schema ids the registry did not know, which is not asked for them again."""
+        """How many schema ids the registry did not know; it is asked again when a minute has passed."""
         return self._unknown
 
     def decode(
@@ -181,6 +194,7 @@ class Decoder:
             bare = (0, ())
             self._readings.setdefault(bare, self._format.reading(self._bare or Schema("true", JSON), {}, ()))
             return self._decode_groups(column, data, starts, ends, {bare: present}, {}, present)
+        self._forget_unknown()
         named = _header_ids(headers, self._header)
         reasons: dict[int, str] = {}
         if self._type != PROTOBUF:  # whose message Apicurio names in a header of its own
@@ -190,7 +204,7 @@ class Decoder:
         # A null stays a null, also where a header names a schema.
         there = set(present[np.isin(present, np.fromiter(named, dtype=np.int64))].tolist()) if named else ()
         named = {row: named[row] for row in there}
-        found, begins, dead = _by_schema(data, starts, ends, present, named)
+        found, begins, dead = _by_schema(data, starts, ends, present, named, self._id_bytes)
         dead.update((row, reasons[row]) for row in reasons if row in there)
         groups: dict[Kind, Ints]
         if self._type == PROTOBUF:
@@ -236,6 +250,14 @@ class Decoder:
         values, rows = _in_order(values, rows, len(column), present)
         return Decoded(values, rows, _dead_table(column, dead))
 
+    def _forget_unknown(self) -> None:
+        """Let ids that the registry did not know be asked for again, when time has passed since the first."""
+        if self._unknown and self._clock.monotonic() >= self._retry_at:
+            for kind in self._not_read:
+                self._readings.pop(kind, None)
+            self._not_read.clear()
+            self._unknown = 0
+
     def _reading_of(self, kind: Kind) -> Reading | str:
         """How values of a schema are read, or why they are not."""
         found = self._readings.get(kind)
@@ -249,13 +271,17 @@ class Decoder:
         named = f"schema {'GUID' if isinstance(schema_id, uuid.UUID) else 'id'} {schema_id}"
         assert self._finder is not None
         if self._unknown >= UNKNOWN_IDS_MAX:
+            self._keep_unknown((schema_id, path))
             return f"{named} was not asked for: {UNKNOWN_IDS_MAX} others are unknown to the registry"
         try:
             schema = self._schema_of(schema_id)
         except RegistryError as error:
             if error.code not in _NOT_FOUND:
                 raise
+            if not self._unknown:
+                self._retry_at = self._clock.monotonic() + UNKNOWN_IDS_RETRY_S
             self._unknown += 1
+            self._keep_unknown((schema_id, path))
             return f"{named} is unknown to the registry"
         try:
             if schema.type != self._type:
@@ -266,6 +292,10 @@ class Decoder:
             return self._format.reading(schema, self._finder.referenced(schema), path)
         except DecodeError as error:
             return f"{named}: {error}"
+
+    def _keep_unknown(self, kind: Kind) -> None:
+        if len(self._not_read) < UNKNOWN_IDS_MAX * 100:
+            self._not_read.append(kind)
 
     def _schema_of(self, schema_id: SchemaId) -> Schema:
         assert self._finder is not None
@@ -294,12 +324,21 @@ def from_schema(
     headers: pa.Array | pa.ChunkedArray | None = None,
     is_key: bool = False,
     message: str | None = None,
+    id_bytes: int = 4,
 ) -> Decoded:
     """Return the values of one column of bytes: see `Decoder` for the arguments, `Decoder.decode` for errors.
 
     >>> from_schema(table["value"], "avro", "http://localhost:8081").whole()
     """
-    decoder = Decoder(format, registry, schema=schema, subject=subject, is_key=is_key, message=message)
+    decoder = Decoder(
+        format,
+        registry,
+        schema=schema,
+        subject=subject,
+        is_key=is_key,
+        message=message,
+        id_bytes=id_bytes,
+    )
     return decoder.decode(column, headers)
 
 
@@ -398,7 +437,7 @@ def _apicurio_ids(
 
 
 def _by_schema(
-    data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes]
+    data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
     """The rows of each schema, where their values begin, and the rows that name none."""
     begins = starts.copy()
@@ -410,19 +449,21 @@ def _by_schema(
         _sort_in(groups, dead, row, header)
     first = starts[present]
     sizes = ends[present] - first
-    is_short = sizes < ID_BYTES
+    is_short = sizes <= id_bytes
     magic = np.ones(len(present), dtype=np.uint8)
     magic[~is_short] = data[first[~is_short]]
     is_plain = (magic == 0) & ~rare[present]
+    if id_bytes == 8:  # numbers of 64 bits with a sign hold no larger id; `read_prefix` refuses it
+        is_plain[~is_short] &= data[first[~is_short] + 1] < 0x80
     plain = present[is_plain]
     at = starts[plain]
     ids = np.zeros(len(plain), dtype=np.int64)
-    for step in range(1, ID_BYTES):
+    for step in range(1, id_bytes + 1):
         ids = (ids << 8) | data[at + step]
-    begins[plain] += ID_BYTES
+    begins[plain] += id_bytes + 1
     for row in present[~is_plain & ~rare[present]].tolist():
         prefix = data[starts[row] : min(ends[row], starts[row] + GUID_BYTES)].tobytes()
-        if _sort_in(groups, dead, row, prefix):
+        if _sort_in(groups, dead, row, prefix, id_bytes):
             begins[row] += GUID_BYTES
     found = {key: np.array(rows, dtype=np.int64) for key, rows in groups.items()}
     is_one = len(ids) and bool((ids == ids[0]).all())
@@ -438,9 +479,10 @@ def _sort_in(
     dead: dict[int, str],
     row: int,
     prefix: bytes,
+    id_bytes: int = 4,
 ) -> bool:
     try:
-        framed = read_prefix(prefix)
+        framed = read_prefix(prefix, id_bytes)
     except DecodeError as error:
         dead[row] = str(error)
         return False

@@ -4,8 +4,9 @@ Format 0 is the byte 0, the id of the schema in four bytes, and the value; a Pro
 its message type between. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID. Confluent's
 serializers put it into a header, and leave the value alone.
 
-Apicurio's serializers write format 0, or name the id in a header of eight bytes: the content id, which is the
-id of Confluent's interface at Apicurio Registry, or the global id, which that interface does not have.
+Apicurio's serializers write format 0, also with ids of eight bytes, or name the id in a header of eight
+bytes: the content id, which is the id of Confluent's interface at Apicurio Registry, or the global id, which
+that interface does not have.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from penstock.errors import DecodeError, EncodeError
 
 MAGIC_ID = 0
 MAGIC_GUID = 1
-ID_BYTES = 5
 GUID_BYTES = 17
 KEY_HEADER = "__key_schema_id"
 VALUE_HEADER = "__value_schema_id"
 APICURIO_CONTENT_ID = {KEY_HEADER: "apicurio.key.contentId", VALUE_HEADER: "apicurio.value.contentId"}
 """Apicurio's headers of ids, by Confluent's of the same field."""
 APICURIO_GLOBAL_ID = {KEY_HEADER: "apicurio.key.globalId", VALUE_HEADER: "apicurio.value.globalId"}
+ID_SIZES = (4, 8)
+"""How many bytes an id has in front of a value: Confluent's, and Apicurio's `Legacy8ByteIdHandler`'s."""
 MESSAGE_INDEXES_MAX = 64
 """How deep the message type of a Protobuf value may be nested."""
 
@@ -66,8 +68,8 @@ def guid_header(guid: str | uuid.UUID) -> bytes:
     return bytes([MAGIC_GUID]) + known.bytes
 
 
-def read_prefix(data: bytes) -> Framed:
-    """Return what stands in front of a value, in format 0 or 1.
+def read_prefix(data: bytes, id_bytes: int = 4) -> Framed:
+    """Return what stands in front of a value, in format 0 or 1. Ids have `id_bytes` bytes in format 0.
 
     Raises:
         DecodeError: the value is too short, or begins with another byte.
@@ -75,9 +77,12 @@ def read_prefix(data: bytes) -> Framed:
     if not data:
         raise DecodeError("the value is empty: no schema id stands in front")
     if data[0] == MAGIC_ID:
-        if len(data) < ID_BYTES:
-            raise DecodeError(f"the value has {len(data)} bytes: a schema id takes {ID_BYTES}")
-        return Framed(_PREFIX.unpack_from(data)[1], ID_BYTES)
+        if len(data) <= id_bytes:
+            raise DecodeError(f"the value has {len(data)} bytes: a schema id takes {id_bytes + 1}")
+        number = int.from_bytes(data[1 : id_bytes + 1], "big")
+        if number >= 1 << 63:
+            raise DecodeError(f"the value begins with {data[: id_bytes + 1].hex(' ')}: no id of a schema")
+        return Framed(number, id_bytes + 1)
     if data[0] == MAGIC_GUID:
         if len(data) < GUID_BYTES:
             raise DecodeError(f"the value has {len(data)} bytes: a schema GUID takes {GUID_BYTES}")
@@ -115,8 +120,10 @@ NO_GLOBAL_IDS = (
 )
 
 
-def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False) -> Framed:
+def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False, id_bytes: int = 4) -> Framed:
     """Return which schema a value has: the one that a header names, or else the one in front of it.
+
+    An id in front has `id_bytes` bytes: four, or eight as Apicurio's serializers may write it.
 
     Raises:
         DecodeError: neither names one.
@@ -129,7 +136,7 @@ def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False) 
             return Framed(read_prefix(apicurio_prefix(content_id)).schema, 0)
         if header_value(headers, APICURIO_GLOBAL_ID[own]) is not None:
             raise DecodeError(NO_GLOBAL_IDS)
-        return read_prefix(data)
+        return read_prefix(data, id_bytes)
     found = read_prefix(named)
     if found.begin != len(named):
         raise DecodeError(f"the header of the schema id has {len(named)} bytes, not {found.begin}")

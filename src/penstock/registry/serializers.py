@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 from penstock.errors import ConfigError, DecodeError, EncodeError
 from penstock.registry import framing
+from penstock.registry.avro.row_program import row_program, write_row
 from penstock.registry.client import RegistryClient
+from penstock.registry.json_schema.checks import check_of
 from penstock.registry.models import (
     as_dict,
     as_json,
@@ -77,6 +79,8 @@ class _Settings:
         # Confluent's strategies take a context and the name of the record.
         self._own = strategy if callable(strategy) else None
         self._named = None if callable(strategy) else strategy_named(strategy)
+        self.is_by_name = self._own is None
+        """Whether the subject is that of topic, field and record alone."""
         self.in_header = found.get("schema.id.serializer", "prefix") == "header"
         if found.get("schema.id.serializer", "prefix") not in ("prefix", "header"):
             raise ConfigError("schema.id.serializer is prefix or header")
@@ -133,6 +137,7 @@ class _Serializer(ABC):
         self._record = record
         self._settings = settings
         self._chosen: dict[str, tuple[Schema, int, str | None]] = {}
+        self._known: dict[tuple[str, str], tuple[Schema, bytes]] = {}
 
     def bound(self, topic: str, field: str = VALUE) -> Callable[[Any], bytes | None]:
         """Return a function of one argument that serializes for a topic, as producers take it."""
@@ -148,6 +153,11 @@ class _Serializer(ABC):
         """
         if value is None:
             return None
+        key = context.topic, context.field
+        known = self._known.get(key)
+        if known is not None:  # the usual case: the subject is that of a topic and a field
+            payload, path = self._payload(value, known[0])
+            return known[1] + (framing.message_indexes(path) + payload if path else payload)
         subject = self._settings.subject(context, self._record)
         chosen = self._chosen.get(subject)
         if chosen is None:
@@ -156,7 +166,10 @@ class _Serializer(ABC):
         payload, path = self._payload(value, schema)
         indexes = framing.message_indexes(path) if path else b""
         if not self._settings.in_header:
-            return framing.id_prefix(schema_id) + indexes + payload
+            prefix = framing.id_prefix(schema_id)
+            if self._settings.is_by_name:
+                self._known[key] = schema, prefix
+            return prefix + indexes + payload
         if guid is None:
             raise EncodeError("the registry gave no GUID of the schema, which schema.id.serializer needs")
         headers = context.headers
@@ -297,12 +310,36 @@ class AvroSerializer(_Serializer):
         super().__init__(schema_registry_client, schema, name, _Settings(conf, _DEFAULTS))
         self._to_dict = to_dict
         self._writers: dict[Schema, Any] = {}
+        self._programs: dict[tuple[str, str], tuple[Any, bytes] | None] = {}
 
     def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
         """Return the bytes of a row. Raises as the serializers of all formats."""
-        if value is not None:
-            value = as_dict(value) if self._to_dict is None else self._to_dict(value, context)
+        if value is None:
+            return None
+        if self._to_dict is not None:
+            value = self._to_dict(value, context)
+        elif type(value) is not dict:
+            value = as_dict(value)
+        if value is not None and self._settings.is_by_name:
+            key = context.topic, context.field
+            found = self._programs.get(key, False)
+            if found is False:
+                found = self._programs[key] = self._program(context)
+            if found:
+                data: bytes | None = write_row(found[0], value, found[1])
+                if data is not None:
+                    return data
         return super().__call__(value, context)
+
+    def _program(self, context: SerializationContext) -> tuple[Any, bytes] | None:
+        """How compiled code writes rows of a topic, and what stands in front of each; None if it does not."""
+        framed = self.framing(context)
+        if framed is None:
+            return None
+        schema, prefix = framed
+        referenced = self._registry.referenced(schema)
+        program = row_program(schema.text, [each.text for each in referenced.values()])
+        return None if program is None else (program, prefix)
 
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
         from fastavro import schemaless_writer
@@ -435,11 +472,15 @@ def _validate(
     value: Any,
     failure: type[EncodeError] | type[DecodeError],
 ) -> None:
+    found = cache.get(schema)
+    if found is None:
+        validator = _validator(registry, schema)  # which refuses what is no schema
+        found = cache[schema] = check_of(validator.schema), validator
+    check, validator = found
+    if check is not None and check(value):
+        return
     from jsonschema.exceptions import ValidationError
 
-    validator = cache.get(schema)
-    if validator is None:
-        validator = cache[schema] = _validator(registry, schema)
     try:
         validator.validate(value)
     except ValidationError as error:

@@ -26,6 +26,8 @@ Int32s = NDArray[np.int32]
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 _Array = TypeVar("_Array", bound="NDArray[Any]")
 
+_UNSIGNED = (1 << 64) - 1
+
 KERNELS: list[Callable[..., Any]] = []
 """Every kernel that was defined, uncompiled, in the order of the imports."""
 
@@ -95,6 +97,16 @@ def copy_word(target: Bytes, to: int, source: Bytes, start: int) -> None:
 def copy_sixteen(target: Bytes, to: int, source: Bytes, start: int) -> None:
     """Copy sixteen bytes."""
     target[to : to + 16] = source[start : start + 16]
+
+
+def high_product(one: int, other: int) -> int:
+    """Return the upper 64 bits of the product of two numbers of 64 bits without a sign."""
+    return wrap64(((int(one) & _UNSIGNED) * (int(other) & _UNSIGNED)) >> 64)
+
+
+def leading_zeros(number: int) -> int:
+    """Return how many of 64 bits are zero before the first that is not; one has to be."""
+    return 64 - (number & _UNSIGNED).bit_length()
 
 
 def double_bits(number: int, size: int) -> int:

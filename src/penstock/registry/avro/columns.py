@@ -17,8 +17,8 @@ from penstock.registry.columns.nodes import Store, to_array
 from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.schemas import Schema
 
-ROWS = 1 << 15
-"""How many rows are read before arrays are made of them."""
+ROWS = 1 << 13
+"""How many rows are read before arrays are made of them: their numbers stay in the cache of a core."""
 
 STORE_NUMBERS_MAX = 1 << 25
 """How many numbers are kept before arrays are made of them: 256 MiB."""
@@ -39,9 +39,10 @@ def read_columns(program: Program, data: Bytes, starts: Ints, ends: Ints, reason
     """
     stack = np.zeros(DEPTH_MAX + 2, dtype=np.int64)
     row, count = 0, len(starts)
+    store = Store(program.layout, min(ROWS, count))
     while row < count:
         last = min(row + ROWS, count)
-        store = Store(program.layout, last - row)
+        store.clear()
         begin = row
         while row < last:
             row, full = read_avro(
@@ -69,6 +70,8 @@ def read_columns(program: Program, data: Bytes, starts: Ints, ends: Ints, reason
         rows = begin + np.flatnonzero(reasons[begin:row] == 0)
         if len(rows):
             yield Chunk(to_array(program.root, store, data), rows)
+        if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
+            store = Store(program.layout, min(ROWS, count))
 
 
 class AvroFormat:

@@ -1,1 +1,1 @@
-"""Values to columns: compiled loops that read Avro and Protobuf, and Arrow arrays of what they found."""
+"""Values to columns: compiled loops for Avro, Protobuf and JSON, and Arrow arrays of what they found."""

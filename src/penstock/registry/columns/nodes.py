@@ -103,6 +103,13 @@ class Store:
                 base[column] : base[column] + cap
             ]
 
+    def clear(self) -> None:
+        """Forget what is in the store, and keep its room: memory that was used is used again."""
+        for column, group in enumerate(self.group_of.tolist()):
+            begin = self.base[column]
+            self.numbers[begin : begin + min(self.filled[group] + 1, self.caps[group])] = 0
+        self.filled[:] = 0
+
     def column(self, column: int, group: int) -> Ints:
         """Return what a column holds."""
         begin = self.base[column]

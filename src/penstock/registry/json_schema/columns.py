@@ -1,4 +1,4 @@
-"""JSON values as Arrow columns: Arrow's parser for most, one by one where a row is unusual."""
+"""JSON values as Arrow columns: a compiled loop for most, Python's parser where a row is unusual."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import pyarrow.json as arrow_json
 from penstock.errors import DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.columns.span_kernels import copy_spans, is_utf8
+from penstock.registry.json_schema.program import Program, is_readable
 from penstock.registry.json_schema.shapes import (
     ANY,
     EMPTY,
+    LIST,
+    MAP,
     OBJECT,
     Shape,
     fitted,
@@ -27,6 +30,7 @@ from penstock.registry.json_schema.shapes import (
 from penstock.registry.schemas import Schema
 
 CHUNK_BYTES = 8 << 20
+HALF_PAIR = "a string has half of a surrogate pair"
 NEWLINE, BRACE, CLOSING_BRACE = 0x0A, 0x7B, 0x7D
 
 
@@ -68,20 +72,23 @@ class JsonReading:
             self._format.shape = _inferred(data, starts, ends)
         shape = self._format.shape
         dead: dict[int, str] = {}
-        arrays, places = [], []
-        for begin, stop in _chunks(starts, ends):
-            array = None
-            if shape.kind == OBJECT and shape.is_parsed_by_arrow:
-                array = _parsed(data, starts[begin:stop], ends[begin:stop], shape)
-            rows = np.arange(begin, stop)
-            if array is None:
-                array, kept = _one_by_one(data, starts, ends, begin, stop, shape, dead)
-                rows = np.array(kept, dtype=np.int64)
-            arrays.append(array)
-            places.append(rows)
-        if not arrays:
+        if not len(starts):
             return pa.nulls(0, shape.type), np.zeros(0, dtype=np.int64), dead
-        return pa.concat_arrays(arrays), np.concatenate(places), dead
+        arrays, places = [], []
+        left = [np.arange(len(starts))]
+        if shape.kind in (OBJECT, LIST, MAP) and is_readable(shape):
+            left = []
+            for chunk in Program(shape).read(data, starts, ends):
+                arrays.append(chunk.array)
+                places.append(chunk.rows)
+                left.append(chunk.odd)
+        odd = np.concatenate(left)
+        if len(odd):
+            array, kept = _one_by_one(data, starts, ends, odd, shape, dead)
+            arrays.append(array)
+            places.append(kept)
+        array = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return array, np.concatenate(places), dead
 
 
 def parse_json_schema(text: str) -> Any:
@@ -96,18 +103,6 @@ def parse_json_schema(text: str) -> Any:
         raise DecodeError(f"the JSON Schema is no JSON: {error}") from None
     if not isinstance(found, (dict, bool)):
         raise DecodeError("a JSON Schema is an object, or true or false")
-    return found
-
-
-def _chunks(starts: Ints, ends: Ints) -> list[tuple[int, int]]:
-    """Rows whose bytes are parsed together."""
-    found, begin = [], 0
-    sizes = np.cumsum(ends - starts + 1)
-    while begin < len(starts):
-        before = int(sizes[begin - 1]) if begin else 0
-        stop = max(begin + 1, int(np.searchsorted(sizes, before + CHUNK_BYTES)))
-        found.append((begin, min(stop, len(starts))))
-        begin = stop
     return found
 
 
@@ -132,46 +127,46 @@ def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
     return target.tobytes()
 
 
-def _table(lines: bytes, schema: pa.Schema | None) -> pa.Table | None:
+def _table(lines: bytes) -> pa.Table | None:
     """What Arrow's parser makes of lines, or None where it refuses one."""
-    behavior = "infer" if schema is None else "ignore"
     try:
         return arrow_json.read_json(
             pa.BufferReader(lines),
             read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=behavior),
         )
     except (pa.ArrowException, ValueError):
         return None
 
 
-def _parsed(data: Bytes, starts: Ints, ends: Ints, shape: Shape) -> pa.Array | None:
-    """The rows as an array, or None where one of them has to be looked at by itself."""
-    lines = _joined(data, starts, ends)
-    if lines is None:
-        return None
-    table = _table(lines, pa.schema(list(shape.type)))
-    # Each line has one object at least: as many rows as lines means that each has exactly one.
-    if table is None or table.num_rows != len(starts):
-        return None
-    found = table.to_struct_array()
-    array = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
-    return array if array.type == shape.type else array.cast(shape.type)
-
-
 def _one_by_one(
-    data: Bytes, starts: Ints, ends: Ints, begin: int, stop: int, shape: Shape, dead: dict[int, str]
-) -> tuple[pa.Array, list[int]]:
+    data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: Shape, dead: dict[int, str]
+) -> tuple[pa.Array, Ints]:
+    """Some rows by Python's parser: an array, and which of them are in it; the others go to `dead`."""
     values, kept = [], []
-    for row in range(begin, stop):
+    for row in rows.tolist():
         try:
             values.append(fitted(loaded(data[starts[row] : ends[row]].tobytes()), shape))
         except DecodeError as error:
             dead[row] = str(error)
+        except RecursionError:
+            dead[row] = "the value is nested too deeply"
         else:
             kept.append(row)
-    return pa.array(values, shape.type), kept
+    try:
+        return pa.array(values, shape.type), np.array(kept, dtype=np.int64)
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON may write and UTF-8 may not
+        whole = [place for place, value in enumerate(values) if _is_text(value, shape)]
+        dead.update((kept[place], HALF_PAIR) for place in set(range(len(kept))).difference(whole))
+        found = pa.array([values[place] for place in whole], shape.type)
+        return found, np.array(kept, dtype=np.int64)[whole]
+
+
+def _is_text(value: Any, shape: Shape) -> bool:
+    try:
+        pa.array([value], shape.type)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def loaded(data: bytes) -> Any:
@@ -193,7 +188,7 @@ def loaded(data: bytes) -> Any:
 def _inferred(data: Bytes, starts: Ints, ends: Ints) -> Shape:
     """The shape that rows show; JSON text where they have none together."""
     lines = _joined(data, starts, ends) if int((ends - starts).sum()) < CHUNK_BYTES else None
-    table = None if lines is None else _table(lines, None)
+    table = None if lines is None else _table(lines)
     if table is not None and table.num_rows == len(starts):
         return shape_of_type(pa.struct(list(table.schema)))
     shape = EMPTY

@@ -27,7 +27,7 @@ from penstock.registry.protobuf.schema import (
 )
 from penstock.registry.schemas import Schema
 
-ROWS = 1 << 15
+ROWS = 1 << 13
 STORE_NUMBERS_MAX = 1 << 25
 FRAMES_MAX = 5_000
 _F = FieldDescriptor
@@ -217,9 +217,10 @@ class ProtobufReading:
         stack = np.zeros((kernel.DEPTH_MAX + 1) * kernel.FRAME_NUMBERS, dtype=np.int64)
         arrays, places = [], []
         row = 0
+        store = Store(tables.layout, min(ROWS, len(starts)))
         while row < len(starts):
             last = min(row + ROWS, len(starts))
-            store = Store(tables.layout, last - row)
+            store.clear()
             begin = row
             while row < last:
                 row, full = kernel.read_protobuf(
@@ -250,6 +251,8 @@ class ProtobufReading:
             if len(rows):
                 arrays.append(to_array(tables.root, store, data))
                 places.append(rows)
+            if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
+                store = Store(tables.layout, min(ROWS, len(starts)))
         dead = {int(each): REASONS[int(reasons[each])] for each in np.flatnonzero(reasons)}
         if not arrays:
             return pa.nulls(0, tables.root.type), np.zeros(0, dtype=np.int64), dead

@@ -10,6 +10,7 @@ import binascii
 import importlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -113,12 +114,25 @@ def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
         raise ProtobufSchemaError(
             f"the schema has {len(text):,} characters: {SCHEMA_BYTES_MAX:,} are allowed"
         )
+    data = (_kept if len(text) <= KEPT_TEXT_MAX else _serialized)(text)
+    file = descriptor_pb2.FileDescriptorProto.FromString(data)
+    file.name = name
+    return file
+
+
+def _serialized(text: str) -> bytes:
+    """A file as bytes: what the text says, or the descriptor that it is."""
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, ProtobufDecodeError):
         file = _parsed(text)
-    file.name = name
-    return file
+    return bytes(file.SerializePartialToString())
+
+
+KEPT_TEXT_MAX = 64 << 10
+"""How many characters a schema has whose parsed form is kept: parsing takes some 10 ms."""
+
+_kept = lru_cache(maxsize=64)(_serialized)
 
 
 def _parsed(text: str) -> descriptor_pb2.FileDescriptorProto:
