@@ -45,10 +45,16 @@ class Listener(NamedTuple):
     name: str
     protocol: str
 
-    def settings(self, host: str, port: int) -> dict[str, str]:
-        """The settings of a broker that has this listener alone, on an address."""
+    @property
+    def has_tls(self) -> bool:
+        """Whether clients compare the host with a certificate."""
+        return self.protocol in {"SSL", "SASL_SSL"}
+
+    def settings(self, host: str, port: int, told: str) -> dict[str, str]:
+        """The settings of a broker that has this listener alone; `told` is the host for clients."""
         return {
             "listeners": f"{self.name}://{host}:{port}",
+            "advertised.listeners": f"{self.name}://{told}:{port}",
             "listener.security.protocol.map": f"{self.name}:{self.protocol}",
             "inter.broker.listener.name": self.name,
         }
