@@ -9,6 +9,10 @@
 # make soak    the same laws for minutes: random kills, long runs
 # make attack  everything that ever harmed a broker, against one beside a good client; part of make soak
 # make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")
+# make verdicts   Apache Kafka's own integration tests against Penstock; writes docs/reference/verdicts.md
+#              (ARGS="--failed", ARGS="TopicCommandTest" for some)
+# make histories   every client on brokers that are killed, paused and cut off, by seed, held to Jepsen's checks;
+#              writes docs/reference/histories.md (ARGS="--minutes 60 --seed 100 --target cluster")
 # make docs    the documentation as a searchable site, in build/site
 # make bench-check  what got slower than in the last commit, by CPU seconds (ARGS="--against main --rounds 15")
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
@@ -28,7 +32,8 @@ PINS := pyproject.toml constraints.txt native/kernels.c native/kernels.h native/
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo lint test check compat peers soak attack fuzz wheels first-hour bench bench-check clean
+.PHONY: help setup docs demo lint test check compat peers soak attack fuzz verdicts histories wheels first-hour \
+	bench bench-check clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -70,6 +75,12 @@ attack: $(VENV)/.everything
 
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/run.py $(ARGS)
+
+verdicts: $(VENV)/.everything
+	PYTHONPATH=tests $(BIN)/python tests/compat/verdicts/run.py $(ARGS)
+
+histories: $(VENV)/.everything
+	PYTHONPATH=tests $(BIN)/python tests/histories/run.py $(ARGS)
 
 wheels: $(VENV)/.everything
 	$(BIN)/python tools/try_wheel.py

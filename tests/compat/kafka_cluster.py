@@ -70,6 +70,10 @@ class KafkaCluster:
         process.kill()
         process.wait()
 
+    def signal(self, node: int, number: int) -> None:
+        """Send a signal to a node: SIGSTOP has it stand still."""
+        self._processes[node].send_signal(number)
+
     def start(self, node: int) -> None:
         """Start a node again, and wait until it answers."""
         self._run(node)

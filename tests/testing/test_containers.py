@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -20,6 +21,7 @@ from penstock.testing.containers import (
     SchemaRegistryContainer,
 )
 from penstock.testing.containers.environment import Listener, listener_at, read_environment, setting_name
+from penstock.testing.containers.unavailable import Network, network_of
 from penstock.testing.containers.waiting import LogMessageWaitStrategy, wait_for_logs
 
 
@@ -158,6 +160,55 @@ def test_what_takes_docker_says_so(kafka: KafkaContainer) -> None:
         SchemaRegistryContainer()
     with pytest.raises(ValueError, match="Kraft"):
         KafkaContainer("confluentinc/cp-kafka:6.2.0").with_kraft()
+
+
+def test_a_broker_with_tls_is_where_its_certificate_says() -> None:
+    plain, secure = Listener("PLAINTEXT", "PLAINTEXT"), Listener("S", "SSL")
+    assert (plain.has_tls, secure.has_tls) == (False, True)
+    told = secure.settings("127.0.0.1", 7, "localhost")["advertised.listeners"]
+    assert told == "S://localhost:7"
+
+
+class DockerException(Exception):
+    """What the package docker raises where there is no Docker."""
+
+
+def test_a_network_takes_no_docker() -> None:
+    class Real:
+        def __init__(self, fails: bool) -> None:
+            if fails:
+                raise DockerException("no daemon")
+
+    made = network_of(Real)
+    assert isinstance(made(False), Real)
+    with made(True) as network:
+        assert isinstance(network, Network)
+    with pytest.raises(TypeError):
+        made()
+
+
+def test_the_newer_place_of_the_package_is_found_beside_an_older_package(tmp_path: Path) -> None:
+    core = tmp_path / "testcontainers" / "core"
+    core.mkdir(parents=True)
+    for directory in (core.parent, core):
+        (directory / "__init__.py").write_text("")
+    (core / "network.py").write_text("class Network:\n    pass\n")
+    program = (
+        "from penstock.testing.containers.imports import install; install();"
+        "from testcontainers.community.kafka import KafkaContainer;"
+        "from testcontainers.core.network import Network;"
+        "print(KafkaContainer.__module__, type(Network()).__module__)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    expected = "penstock.testing.containers.kafka testcontainers.core.network"
+    assert done.stdout.split() == expected.split(), done.stderr
 
 
 SUITE = """

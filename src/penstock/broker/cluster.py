@@ -38,7 +38,7 @@ BROKERS_MAX = 100
 
 @with_hints("Cluster")
 class Cluster(Served):
-    """Several brokers, numbered from 1.
+    """Several brokers, numbered from `node.id`, which is 1 unless it is set.
 
     `data_dir` is a directory, made if need be, with one in Kafka's layout for each broker; None keeps
     everything in memory. `ports` are those of the first listeners, 0 or none takes free ones. `racks` are
@@ -89,12 +89,13 @@ class Cluster(Served):
         """The settings that all brokers have in common."""
         self._shared = Shared(self.clock, self.data_dir, self.config, Random(), brokers)
         self._nodes: dict[int, ClusterNode] = {}
-        for number in range(1, brokers + 1):
-            rack = racks[(number - 1) % len(racks)] if racks else None
-            port = ports[number - 1] if ports else 0
-            own = dict(texts)
+        for place in range(brokers):
+            number = self.config.node_id + place
+            rack = racks[place % len(racks)] if racks else None
+            port = ports[place] if ports else 0
+            own = {name: text for name, text in texts.items() if name != "broker.id"}
             if "advertised.listeners" in own:
-                own["advertised.listeners"] = _own_ports(own["advertised.listeners"], number)
+                own["advertised.listeners"] = _own_ports(own["advertised.listeners"], place)
             if self.security is not None:
                 own["listeners"] = (
                     f"{self.security.protocol}://{'[' + host + ']' if ':' in host else host}:{port}"
@@ -220,8 +221,8 @@ class Cluster(Served):
         return None
 
 
-def _own_ports(advertised: str, number: int) -> str:
-    """Return `advertised.listeners` for one of the brokers, which are numbered from 1.
+def _own_ports(advertised: str, place: int) -> str:
+    """Return `advertised.listeners` for one of the brokers; the first has `place` 0.
 
     All brokers have the same settings. Their ports follow one another, as those that they listen on do; 0
     stands for the port that each listens on.
@@ -230,5 +231,5 @@ def _own_ports(advertised: str, number: int) -> str:
     for part in advertised.split(","):
         name, colon, port = part.strip().rpartition(":")
         is_first = colon and port.isdecimal() and int(port) > 0
-        parts.append(f"{name}:{int(port) + number - 1}" if is_first else part.strip())
+        parts.append(f"{name}:{int(port) + place}" if is_first else part.strip())
     return ",".join(parts)

@@ -150,7 +150,7 @@ async def serve_cluster(
     logger.info("stopped in order")
 
 
-_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "node.id", "broker.id", "listeners", "port")
+_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "listeners", "port")
 """Settings that brokers of a cluster cannot have in common, or that say where the first one is."""
 
 

@@ -114,6 +114,28 @@ def test_changes_that_are_refused_change_nothing(changes: Any, where: dict[str, 
     assert (topic.config.overrides, node.cluster.metadata_end_offset) == ({}, before)
 
 
+@pytest.mark.parametrize(
+    ("setting", "name", "text"),
+    [
+        ("security.inter.broker.protocol", "1", "Cannot update these configs dynamically: [{}]"),
+        (
+            "listener.name.internal.ssl.keystore.location",
+            "",
+            "Cannot update these configs at default cluster level, broker id must be specified: [{}]",
+        ),
+        ("listener.name.internal.ssl.keystore.location", "1", None),
+        ("listener.name.internal.max.connections", "", None),
+    ],
+)
+def test_what_can_be_changed_for_one_broker_or_all_is_as_in_kafka(
+    setting: str, name: str, text: str | None
+) -> None:
+    value = "9" if "max" in setting else "PLAINTEXT"
+    code, message = alter(make_node(), (setting, SET, value), kind=BROKER, name=name, dry=True)
+    expected = ErrorCode.NONE if text is None else ErrorCode.INVALID_REQUEST
+    assert (code, message) == (expected, text and text.format(setting))
+
+
 def test_validating_only_changes_nothing() -> None:
     node = make_node()
     topic = make_topic(node)

@@ -222,6 +222,15 @@ def test_created_topics_tell_what_they_are() -> None:
     assert (config.value, config.config_source) == ("5", 1)
 
 
+def test_an_internal_setting_is_told_where_it_was_set() -> None:
+    node, name = make_node(), "internal.segment.bytes"
+    request = create_request("t", "u")
+    request.topics[0].configs = [CreatableTopicConfig(name=name, value="1000")]
+    with_it, without = ask(node, request, 7).topics
+    assert {config.name: config.value for config in with_it.configs}[name] == "1000"
+    assert name not in {config.name for config in without.configs}
+
+
 def test_each_topic_has_its_own_outcome() -> None:
     node = make_node()
     make_topic(node, "old")

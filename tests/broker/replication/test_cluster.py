@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.wire_client import WireClient
+from penstock import Producer
 from penstock.broker.handlers.postponed_records import Postponed
 from penstock.broker.handlers.produce import NOTHING
 from penstock.broker.replication.control.quorum import Quorum
@@ -670,3 +671,11 @@ def test_records_that_a_thread_looked_into_are_refused_by_a_leader_of_before(
     found = answer.responses[0].partition_responses[0]
     assert (found.error_code, found.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     assert {each.log_end_offset for each in cluster.replicas("packed")} == {0}
+
+
+def test_brokers_are_numbered_from_the_id_that_is_set() -> None:
+    with KafkaCluster(2, config={"node.id": "0"}) as cluster:
+        assert cluster.node_ids == [0, 1]
+        with Producer(cluster.bootstrap_servers) as producer:
+            assert producer.send("t", b"one").result(30).offset == 0
+    assert KafkaCluster(2, config={"broker.id": "7"}).node_ids == [7, 8]

@@ -21,6 +21,8 @@ from penstock.testing.chaos.events import (
     Sent,
     TransactionEnded,
 )
+from penstock.testing.chaos.reading import end_offsets, on_loop
+from penstock.testing.report import nodes_of
 
 
 @pytest.fixture
@@ -226,6 +228,16 @@ def test_a_cluster() -> None:
     assert commit.ends == {topic: 1} or commit.ends == {topic: 2}
     # Stopped, there is nothing to read: what was read stays.
     assert history.findings() == []
+
+
+def test_where_a_log_ends_is_known_between_two_leaders() -> None:
+    with KafkaCluster(brokers=3) as cluster:
+        topic = TopicPartition(cluster.create_topic(replicas=[[1, 2, 3]]), 0)
+        with Producer(cluster.bootstrap_servers) as producer:
+            producer.send(topic.topic, b"one").result()
+        cluster.stop_clock()  # the session of the broker that is killed lasts: nobody else leads
+        cluster.kill(1)
+        assert on_loop(cluster, lambda: end_offsets(nodes_of(cluster))) == {topic: 1}
 
 
 def test_what_cannot_be_attached() -> None:

@@ -293,7 +293,7 @@ def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) ->
             continue
         wrong = [setting for setting, (_, how) in settings.items() if how == change]
         if wrong:
-            raise error_for(ErrorCode.INVALID_REQUEST, f"{reason}: {', '.join(wrong)}")
+            raise error_for(ErrorCode.INVALID_REQUEST, f"{reason}: [{', '.join(wrong)}]")
     if len(texts) > BROKER_TEXTS_MAX:
         raise error_for(ErrorCode.POLICY_VIOLATION, f"more than {BROKER_TEXTS_MAX} settings of a broker")
     try:

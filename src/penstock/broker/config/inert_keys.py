@@ -65,7 +65,9 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     base = known.get(setting)
     if base is not None and base.change in (BROKER, LISTENER):
         return BrokerSetting(base.key._replace(name=name, default=None), BROKER)
-    return hidden_settings().get(name, BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER))
+    found = hidden_settings().get(name, BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER))
+    # KIP-226: what is set for one listener is that of one broker.
+    return found if setting == name else found._replace(change=BROKER)
 
 
 def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:

@@ -306,7 +306,7 @@ class BrokerSettings(TypedDict, total=False):
     penstock_authentication_timeout_ms: int
     """How long a connection may take for TLS and SASL until it is closed. Default: 30000."""
     penstock_brokers: int
-    """How many brokers a process runs, with replicas among them. For tests. Default: 1."""
+    """How many brokers a process runs, numbered from `node.id`. For tests. Default: 1."""
     penstock_client_metrics: bool
     """Takes metrics that clients push (KIP-714), where subscriptions ask for them; the newest are kept.
     Default: false."""

@@ -51,7 +51,7 @@ PENSTOCK_KEYS = (
         "penstock.brokers",
         INT,
         "1",
-        "How many brokers a process runs, with replicas among them. For tests.",
+        "How many brokers a process runs, numbered from `node.id`. For tests.",
         at_least=1,
         at_most=100,
     ),

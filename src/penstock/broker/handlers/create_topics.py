@@ -100,7 +100,7 @@ def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
 def _success(plan: NewTopic, context: Context[Needs]) -> CreatableTopicResult:
     # Nothing has been created yet: an answer that becomes too large refuses the whole request.
     keys = plan.config.broker.topic_keys.values() if context.version >= SETTINGS_SINCE else ()
-    names = [key.name for key in keys if not key.is_hidden]
+    names = [key.name for key in keys if not key.is_hidden or key.name in plan.config.overrides]
     context.claim(len(plan.name) + SETTING_BYTES * len(names))
     return CreatableTopicResult(
         name=plan.name,

@@ -77,15 +77,24 @@ def on_loop(served: Served, function: Callable[[], T]) -> T:
 
 
 def end_offsets(nodes: list[Node]) -> dict[TopicPartition, int]:
-    """Return where each log ends at its leader, without the broker's own topics. On the broker's thread."""
-    return {
-        TopicPartition(partition.topic, partition.index): partition.reader.end_offset
-        for node in nodes
-        for name, topic in node.cluster.topics.items()
-        if name not in INTERNAL
-        for partition in topic.partitions
-        if partition.leads
-    }
+    """Return where each log ends at its leader, without the broker's own topics. On the broker's thread.
+
+    Between two leaders, as when a broker was killed, the longest log of its other replicas counts: all of
+    them hold what was acknowledged.
+    """
+    led: dict[TopicPartition, int] = {}
+    copied: dict[TopicPartition, int] = {}
+    for node in nodes:
+        for name, topic in node.cluster.topics.items():
+            if name in INTERNAL:
+                continue
+            for partition in topic.partitions:
+                tp, end = TopicPartition(partition.topic, partition.index), partition.reader.end_offset
+                if partition.leads:
+                    led[tp] = end
+                elif node.node_id in partition.replicas:
+                    copied[tp] = max(end, copied.get(tp, 0))
+    return copied | led
 
 
 def end_of(brokers: Iterable[Served], tp: TopicPartition) -> int | None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HOST = "127.0.0.1"
+HOST_OF_TLS = "localhost"
+"""What certificates of tests are for, since Testcontainers' Kafka is reached there."""
 
 
 class ContainerError(PenstockError, RuntimeError):
@@ -75,6 +77,7 @@ class BrokerContainer:
         self._wait_strategy = _wait_strategy
         self._kwargs = kwargs
         self._container: WrappedContainer | None = None
+        self._host = HOST
         self.with_exposed_ports(*(ports or ()))
         for volume in volumes or ():
             self.with_volume_mapping(*volume)
@@ -178,7 +181,8 @@ class BrokerContainer:
         self._configure()
         listener = listener_at(self.port, self.env) or Listener(self.listener_name, self.security_protocol)
         reading = read_environment(self.env, listener.protocol != "PLAINTEXT")
-        places = listener.settings(HOST, self._host_port())
+        self._host = HOST_OF_TLS if listener.has_tls else HOST
+        places = listener.settings(HOST, self._host_port(), self._host)
         broker = KafkaBroker(config=places | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
@@ -224,7 +228,8 @@ class BrokerContainer:
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(self.port)}"
 
     def get_container_host_ip(self) -> str:
-        return HOST
+        """The host of its address: that of certificates where the listener has TLS."""
+        return self._host
 
     def get_exposed_port(self, port: int | str) -> int:
         """The port of this machine for a port of the container: that of the broker for its listener's.

@@ -45,10 +45,16 @@ class Listener(NamedTuple):
     name: str
     protocol: str
 
-    def settings(self, host: str, port: int) -> dict[str, str]:
-        """The settings of a broker that has this listener alone, on an address."""
+    @property
+    def has_tls(self) -> bool:
+        """Whether clients compare the host with a certificate."""
+        return self.protocol in {"SSL", "SASL_SSL"}
+
+    def settings(self, host: str, port: int, advertised_host: str) -> dict[str, str]:
+        """The settings of a broker that has this listener alone; clients are sent to another host."""
         return {
             "listeners": f"{self.name}://{host}:{port}",
+            "advertised.listeners": f"{self.name}://{advertised_host}:{port}",
             "listener.security.protocol.map": f"{self.name}:{self.protocol}",
             "inter.broker.listener.name": self.name,
         }

@@ -14,6 +14,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from penstock.testing.containers.unavailable import network_of
+
 _HERE = "penstock.testing.containers"
 
 _ALWAYS = {
@@ -41,12 +43,22 @@ _WITHOUT_IT = {
 """What is there besides on a machine without the package testcontainers; None is an empty package."""
 
 
+_NETWORK = "testcontainers.core.network"
+_COMMUNITY = "testcontainers.community"
+"""Where releases from 4.15 on have the Kafka; earlier ones get an empty package of that name."""
+
+
 class StandIns(MetaPathFinder, Loader):
     """Finds and makes the modules that take the place of others, each with the names of one of ours."""
 
     def __init__(self) -> None:
-        has_package = PathFinder.find_spec("testcontainers") is not None
-        self.homes: dict[str, str | None] = {**_ALWAYS, **({} if has_package else _WITHOUT_IT)}
+        package = PathFinder.find_spec("testcontainers")
+        self.homes: dict[str, str | None] = {**_ALWAYS, **({} if package else _WITHOUT_IT)}
+        if package is not None:
+            self.homes[_NETWORK] = f"{_HERE}.unavailable"
+            if PathFinder.find_spec(_COMMUNITY, package.submodule_search_locations) is None:
+                self.homes[_COMMUNITY] = None
+        self._has_package = package is not None
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -54,12 +66,20 @@ class StandIns(MetaPathFinder, Loader):
         """The stand-in for a module; None where it has none."""
         if fullname not in self.homes:
             return None
-        return ModuleSpec(fullname, self, is_package=True)
+        spec = ModuleSpec(fullname, self, is_package=True)
+        if fullname == _NETWORK and self._has_package:
+            spec.loader_state = PathFinder.find_spec(fullname, path)
+        return spec
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module with the names of what takes its place."""
         home = self.homes[module.__name__]
         if home is None:
+            return
+        theirs = module.__spec__.loader_state if module.__spec__ is not None else None
+        if theirs is not None and theirs.loader is not None:
+            theirs.loader.exec_module(module)
+            module.Network = network_of(module.Network)
             return
         ours = importlib.import_module(home)
         names = getattr(ours, "__all__", None) or [name for name in vars(ours) if not name.startswith("_")]

@@ -423,7 +423,7 @@ class Controller:
             if same_size and len(target) != len(settled):
                 raise error_for(
                     ErrorCode.INVALID_REPLICATION_FACTOR,
-                    f"the replication factor would change from {len(settled)} to {len(target)}",
+                    f"The replication factor is changed from {len(settled)} to {len(target)}",
                 )
         found = self._change(topic, partition, moved=moved)
         return [] if found is None else [found]

@@ -1,0 +1,126 @@
+package verdicts;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.io.Writer;
+import java.io.OutputStreamWriter;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+import org.opentest4j.TestAbortedException;
+
+/** Brokers of one test. They live in the Python process that started this one: a line of JSON asks, a line answers. */
+public final class Host {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static BufferedReader answers;
+    private static Writer questions;
+    private static String missing;
+
+    private final Map<String, Object> wanted = new LinkedHashMap<>();
+    private final Set<Integer> down = new TreeSet<>();
+    private final int size;
+    private final String listener;
+    private final Map<String, String> settings;
+    private List<Integer> ports = List.of();
+    private boolean runs;
+
+    public Host(int size, int disks, Map<String, String> settings, Map<Integer, Map<String, String>> own, String listener, String protocol) {
+        this.size = size;
+        this.listener = listener;
+        this.settings = new TreeMap<>();
+        settings.forEach((name, value) -> this.settings.put(name, value == null ? "" : value));
+        wanted.putAll(Map.of("ask", "start", "brokers", size, "disks", disks, "settings", this.settings, "own", own, "listener", listener, "protocol", protocol));
+    }
+
+    /** Ends the test as not judged: it needs what only brokers in its own JVM have. */
+    public static TestAbortedException lacks(String what) {
+        if (missing == null) missing = what;
+        return new TestAbortedException(what);
+    }
+
+    static String takeMissing() {
+        String found = missing;
+        missing = null;
+        return found;
+    }
+
+    public void start() {
+        List<Integer> found = new ArrayList<>();
+        ask(wanted).get("ports").forEach(each -> found.add(each.asInt()));
+        ports = found;
+        runs = true;
+    }
+
+    public void stop() {
+        if (runs) ask(Map.of("ask", "stop"));
+        runs = false;
+    }
+
+    public void stopBroker(int id) {
+        ask(Map.of("ask", "stop broker", "id", id));
+        down.add(id);
+    }
+
+    public void startBroker(int id) {
+        ask(Map.of("ask", "start broker", "id", id));
+        down.remove(id);
+    }
+
+    public Set<Integer> ids(boolean alive) {
+        Set<Integer> found = new TreeSet<>();
+        for (int id = 0; id < size; id++) if (!alive || !down.contains(id)) found.add(id);
+        return found;
+    }
+
+    public String servers() {
+        return String.join(",", ports.stream().map(each -> "localhost:" + each).toList());
+    }
+
+    public boolean runs() {
+        return runs;
+    }
+
+    public List<Integer> ports() {
+        return ports;
+    }
+
+    public String listener() {
+        return listener;
+    }
+
+    public Map<String, String> settings() {
+        return settings;
+    }
+
+    private static synchronized JsonNode ask(Map<String, Object> question) {
+        try {
+            if (answers == null) {
+                Socket socket = new Socket("127.0.0.1", Integer.getInteger("verdicts.port"));
+                answers = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+                questions = new OutputStreamWriter(socket.getOutputStream(), StandardCharsets.UTF_8);
+            }
+            questions.write(JSON.writeValueAsString(question) + "\n");
+            questions.flush();
+            String line = answers.readLine();
+            if (line == null) throw new IllegalStateException("the process with the brokers has ended");
+            JsonNode answer = JSON.readTree(line);
+            if (answer.has("lacks")) throw lacks(answer.get("lacks").asText());
+            if (answer.has("error")) throw new IllegalStateException("Penstock: " + answer.get("error").asText());
+            return answer;
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+package verdicts;
+
+import kafka.network.SocketServer;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
+import kafka.server.KafkaBroker;
+import kafka.server.KafkaConfig;
+import kafka.server.SharedServer;
+import kafka.raft.KafkaRaftManager;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.RaftLog;
+
+import org.mockito.Mockito;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+
+/**
+ * Objects of brokers for tests that ask them for little: addresses, settings, what topics there are. An Admin asks
+ * Penstock for it. A method without an entry ends the test as not judged.
+ */
+public final class Objects {
+    /** What a method returns: a function of its arguments. */
+    private interface Answer extends Function<Object[], Object> { }
+
+    /** A question to an Admin. */
+    public interface Question<T> {
+        T ask(Admin admin) throws Exception;
+    }
+
+    private Objects() {
+    }
+
+    public static <T> T ask(Supplier<Admin> admins, Question<T> question) {
+        try (Admin admin = admins.get()) {
+            return question.ask(admin);
+        } catch (RuntimeException e) {
+            throw e;
+        } catch (Exception e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins) {
+        Object cache = cache(admins);
+        return object(BrokerServer.class, Map.ofEntries(
+            answer("config", no -> config(id, host, admins)),
+            answer("boundPort", no -> host.ports().get(id)),
+            answer("isShutdown", no -> !host.ids(true).contains(id)),
+            answer("shutdown", no -> does(() -> host.stopBroker(id))),
+            answer("startup", no -> does(() -> host.startBroker(id))),
+            answer("awaitShutdown", no -> null),
+            answer("clusterId", no -> ask(admins, admin -> admin.describeCluster().clusterId().get())),
+            answer("metadataCache", no -> cache),
+            answer("socketServer", no -> object(SocketServer.class, Map.of("boundPort", any -> host.ports().get(id)))),
+            answer("dataPlaneRequestProcessor", no -> object(KafkaApis.class, Map.of(
+                "metadataCache", any -> cache, "isConsumerGroupProtocolEnabled", any -> true))),
+            answer("sharedServer", no -> object(SharedServer.class, Map.of(
+                "loader", any -> object(MetadataLoader.class, Map.of("lastAppliedOffset", none -> Long.MAX_VALUE))))),
+            answer("groupCoordinator", no -> object(GroupCoordinator.class, Map.of(
+                "groupMetadataTopicConfigs", any -> properties(Map.of("cleanup.policy", "compact", "compression.type", "producer")),
+                "partitionFor", group -> Utils.abs(group[0].hashCode()) % config(id, host, null).getInt("offsets.topic.num.partitions"))))));
+    }
+
+    public static ControllerServer controller(Supplier<Admin> admins) {
+        Answer log = any -> object(RaftLog.class, Map.of("endOffset", none -> new LogOffsetMetadata(0)));
+        return object(ControllerServer.class, Map.of(
+            "controller", no -> object(Controller.class, Map.of("isActive", any -> true,
+                "findAllTopicIds", any -> CompletableFuture.completedFuture(ids(admins)))),
+            "raftManager", no -> object(KafkaRaftManager.class, Map.of("raftLog", log))));
+    }
+
+    private static KafkaConfig config(int id, Host host, Supplier<Admin> admins) {
+        Properties all = properties(host.settings());
+        if (admins != null && host.runs()) {
+            ConfigResource itself = new ConfigResource(ConfigResource.Type.BROKER, "" + id);
+            ask(admins, admin -> admin.describeConfigs(List.of(itself)).all().get().get(itself)).entries().stream()
+                .filter(each -> each.value() != null && Set.of(ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG).contains(each.source()))
+                .forEach(each -> all.put(each.name(), each.value()));
+        }
+        String address = host.listener() + "://localhost:" + host.ports().get(id);
+        all.putAll(Map.of("process.roles", "broker,controller", "node.id", "" + id, "controller.listener.names", "CONTROLLER",
+            "controller.quorum.bootstrap.servers", "localhost:1", "listeners", address + ",CONTROLLER://localhost:0", "advertised.listeners", address,
+            "inter.broker.listener.name", host.listener(), "listener.security.protocol.map", host.listener() + ":PLAINTEXT,CONTROLLER:PLAINTEXT"));
+        return new KafkaConfig(all, false);
+    }
+
+    private static Object cache(Supplier<Admin> admins) {
+        return object(KRaftMetadataCache.class, Map.of(
+            "getAllTopics", no -> names(admins),
+            "contains", what -> what[0] instanceof TopicPartition at
+                ? topic(admins, at.topic()).filter(each -> each.partitions().size() > at.partition()).isPresent() : names(admins).contains(what[0]),
+            "numPartitions", what -> topic(admins, what[0]).map(each -> each.partitions().size()),
+            "getTopicId", what -> topic(admins, what[0]).map(TopicDescription::topicId).orElse(Uuid.ZERO_UUID),
+            "topicNamesToIds", no -> ids(admins),
+            "getLeaderAndIsr", what -> topic(admins, what[0]).flatMap(each -> each.partitions().stream().filter(one -> one.partition() == (int) what[1]).findFirst())
+                .map(one -> new LeaderAndIsr(one.leader() == null ? -1 : one.leader().id(), one.isr().stream().map(node -> node.id()).toList())),
+            "hasAliveBroker", what -> ask(admins, admin -> admin.describeCluster().nodes().get()).stream().anyMatch(each -> each.id() == (int) what[0])));
+    }
+
+    private static Map<String, Uuid> ids(Supplier<Admin> admins) {
+        return names(admins).stream().collect(Collectors.toMap(each -> each, each -> topic(admins, each).orElseThrow().topicId()));
+    }
+
+    private static Set<String> names(Supplier<Admin> admins) {
+        return new HashSet<>(ask(admins, admin -> admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get()));
+    }
+
+    private static Optional<TopicDescription> topic(Supplier<Admin> admins, Object name) {
+        return names(admins).contains(name)
+            ? Optional.of(ask(admins, admin -> admin.describeTopics(List.of(name.toString())).allTopicNames().get().get(name))) : Optional.empty();
+    }
+
+    private static Properties properties(Map<String, String> from) {
+        Properties found = new Properties();
+        found.putAll(from);
+        return found;
+    }
+
+    private static Object does(Runnable what) {
+        what.run();
+        return null;
+    }
+
+    private static Map.Entry<String, Answer> answer(String name, Answer answer) {
+        return Map.entry(name, answer);
+    }
+
+    private static <T> T object(Class<T> type, Map<String, Answer> answers) {
+        return Mockito.mock(type, Mockito.withSettings().stubOnly().defaultAnswer(call -> {
+            String name = call.getMethod().getName();
+            if (name.equals("toString")) return type.getSimpleName();
+            if (name.equals("hashCode")) return System.identityHashCode(call.getMock());
+            if (name.equals("equals")) return call.getArgument(0) == call.getMock();
+            Answer found = answers.get(name);
+            if (found == null) throw Host.lacks("the object " + call.getMethod().getDeclaringClass().getSimpleName() + "." + name);
+            return found.apply(call.getArguments());
+        }));
+    }
+}

@@ -1,0 +1,134 @@
+"""Public suites that use testcontainers-python's Kafka: fetched as they are, run without Docker.
+
+A suite is a commit of a repository. `PENSTOCK_SUITES` may name a directory with copies of the repositories,
+as ``OWNER+NAME/repo``; without it they come from GitHub. Nothing of them is kept here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from compat.peers import CACHE, HERE
+
+
+class Suite(NamedTuple):
+    """Tests of somebody else's. `left_out` are those that do not pass, each with its reason."""
+
+    repository: str
+    commit: str
+    paths: tuple[str, ...]
+    passes: int
+    """How many tests pass."""
+    python: tuple[int, int] = (3, 11)
+    source: str | None = None
+    """What goes on the path of modules, in the repository."""
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+REQUIREMENTS = (
+    *("testcontainers==4.14.1", "kafka-python==3.0.12", "confluent-kafka==2.16.1", "requests", "pytest>=9"),
+    *("aiokafka[zstd,lz4,snappy]==0.14.0", "pytest-asyncio", "pytest-cov", "pymongo", "fastapi", "pydantic"),
+    *("pydantic_settings", "PyYAML", "jsonschema", "opentelemetry-api", "httpx", "trio", "hexkit==8.6.0"),
+    *(
+        "click",
+        "cramjam",
+        "crc32c",
+        "rich",
+        "proto-schema-parser",
+        "protobuf",
+        "starlette",
+        "uvicorn",
+        "cryptography",
+    ),
+)
+"""What the suites import, and what Penstock does."""
+
+SUITES = (
+    Suite(
+        "testcontainers/testcontainers-python",
+        "c958e40ca25b77c75d9fabbd8eb05736dded5790",
+        ("tests/community/kafka",),
+        8,
+    ),
+    Suite(
+        "ghga-de/hexkit",
+        "64fd883967a4b5bfdcbda4ae7c92aaba5d1690cb",
+        (
+            "tests/integration/providers/daopubsub/test_akafka_daosub.py",
+            "tests/integration/providers/eventpubsub/test_akafka_dlqsub.py",
+            "tests/integration/providers/eventpubsub/test_akafka_pubsub.py",
+            "tests/integration/testutils/test_akafka_testutils.py",
+        ),
+        72,
+        left_out=(
+            (
+                "test_kafka_ssl",
+                "its authority is for certificates of servers alone: OpenSSL refuses the client's",
+            ),
+        ),
+    ),
+    Suite(
+        "steinsag/fastapi101",
+        "62471edbe890697c5541db716a2ee1cba6bed498",
+        ("tests/adapter/test_kafka_adapter.py",),
+        1,
+        python=(3, 13),
+        source=".",
+    ),
+)
+
+
+def environment() -> Path:
+    """Return the interpreter of an environment with everything that the suites import."""
+    digest = hashlib.sha256("\n".join(REQUIREMENTS).encode()).hexdigest()[:12]
+    target = CACHE / f"suites-{digest}"
+    python = target / "bin" / "python"
+    if not (target / ".installed").exists():
+        shutil.rmtree(target, ignore_errors=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        subprocess.run([sys.executable, "-m", "venv", str(target)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*install, *REQUIREMENTS], check=True)
+        (target / ".installed").touch()
+    return python
+
+
+def fetched(suite: Suite, directory: Path) -> Path:
+    """Check the commit of a suite out; return where."""
+    copies = os.environ.get("PENSTOCK_SUITES")
+    url = f"https://github.com/{suite.repository}"
+    if copies is not None:
+        url = str(Path(copies) / suite.repository.replace("/", "+") / "repo")
+    git = ["git", "-C", str(directory)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "fetch", "--quiet", "--depth", "1", url, suite.commit], check=True)
+    subprocess.run([*git, "checkout", "--quiet", "FETCH_HEAD"], check=True)
+    return directory
+
+
+def run(suite: Suite, directory: Path) -> tuple[int, str]:
+    """Run a suite with ``--penstock-containers``; return how many tests passed, and what pytest printed."""
+    place = fetched(suite, directory)
+    paths = [str(HERE.parents[1] / "src"), *([str(place / suite.source)] if suite.source else [])]
+    command = [str(environment()), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "penstock.testing.plugin", "--penstock-containers"]
+    for name, _ in suite.left_out:
+        command += ["-k", f"not {name}"]
+    done = subprocess.run(
+        [*command, *suite.paths],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "default"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"(\d+) passed", done.stdout)
+    printed = done.stdout[-6000:] + done.stderr[-2000:]
+    return (int(found[1]) if found and done.returncode == 0 else 0), printed

@@ -1,0 +1,185 @@
+"""Runs test classes of Apache Kafka from the jars on Maven, against Penstock; yields verdicts.
+
+`java/kafka-own` has stand-ins for two classes of Kafka's harness. They go before it on the class path, and
+ask `brokers` for what the harness would have started in its own JVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from compat.peers import CACHE, HERE, JAVA_OPTIONS, maven_classpath, need
+
+SOURCES = HERE / "java" / "kafka-own"
+SILENCE_S = 600
+"""After so long without a line the JVM and its brokers are taken for hung, and ended."""
+
+OF_A_CLUSTER = b"Lorg/apache/kafka/common/test/api/Cluster"
+OF_STREAMS = b"EmbeddedKafkaCluster"
+IN_THE_JVM = b"KafkaClusterTestKit"
+
+
+class Verdict(NamedTuple):
+    """One run of a test: PASS, FAIL, or SKIP where it could not be judged."""
+
+    verdict: str
+    test_class: str
+    method: str
+    ms: int
+    reason: str
+
+
+def release() -> str:
+    """Return the release of Apache Kafka whose tests are run."""
+    found = re.search("<kafka>(.*)</kafka>", (SOURCES / "pom.xml").read_text(encoding="utf-8"))
+    assert found is not None
+    return found[1]
+
+
+def test_classes() -> list[str]:
+    """Return the full names of all classes in the jars whose brokers are one of the two stand-ins."""
+    found: list[str] = []
+    for jar in maven_classpath("kafka-own").split(":"):
+        if not jar.endswith("-test.jar"):
+            continue
+        with zipfile.ZipFile(jar) as file:
+            tests = (name for name in file.namelist() if name.endswith("Test.class") and "$" not in name)
+            judged = [name for name in tests if _is_judged(file.read(name))]
+            found += [name.removesuffix(".class").replace("/", ".") for name in judged]
+    return sorted(set(found), key=lambda each: (each.rpartition(".")[2], each))
+
+
+def _is_judged(code: bytes) -> bool:
+    of_streams = OF_STREAMS in code and b"Lorg/junit/jupiter/" in code and IN_THE_JVM not in code
+    return OF_A_CLUSTER in code or of_streams
+
+
+def compiled() -> str:
+    """Return the class path with the stand-ins, compiled if need be."""
+    classpath = maven_classpath("kafka-own")
+    sources = sorted(SOURCES.rglob("*.java"))
+    newest = max(each.stat().st_mtime_ns for each in sources)
+    target = CACHE / f"kafka-own-{newest}"
+    if not target.exists():
+        part = target.with_suffix(f".{os.getpid()}")
+        command = [need("javac"), "-nowarn", "-Xlint:none", "-d", str(part), "-cp", classpath]
+        subprocess.run([*command, *map(str, sources)], check=True)
+        with contextlib.suppress(OSError):  # somebody else was quicker
+            part.rename(target)
+    return f"{target}:{classpath}"
+
+
+def judge(
+    work: Sequence[tuple[str, Sequence[str]]], *, patience_s: int, jobs: int = 1, log: Path | None = None
+) -> Iterator[Verdict]:
+    """Run classes, or some of their methods, and yield verdicts as they come.
+
+    `patience_s` is what a run of a test may take, in seconds; `jobs` the number of JVMs at a time. What the
+    tests that failed and the brokers have to say goes to `log`.
+    """
+    classpath = compiled()
+    left = deque(work)
+    found: queue.SimpleQueue[Verdict | None] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            while left:
+                _run_pair(classpath, left, patience_s, log, found.put)
+        finally:
+            found.put(None)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    running = jobs
+    while running:
+        verdict = found.get()
+        if verdict is None:
+            running -= 1
+        else:
+            yield verdict
+
+
+def _run_pair(
+    classpath: str,
+    left: deque[tuple[str, Sequence[str]]],
+    patience_s: int,
+    log: Path | None,
+    tell: Callable[[Verdict], None],
+) -> None:
+    """Run classes in one JVM with one process of brokers, until none is left or the JVM has ended."""
+    with contextlib.ExitStack() as stack:
+        output = stack.enter_context(log.open("ab")) if log is not None else subprocess.DEVNULL
+        paths = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        brokers = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, str(HERE / "verdicts" / "brokers.py")],
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env={**os.environ, "PYTHONPATH": paths},
+                text=True,
+            )
+        )
+        stack.callback(brokers.kill)
+        assert brokers.stdout is not None
+        port = int(brokers.stdout.readline())
+        options = ["-Xmx700M", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+        options += ["--add-opens=java.base/java.util=ALL-UNNAMED", *JAVA_OPTIONS]
+        options += [f"-Dverdicts.port={port}", f"-Dverdicts.patience={patience_s}"]
+        options += [f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}"]
+        workplace = CACHE / "kafka-own-work"
+        workplace.mkdir(exist_ok=True)
+        jvm = stack.enter_context(
+            subprocess.Popen(
+                [need("java"), *options, "-cp", classpath, "verdicts.Run"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                cwd=workplace,
+                text=True,
+            )
+        )
+        stack.callback(jvm.kill)
+        assert jvm.stdin is not None
+        assert jvm.stdout is not None
+        while left:
+            try:
+                name, methods = left.popleft()
+            except IndexError:
+                break
+            with contextlib.suppress(BrokenPipeError):
+                jvm.stdin.write(f"{name} {','.join(methods)}".rstrip() + "\n")
+                jvm.stdin.flush()
+            if not _read_class(jvm, name, tell):
+                return
+        jvm.stdin.close()
+        jvm.wait(30)
+
+
+def _read_class(jvm: subprocess.Popen[str], name: str, tell: Callable[[Verdict], None]) -> bool:
+    """Pass on the verdicts of a class. Return whether the JVM lives."""
+    assert jvm.stdout is not None
+    while True:
+        watch = threading.Timer(SILENCE_S, jvm.kill)
+        watch.start()
+        line = jvm.stdout.readline()
+        watch.cancel()
+        if not line:
+            tell(Verdict("FAIL", name, "(class)", 0, "the JVM ended, or was silent for too long"))
+            return False
+        parts = line.rstrip("\n").split("\t")
+        if parts[0] == "END" and parts[1] == name:
+            return True
+        if len(parts) == 5:
+            tell(Verdict(parts[0], parts[1], parts[2], int(parts[3]), parts[4]))

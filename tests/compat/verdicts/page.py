@@ -1,0 +1,176 @@
+"""The verdicts that were reached, their reasons, the allow list, and the page that is written from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from compat.suites import SUITES
+from compat.verdicts.judging import Verdict
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results.tsv"
+REASONS = HERE / "reasons.md"
+PASSING = HERE.parent / "kafka-own-passing.txt"
+PAGE = HERE.parents[2] / "docs" / "reference" / "verdicts.md"
+
+HEAD = "class\ttest\tpassed\tfailed\tnot judged\tms\tsaid"
+
+
+@dataclass
+class Result:
+    """What the runs of one test came to; a test may run for several kinds of cluster."""
+
+    test_class: str
+    test: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    ms: int = 0
+    said: str = ""
+
+    @property
+    def name(self) -> str:
+        """``Class.test``, without the package."""
+        return f"{self.test_class.rpartition('.')[2]}.{self.test}"
+
+    @property
+    def verdict(self) -> str:
+        """Return what all runs come to: one that fails counts more than one that passes."""
+        return "fails" if self.failed else "passes" if self.passed else "not judged"
+
+    def take(self, verdict: Verdict) -> None:
+        """Count one run."""
+        self.passed += verdict.verdict == "PASS"
+        self.failed += verdict.verdict == "FAIL"
+        self.skipped += verdict.verdict == "SKIP"
+        self.ms += verdict.ms
+        if verdict.verdict == "FAIL" or (verdict.verdict == "SKIP" and not self.failed):
+            self.said = verdict.reason[:160]
+
+
+def counted(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], Result]:
+    """Return the results by class and test."""
+    found: dict[tuple[str, str], Result] = {}
+    for each in verdicts:
+        key = each.test_class, each.method
+        found.setdefault(key, Result(*key)).take(each)
+    return found
+
+
+def results() -> dict[tuple[str, str], Result]:
+    """Return what is in the file of results."""
+    found = {}
+    for line in RESULTS.read_text(encoding="utf-8").splitlines()[1:]:
+        name, test, passed, failed, skipped, ms, said = line.split("\t")
+        found[name, test] = Result(name, test, int(passed), int(failed), int(skipped), int(ms), said)
+    return found
+
+
+def save(found: dict[tuple[str, str], Result]) -> None:
+    """Write the file of results, in the order of the names."""
+    rows = [
+        "\t".join(map(str, (*key, each.passed, each.failed, each.skipped, each.ms, each.said)))
+        for key, each in sorted(found.items())
+    ]
+    RESULTS.write_text("\n".join([HEAD, *rows]) + "\n", encoding="utf-8")
+
+
+def reasons() -> dict[str, str]:
+    """Return the reason of each test, or class, that `reasons.md` has: headings, and lists."""
+    found: dict[str, str] = {}
+    reason = ""
+    for line in REASONS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            reason = line[3:]
+        elif line.startswith("* "):
+            name = line[2:].strip("`")
+            if name in found:
+                raise ValueError(f"{name} has two reasons in {REASONS.name}")
+            found[name] = reason
+    return found
+
+
+def reason_of(result: Result, known: dict[str, str]) -> str | None:
+    """Return why a test fails or is not judged; None where nobody has said."""
+    listed = known.get(result.name) or known.get(result.test_class.rpartition(".")[2])
+    if listed is not None or result.failed:
+        return listed
+    return f"the test asks for {result.said}" if result.said else None
+
+
+def passing() -> set[str]:
+    """Return the tests that have passed, and have to: the allow list."""
+    lines = PASSING.read_text(encoding="utf-8").splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def save_passing(names: Iterable[str]) -> None:
+    """Write the allow list; what is on it stays."""
+    head = "# Tests of Apache Kafka that pass. `make verdicts` adds to it; nothing is taken away."
+    PASSING.write_text("\n".join([head, *sorted(passing() | set(names))]) + "\n", encoding="utf-8")
+
+
+def page(found: dict[tuple[str, str], Result], known: dict[str, str], release: str) -> str:
+    """Return the text of the page."""
+    ordered = [each for _, each in sorted(found.items(), key=lambda item: item[1].name)]
+    counts = [sum(getattr(each, name) for each in ordered) for name in ("passed", "failed", "skipped")]
+    tests = [sum(each.verdict == name for each in ordered) for name in ("passes", "fails", "not judged")]
+    classes: defaultdict[str, list[Result]] = defaultdict(list)
+    for each in ordered:
+        classes[each.test_class.rpartition(".")[2]].append(each)
+    lines = [
+        "# Verdicts of strangers",
+        "",
+        f"`make verdicts` runs the integration tests of Apache Kafka {release}, from the jars that Kafka",
+        "publishes, against Penstock, and writes this page. Stand-ins for two classes of Kafka's harness",
+        "start Penstock's brokers for each test.",
+        "",
+        f"Of {len(ordered)} tests in {len(classes)} classes, **{tests[0]} pass**, {tests[1]} fail, and",
+        f"{tests[2]} cannot be judged from outside Kafka's JVM. A test may run for several kinds of cluster:",
+        f"{counts[0]} runs passed, {counts[1]} failed, {counts[2]} were not judged.",
+        "",
+        "## What fails, and what is not judged",
+        "",
+        "| Test | Verdict | Reason |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {each.name} | {each.verdict} | {reason_of(each, known) or '?'} |"
+        for each in ordered
+        if each.verdict != "passes"
+    ]
+    lines += ["", "## What passes", "", "| Class | Passes | Of | Tests that pass |", "|---|---|---|---|"]
+    for name, some in sorted(classes.items()):
+        good = [each.test for each in some if each.verdict == "passes"]
+        if good:
+            lines.append(f"| {name} | {len(good)} | {len(some)} | {', '.join(good)} |")
+    lines += [
+        "",
+        "## Suites written for Testcontainers",
+        "",
+        "Suites of others that use testcontainers-python's Kafka, unchanged, run with",
+        "`--penstock-containers` (`tests/compat/test_public_suites.py`). A container starts in 3 to 30 ms;",
+        "users report 30 to 60 s of Docker's.",
+        "",
+        "| Suite | Passes | Left out |",
+        "|---|---|---|",
+    ]
+    for suite in SUITES:
+        left_out = "; ".join(f"`{name}`: {reason}" for name, reason in suite.left_out) or "nothing"
+        url = f"https://github.com/{suite.repository}"
+        lines.append(f"| [{suite.repository}]({url}) | {suite.passes} | {left_out} |")
+    lines += [
+        "",
+        "## Run it",
+        "",
+        "```sh no-run: takes an hour, and fetches jars from Maven Central",
+        "make verdicts",
+        'make verdicts ARGS="--jobs 1 TopicCommandTest JoinGroup"',
+        "```",
+        "",
+        "It takes Java 17 and Maven. Words are regular expressions, looked for in the names of classes.",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,305 @@
+"""The clients of a history: one interface to Penstock's, confluent-kafka, kafka-python and aiokafka.
+
+A `Client` is one producer and one consumer, used by one thread. `send` returns a function that waits for the
+outcome, and returns the offset. What raises is the library's own error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, Protocol
+
+DELIVERY_S = 15.0
+TRANSACTION_S = 8.0
+"""After so long the broker aborts what a client has left open."""
+
+
+class Row(NamedTuple):
+    """A record as a consumer was handed it."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Client(Protocol):
+    """A producer, transactional where an id is given, and a consumer of committed records."""
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+
+    def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
+        """Send a value; return what waits for its offset."""
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+
+    def abort(self) -> None:
+        """Abort the transaction."""
+
+    def seek(self, topic: str, positions: dict[int, int]) -> None:
+        """Read these partitions from these offsets on."""
+
+    def poll(self, wait_s: float) -> list[Row]:
+        """Return what has come within so many seconds."""
+
+    def close(self) -> None:
+        """Let go of connections, whatever is open."""
+
+
+class Penstock:
+    """Penstock's own, blocking."""
+
+    def __init__(self, servers: str, transactional_id: str | None) -> None:
+        from penstock import Consumer, Producer
+
+        settings: dict[str, Any] = {"linger_ms": 1, "retry_backoff_ms": 20, "reconnect_backoff_ms": 20}
+        settings |= {"delivery_timeout_ms": int(DELIVERY_S * 1000), "request_timeout_ms": 3000}
+        if transactional_id is not None:
+            settings |= {"transactional_id": transactional_id}
+            settings |= {"transaction_timeout_ms": int(TRANSACTION_S * 1000), "max_block_ms": 20_000}
+        self._producer = Producer(servers, **settings)
+        self._consumer = Consumer(servers, isolation_level="read_committed", reconnect_backoff_ms=20)
+        if transactional_id is not None:
+            self._producer.init_transactions()
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
+        delivery = self._producer.send(topic, value, partition=partition)
+        return lambda: int(delivery.result(2 * DELIVERY_S).offset)
+
+    def commit(self) -> None:
+        self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        self._producer.abort_transaction()
+
+    def seek(self, topic: str, positions: dict[int, int]) -> None:
+        from penstock import TopicPartition
+
+        places = {TopicPartition(topic, partition): offset for partition, offset in positions.items()}
+        self._consumer.assign(list(places))
+        for place, offset in places.items():
+            self._consumer.seek(place, offset)
+
+    def poll(self, wait_s: float) -> list[Row]:
+        found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
+        return [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in found]
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._producer.close(1)
+        self._consumer.close()
+
+
+class Confluent:
+    """confluent-kafka, on librdkafka."""
+
+    def __init__(self, servers: str, transactional_id: str | None) -> None:
+        from confluent_kafka import Consumer, Producer
+
+        common: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0, "retry.backoff.ms": 20}
+        common |= {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 3000}
+        mine = {**common, "enable.idempotence": True, "linger.ms": 1}
+        mine["message.timeout.ms"] = int(DELIVERY_S * 1000)
+        self._transactional = transactional_id is not None
+        if transactional_id is not None:
+            mine |= {
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": int(TRANSACTION_S * 1000),
+            }
+            mine["message.timeout.ms"] = int(TRANSACTION_S * 1000)
+        self._producer = Producer(mine, logger=_quiet())
+        theirs = {**common, "group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        self._consumer = Consumer({**theirs, "isolation.level": "read_committed"}, logger=_quiet())
+        if self._transactional:
+            self._producer.init_transactions(20)
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
+        from confluent_kafka import KafkaException
+
+        done: list[tuple[Any, Any]] = []
+        self._producer.produce(topic, value, partition=partition, on_delivery=lambda *both: done.append(both))
+
+        def wait() -> int:
+            self._producer.flush(2 * DELIVERY_S)
+            if not done:
+                raise TimeoutError("no report of the delivery")
+            error, message = done[0]
+            if error is not None:
+                raise KafkaException(error)
+            return int(message.offset())
+
+        return wait
+
+    def commit(self) -> None:
+        self._producer.commit_transaction(20)
+
+    def abort(self) -> None:
+        self._producer.abort_transaction(20)
+
+    def seek(self, topic: str, positions: dict[int, int]) -> None:
+        from confluent_kafka import TopicPartition
+
+        self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in positions.items()])
+
+    def poll(self, wait_s: float) -> list[Row]:
+        found = self._consumer.consume(500, wait_s)
+        good = [each for each in found if each.error() is None]
+        return [Row(each.topic(), each.partition(), each.offset(), each.key(), each.value()) for each in good]
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._producer.purge()
+            self._producer.flush(1)
+        self._consumer.close()
+
+
+class KafkaPython:
+    """kafka-python."""
+
+    def __init__(self, servers: str, transactional_id: str | None) -> None:
+        from kafka import KafkaConsumer, KafkaProducer
+
+        common: dict[str, Any] = {"bootstrap_servers": servers.split(","), "retry_backoff_ms": 20}
+        common |= {"reconnect_backoff_ms": 20, "metadata_max_age_ms": 2000}
+        mine: dict[str, Any] = {**common, "enable_idempotence": True, "request_timeout_ms": 3000}
+        mine |= {"delivery_timeout_ms": int(DELIVERY_S * 1000), "max_block_ms": 20_000}
+        if transactional_id is not None:
+            mine |= {
+                "transactional_id": transactional_id,
+                "transaction_timeout_ms": int(TRANSACTION_S * 1000),
+            }
+        self._producer = KafkaProducer(**mine)
+        self._consumer = KafkaConsumer(
+            **common, group_id=None, isolation_level="read_committed", enable_auto_commit=False
+        )
+        if transactional_id is not None:
+            self._producer.init_transactions()
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
+        sent = self._producer.send(topic, value, partition=partition)
+        return lambda: int(sent.get(2 * DELIVERY_S).offset)
+
+    def commit(self) -> None:
+        self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        self._producer.abort_transaction()
+
+    def seek(self, topic: str, positions: dict[int, int]) -> None:
+        from kafka import TopicPartition
+
+        places = {TopicPartition(topic, number): offset for number, offset in positions.items()}
+        self._consumer.assign(list(places))
+        for place, offset in places.items():
+            self._consumer.seek(place, offset)
+
+    def poll(self, wait_s: float) -> list[Row]:
+        found = self._consumer.poll(int(wait_s * 1000))
+        rows = [each for some in found.values() for each in some]
+        return [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in rows]
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._producer.close(timeout=1)
+        self._consumer.close()
+
+
+class Aiokafka:
+    """aiokafka, on an event loop that runs while one of its calls does."""
+
+    def __init__(self, servers: str, transactional_id: str | None) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._call(self._start(servers, transactional_id))
+
+    async def _start(self, servers: str, transactional_id: str | None) -> None:
+        from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+        common: dict[str, Any] = {"bootstrap_servers": servers, "retry_backoff_ms": 20}
+        mine: dict[str, Any] = {**common, "enable_idempotence": True, "request_timeout_ms": 5000}
+        if transactional_id is not None:
+            mine |= {
+                "transactional_id": transactional_id,
+                "transaction_timeout_ms": int(TRANSACTION_S * 1000),
+            }
+        self._producer = AIOKafkaProducer(**mine)
+        self._consumer = AIOKafkaConsumer(
+            **common, group_id=None, isolation_level="read_committed", enable_auto_commit=False
+        )
+        await self._producer.start()
+        await self._consumer.start()
+
+    def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._loop.run_until_complete(asyncio.wait_for(work, 2 * DELIVERY_S))
+
+    def begin(self) -> None:
+        self._call(self._producer.begin_transaction())
+
+    def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
+        sent = self._call(self._producer.send(topic, value, partition=partition))
+
+        async def wait() -> int:
+            return int((await sent).offset)
+
+        return lambda: self._call(wait())
+
+    def commit(self) -> None:
+        self._call(self._producer.commit_transaction())
+
+    def abort(self) -> None:
+        self._call(self._producer.abort_transaction())
+
+    def seek(self, topic: str, positions: dict[int, int]) -> None:
+        from aiokafka import TopicPartition
+
+        async def seek() -> None:
+            places = {TopicPartition(topic, number): offset for number, offset in positions.items()}
+            self._consumer.assign(list(places))
+            for place, offset in places.items():
+                self._consumer.seek(place, offset)
+
+        self._call(seek())
+
+    def poll(self, wait_s: float) -> list[Row]:
+        found = self._call(self._consumer.getmany(timeout_ms=int(wait_s * 1000)))
+        rows = [each for some in found.values() for each in some]
+        return [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in rows]
+
+    def close(self) -> None:
+        for each in (self._producer, self._consumer):
+            with contextlib.suppress(Exception):
+                self._loop.run_until_complete(asyncio.wait_for(each.stop(), 2))
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+            with contextlib.suppress(BaseException):
+                self._loop.run_until_complete(task)
+        self._loop.close()
+
+
+def _quiet() -> Any:
+    import logging
+
+    logger = logging.getLogger("histories.confluent")
+    logger.setLevel(logging.CRITICAL)
+    return logger
+
+
+CLIENTS: dict[str, Callable[[str, str | None], Client]] = {
+    "penstock": Penstock,
+    "confluent-kafka": Confluent,
+    "kafka-python": KafkaPython,
+    "aiokafka": Aiokafka,
+}

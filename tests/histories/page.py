@@ -1,0 +1,141 @@
+"""The ledger of the histories that were made, and the page that is written from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from histories.rules import ALLOWED, CHECKS, MORE_CHECKS
+
+ROOT = Path(__file__).resolve().parents[2]
+LEDGER = ROOT / "tests" / "histories" / "ledger.json"
+PAGE = ROOT / "docs" / "reference" / "histories.md"
+
+TARGET_TEXTS = {
+    "broker": "Penstock, one broker",
+    "cluster": "Penstock, three brokers",
+    "kafka": "Apache Kafka 4.3.0, three nodes",
+}
+
+CHECK_TEXTS = {
+    "lost-write": "a send was acknowledged, and the log does not hold it",
+    "aborted-read": "a record of an aborted transaction was read as committed (G1a)",
+    "precommitted-read": "a record was read before the commit of its transaction was called",
+    "inconsistent-offsets": "two readers, or a reader and the log, have different records at one offset",
+    "duplicate": "one send of an idempotent producer is stored twice",
+    "unseen": "a committed record that a reader of everything was not handed",
+    "poll-skip": "a reader was never handed a committed record before one that it was handed",
+    "nonmonotonic-poll": "a reader was handed an offset again",
+    "int-poll-skip": "as poll-skip, inside one poll",
+    "int-nonmonotonic-poll": "as nonmonotonic-poll, inside one poll",
+    "nonmonotonic-send": "two acknowledged sends of a producer are stored in the other order",
+    "int-nonmonotonic-send": "as nonmonotonic-send, inside one transaction",
+    "int-send-skip": "records of others lie between two of one transaction: Kafka permits it, counted only",
+    "hanging-transaction": "a transaction is open a minute after the end",
+    "divided-transaction": "of one transaction a part is committed, or not what was answered",
+    "G1c": "transactions that have read one another's writes, in a cycle",
+    "G0": "transactions that have written behind one another, in a cycle: Kafka permits it, counted only",
+}
+
+
+@dataclass
+class Entry:
+    """One history: where, who, how long, what befell the brokers, and what was found."""
+
+    target: str
+    clients: list[str]
+    seed: int
+    seconds: int
+    records: int
+    transactions: int
+    troubles: dict[str, int]
+    done: dict[str, int]
+    allowed: dict[str, int]
+    anomalies: dict[str, list[str]]
+    hung: list[str] = field(default_factory=list)
+    """Clients that did not come back from their last call within two minutes."""
+
+    def line(self) -> str:
+        """Return the history in a line, and what was found in more."""
+        troubles = ", ".join(f"{count} {name}" for name, count in self.troubles.items())
+        found = "; ".join(f"{name}: {texts[0]}" for name, texts in self.anomalies.items()) or "no anomaly"
+        made = f"{self.records} records, {self.transactions} transactions committed"
+        return f"{self.target} seed {self.seed}: {self.seconds} s, {made}, {troubles}: {found}"
+
+
+def entries() -> list[Entry]:
+    """Return what is in the ledger."""
+    if not LEDGER.exists():
+        return []
+    return [Entry(**each) for each in json.loads(LEDGER.read_text(encoding="utf-8"))]
+
+
+def add(entry: Entry) -> None:
+    """Add a history to the ledger, one a line."""
+    rows = [json.dumps(dataclasses.asdict(each), sort_keys=True) for each in [*entries(), entry]]
+    LEDGER.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+
+
+def page(found: list[Entry]) -> str:
+    """Return the text of the page."""
+    lines = [
+        "# Histories",
+        "",
+        "`make histories` writes this page. Clients write and read one topic, half of them in transactions,",
+        "while brokers are killed, paused and cut off, by seed; then everything is read, and judged by the",
+        "checks of Jepsen's workload for Kafka.",
+        "",
+        "## What was run",
+        "",
+        "| On | Histories | Minutes | Records | Transactions | Killed, paused, cut off | Anomalies |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for target, text in TARGET_TEXTS.items():
+        some = [each for each in found if each.target == target]
+        minutes = sum(each.seconds for each in some) / 60
+        troubles = sum(sum(each.troubles.values()) for each in some)
+        anomalies = sum(len(each.anomalies) for each in some)
+        records, transactions = sum(each.records for each in some), sum(each.transactions for each in some)
+        lines.append(
+            f"| {text} | {len(some)} | {minutes:.0f} | {records:,} | {transactions:,} | {troubles} "
+            f"| {anomalies} |"
+        )
+    clients = sorted({name for each in found for name in each.clients})
+    lines += [
+        "",
+        "Clients: " + ", ".join(clients) + "; each with one idempotent and one transactional producer.",
+        "",
+    ]
+    hung = sum(len(each.hung) for each in found)
+    lines += [f"Clients that did not come back from their last call within two minutes: {hung}.", ""]
+    lines += ["## Checks", "", "| Check | Finds | Found |", "|---|---|---|"]
+    for name in (*CHECKS, *MORE_CHECKS, "G0"):
+        count = sum(
+            each.allowed.get(name, 0) if name in ALLOWED else len(each.anomalies.get(name, ()))
+            for each in found
+        )
+        lines.append(f"| {name} | {CHECK_TEXTS[name]} | {count:,} |")
+    lines += ["", "## Anomalies", ""]
+    rows = [(each, name, texts[0]) for each in found for name, texts in each.anomalies.items()]
+    if rows:
+        lines += ["| Target | Seed | Check | The first |", "|---|---|---|---|"]
+        lines += [f"| {each.target} | {each.seed} | {name} | {text} |" for each, name, text in rows]
+    else:
+        lines.append("None so far.")
+    lines += [
+        "",
+        "## Run it",
+        "",
+        "```sh no-run: runs for minutes",
+        'make histories ARGS="--minutes 60 --seed 100"',
+        'make histories ARGS="--target cluster --client penstock --no-page"',
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_page() -> None:
+    """Write the page from the ledger."""
+    PAGE.write_text(page(entries()), encoding="utf-8")

@@ -1,0 +1,248 @@
+"""Clients that write and read one topic at a time, in transactions and without, and what each of them saw."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from histories.clients import CLIENTS, TRANSACTION_S, Client, Row
+from histories.rules import Story, Transaction
+from penstock import Consumer, TopicPartition
+from penstock.errors import PenstockError
+from penstock.testing.chaos.events import LogRecord
+from penstock.testing.chaos.evidence import Log
+
+PARTITIONS = 4
+OPERATIONS = 4
+"""The most sends and polls of one transaction."""
+ABORTED_SHARE = 0.15
+PAUSE_S = 0.004
+"""Between two transactions of a client: histories are to be long in time, not in records."""
+LEAVING_S = 120.0
+"""How long the clients have for their last calls."""
+SETTLING_S = 60.0
+"""How long the end of transactions is waited for that clients have left open."""
+
+
+class Worker(threading.Thread):
+    """One client, again and again replaced by a new one of its kind when it has failed."""
+
+    def __init__(self, workload: Workload, kind: str, number: int, transactional: bool) -> None:
+        super().__init__(name=f"{kind} {number}", daemon=True)
+        self._workload = workload
+        self.kind, self._number, self._transactional = kind, number, transactional
+        self._rng = random.Random(workload.seed * 1000 + number)
+        self._values = 0
+        self._positions = dict.fromkeys(range(PARTITIONS), 0)
+        self.failures = 0
+        self.done = 0
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        lives = 0
+        while not self._workload.stopping.is_set():
+            lives += 1
+            client: Client | None = None
+            try:
+                identity = f"{self._workload.topic}-{self._number}" if self._transactional else None
+                client = CLIENTS[self.kind](self._workload.servers, identity)
+                self._live(client, self._number * 100_000 + lives)
+            except Exception:  # of whatever kind the library has
+                self.failures += 1
+                time.sleep(0.05)
+            finally:
+                if client is not None:
+                    try:
+                        client.close()
+                    except Exception:
+                        self.failures += 1
+
+    def _live(self, client: Client, identity: int) -> None:
+        record, places = self._workload.story.history.record, self._workload.places
+        client.seek(self._workload.topic, self._positions)
+        record.moved(places, identity)
+        turn = 0
+        while not self._workload.stopping.is_set():
+            turn += 1
+            if self._transactional:
+                self._transact(client, identity, turn)
+            else:
+                waiting = [self._send(client, identity, 0) for _ in range(self._rng.randint(1, OPERATIONS))]
+                self._poll(client, identity)
+                for wait in waiting:
+                    wait()
+            self.done += 1
+            time.sleep(PAUSE_S)
+
+    def _transact(self, client: Client, identity: int, turn: int) -> None:
+        transaction = Transaction(f"transaction {turn} of {self.name} ({identity})")
+        self._workload.add(transaction)
+        client.begin()
+        try:
+            waiting = []
+            for _ in range(self._rng.randint(1, OPERATIONS)):
+                if self._rng.random() < 0.6:
+                    waiting.append(self._send(client, identity, turn, transaction))
+                else:
+                    rows = self._poll(client, identity)
+                    transaction.reads += [
+                        (TopicPartition(each.topic, each.partition), each.offset) for each in rows
+                    ]
+            for wait in waiting:
+                wait()
+        except Exception:
+            client.abort()
+            transaction.is_committed = False
+            raise
+        if self._rng.random() < ABORTED_SHARE:
+            client.abort()
+            transaction.is_committed = False
+            return
+        transaction.committing_s = time.monotonic()
+        client.commit()
+        transaction.is_committed = True
+
+    def _send(
+        self, client: Client, identity: int, turn: int, transaction: Transaction | None = None
+    ) -> Callable[[], None]:
+        self._values += 1
+        partition = self._rng.randrange(PARTITIONS)
+        value = b"%d.%d.%d" % (self._number, identity, self._values)
+        outcome: list[Any] = ["unknown", -1, ""]
+        self._workload.story.history.record.sent(
+            self._workload.topic,
+            partition,
+            value,
+            client=identity,
+            transaction=turn,
+            delivery=lambda: tuple(outcome),  # type: ignore[arg-type, return-value]
+        )
+        if transaction is not None:
+            transaction.writes.append((TopicPartition(self._workload.topic, partition), value))
+        wait = client.send(self._workload.topic, partition, value)
+
+        def settle() -> None:
+            offset = wait()
+            if (
+                transaction is None
+            ):  # of a transaction the acknowledgement is the commit: `_divided` judges it
+                outcome[:] = "acknowledged", offset, ""
+
+        return settle
+
+    def _poll(self, client: Client, identity: int) -> list[Row]:
+        rows = client.poll(0.01)
+        now = time.monotonic()
+        by_partition: dict[int, list[Row]] = {}
+        for each in rows:
+            by_partition.setdefault(each.partition, []).append(each)
+            self._positions[each.partition] = each.offset + 1
+            self._workload.story.seen_s.setdefault(
+                (TopicPartition(each.topic, each.partition), each.offset), now
+            )
+        for some in by_partition.values():
+            self._workload.story.history.record.polled(some, identity)
+        return rows
+
+
+class Workload:
+    """Workers of several kinds on a topic; what they did is a `Story`."""
+
+    def __init__(self, servers: str, topic: str, kinds: Sequence[str], seed: int) -> None:
+        self.servers, self.topic, self.seed = servers, topic, seed
+        self.kinds = kinds
+        self.places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        self.story = Story()
+        self.stopping = threading.Event()
+        self.hung: list[str] = []
+        """The kinds of clients that did not come back from a call; their threads are left."""
+        self._lock = threading.Lock()
+        pairs = [(kind, transactional) for kind in kinds for transactional in (False, True)]
+        self.workers = [Worker(self, kind, number, flag) for number, (kind, flag) in enumerate(pairs, 1)]
+
+    def add(self, transaction: Transaction) -> None:
+        with self._lock:
+            self.story.transactions.append(transaction)
+
+    def start(self) -> None:
+        for each in self.workers:
+            each.start()
+
+    def finish(self) -> None:
+        """Stop the workers, wait for transactions that they left open, and read everything."""
+        self.stopping.set()
+        deadline = time.monotonic() + LEAVING_S
+        for each in self.workers:
+            each.join(max(0, deadline - time.monotonic()))
+        self.hung = sorted({each.kind for each in self.workers if each.is_alive()})
+        ends = self._settled_ends()
+        committed = {tp: self._read(tp, ends[tp], "read_committed") for tp in self.places}
+        for tp in self.places:
+            visible = {each.offset for each in committed[tp]}
+            is_open = self._stable_end(tp) < ends[tp]
+            records = []
+            for each in self._read(tp, ends[tp], "read_uncommitted"):
+                state = "committed" if each.offset in visible else "open" if is_open else "aborted"
+                records.append(
+                    LogRecord(tp.topic, tp.partition, each.offset, each.key, each.value, state=state)
+                )  # type: ignore[arg-type]
+            self.story.history.logs[tp] = Log(records, 0, ends[tp])
+        for number, kind in enumerate(self.kinds):
+            self._read_all(kind, -1 - number, ends)
+
+    def _stable_end(self, tp: TopicPartition) -> int:
+        with Consumer(self.servers, isolation_level="read_committed") as consumer:
+            return consumer.end_offsets([tp])[tp]
+
+    def _settled_ends(self) -> dict[TopicPartition, int]:
+        deadline = time.monotonic() + SETTLING_S
+        time.sleep(min(TRANSACTION_S, 1))
+        while True:
+            try:
+                with Consumer(self.servers) as consumer:
+                    ends = dict(consumer.end_offsets(self.places))
+                if all(self._stable_end(tp) == end for tp, end in ends.items()):
+                    return ends
+            except PenstockError:
+                ends = {}
+            if time.monotonic() > deadline and ends:
+                return ends
+            time.sleep(0.2)
+
+    def _read(self, tp: TopicPartition, end: int, isolation: str) -> list[Row]:
+        rows: list[Row] = []
+        deadline = time.monotonic() + SETTLING_S
+        with Consumer(self.servers, isolation_level=isolation) as consumer:
+            consumer.assign([tp])
+            consumer.seek(tp, 0)
+            while consumer.position(tp) < end and time.monotonic() < deadline:
+                found = consumer.poll(timeout_ms=200)
+                rows += [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in found]
+        return rows
+
+    def _read_all(self, kind: str, identity: int, ends: dict[TopicPartition, int]) -> None:
+        """Have a new client of a kind read everything: `unseen` is held to what it was handed."""
+        wanted = {
+            (tp, each.offset)
+            for tp, log in self.story.history.logs.items()
+            for each in log.records
+            if each.state == "committed"
+        }
+        seen: set[tuple[TopicPartition, int]] = set()
+        client = CLIENTS[kind](self.servers, None)
+        try:
+            client.seek(self.topic, dict.fromkeys(range(PARTITIONS), 0))
+            deadline = time.monotonic() + SETTLING_S
+            while not wanted <= seen and time.monotonic() < deadline:
+                by_partition: dict[int, list[Row]] = {}
+                for each in client.poll(0.2):
+                    by_partition.setdefault(each.partition, []).append(each)
+                    seen.add((TopicPartition(each.topic, each.partition), each.offset))
+                for some in by_partition.values():
+                    self.story.history.record.polled(some, identity)
+        finally:
+            client.close()
+        self.story.readers[kind] = seen
