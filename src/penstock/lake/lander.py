@@ -37,7 +37,7 @@ SHARED_ATTEMPTS_MAX = 20
 
 
 class Source(Protocol):
-    """A topic as a lander needs it, whoever polls its records."""
+    """A topic as a lander needs it; another object may poll its records."""
 
     topic_id: str | None
 
