@@ -282,7 +282,7 @@ def test_word_count_by_a_streams_group(
     until(lambda: second.is_running, "the one that is left")
     until(lambda: second.ask("a") == numbers(servers, "counts")["a"], "its store and what it told")
     second.close()
-    reset = ("--group", "tasks", "--reset-offsets", "--input-topics", "lines", "--to-earliest", "--execute")
+    reset = ("--group", "tasks", "--reset-offsets", "--input-topic", "lines", "--to-earliest", "--execute")
     until(
         lambda: "Empty" in groups_tool(servers, "--describe", "--group", "tasks", "--state"), "an empty group"
     )
