@@ -489,3 +489,13 @@ def test_more_tasks_than_a_request_may_make_are_refused() -> None:
     bench.node.cluster.create_topics(plans, bench.clock.now_ms())
     topology = topology_of(subtopology(0, "big0"), subtopology(1, "big1"))
     assert bench.join("a", topology).error_code == E.STREAMS_INVALID_TOPOLOGY
+
+
+def test_a_topology_that_has_outgrown_the_limit_is_still_described() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    make_topic(bench.node, "big", partitions=9000)
+    topology = topology_of(subtopology(0, "big"), subtopology(1, "more"))
+    assert statuses(bench.join("a", topology)) == [NO_SOURCE]
+    make_topic(bench.node, "more", partitions=2000)
+    assert bench.beat("a", 2).error_code == E.STREAMS_INVALID_TOPOLOGY
+    assert [each.source_topics for each in bench.describe().topology.subtopologies] == [["big"], ["more"]]

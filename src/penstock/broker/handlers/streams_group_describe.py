@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.broker.context import Context
+from penstock.broker.groups.streams.configuring import NOT_CONFIGURED
 from penstock.broker.groups.streams.coordinator import GROUP_BYTES, not_a_streams_group
 from penstock.broker.groups.streams.group import StreamsGroup
 from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
@@ -82,7 +83,10 @@ def _topology(group: StreamsGroup, context: Context[Needs]) -> Topology | None:
     topology = group.stored.topology
     if topology is None:
         return None
-    configured = group.configured(topology, context.node.groups.streams.view)
+    try:
+        configured = group.configured(topology, context.node.groups.streams.view)
+    except KafkaError:  # topics have grown beyond what the topology can be worked on with
+        configured = NOT_CONFIGURED
     internal = configured.internal if configured.is_ready else {}
     return Topology(
         epoch=topology.epoch,

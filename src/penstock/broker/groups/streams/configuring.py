@@ -54,7 +54,11 @@ class Configured(NamedTuple):
     @property
     def is_ready(self) -> bool:
         """Whether tasks can be assigned."""
-        return self.problem is None
+        return self.problem is None and self.tasks is not None
+
+
+NOT_CONFIGURED = Configured(None)
+"""A topology of which nothing is decided."""
 
 
 class _WrongPartitions(Exception):

@@ -197,9 +197,8 @@ class StreamsGroupCoordinator:
         """Assign tasks to the members that a new group has got meanwhile."""
         if self._delays.get(group.id) is not timer:
             return None
+        del self._delays[group.id]  # should the assignment not be stored, the next heartbeat assigns
         draft = group.assign_delayed(self.settings_of(group.id), self._view, now_ms)
-        # Should that not be stored, the next heartbeat assigns.
-        del self._delays[group.id]
         return None if draft is None else StreamsPlan(group, draft)
 
     def _touch(self, group: StreamsGroup, member_id: str, now: float) -> None:
