@@ -113,7 +113,7 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
         )
     if key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE) and message.topics:
         # As for Fetch: partitions say that their leader is to be looked for.
-        made = API_TABLE[key].response()
+        made: Any = API_TABLE[key].response()
         made.responses = error_entries(key, version, "responses", message.topics, code_for(key), NO_ANSWER)
         return made
     return error_response(key, version, message, code_for(key), NO_ANSWER)

@@ -103,7 +103,7 @@ class Session:
         self._connection.execute("set timezone = 'UTC'")
         # Variables of this program are no tables.
         self._connection.execute("set python_enable_replacements = false")
-        # Rows are nobody else's: a name that others know could be theirs before.
+        # Private: another user could have made a directory of a fixed name before.
         spilled = tempfile.mkdtemp(prefix="penstock-sql-")
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
         self._connection.execute(f"set temp_directory = {_text(spilled)}")
