@@ -322,10 +322,10 @@ class AvroSerializer(_Serializer):
             value = as_dict(value)
         if value is not None and self._settings.is_by_name:
             key = context.topic, context.field
-            found = self._programs.get(key, False)
-            if found is False:
-                found = self._programs[key] = self._program(context)
-            if found:
+            if key not in self._programs:
+                self._programs[key] = self._program(context)
+            found = self._programs[key]
+            if found is not None:
                 data: bytes | None = write_row(found[0], value, found[1])
                 if data is not None:
                     return data

@@ -104,7 +104,7 @@ class Store:
             ]
 
     def clear(self) -> None:
-        """Forget what is in the store, and keep its room: memory that was used is used again."""
+        """Make the store empty, and keep its room: memory that was used is used again."""
         for column, group in enumerate(self.group_of.tolist()):
             begin = self.base[column]
             self.numbers[begin : begin + min(self.filled[group] + 1, self.caps[group])] = 0

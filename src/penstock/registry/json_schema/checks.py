@@ -58,7 +58,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class _Unknown(Exception):
-    """The schema has a word, or a word a meaning, that no quick check knows."""
+    """The schema has a word, or a word a meaning, for which there is no quick check."""
 
 
 def check_of(schema: Any) -> Check | None:
