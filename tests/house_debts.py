@@ -11,8 +11,6 @@ CUT_BY_INHERITANCE: frozenset[str] = frozenset(
     {
         "penstock.broker.broker.Broker",
         "penstock.broker.cluster.Cluster",
-        "penstock.broker.groups.classic.group.Group",
-        "penstock.broker.groups.classic.roster.Roster",
         "penstock.broker.levers.LeveredCluster",
         "penstock.broker.network.connection.Connection",
         "penstock.model.Record",

@@ -27,7 +27,7 @@ from broker.good_client import GoodClient, fetch_request
 from broker.groups.requests import heartbeat_request, join_request
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
-from penstock.broker.groups.classic.recovery import RecoverableGroup
+from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.service import GroupService
 from penstock.broker.network.connection import Connection
 from penstock.broker.network.large_answer import LargeAnswer
@@ -277,10 +277,10 @@ SERVER_PLACES = [
 ]
 
 GROUP_PLACES = [
-    Place("the vote", RecoverableGroup, "_vote", of_bad_group, Bed.join, "group timer"),
-    Place("a join's timer", RecoverableGroup, "_join_time_is_up", of_bad_group, Bed.join, "group timer"),
-    Place("a sync's timer", RecoverableGroup, "_sync_time_is_up", of_bad_group, Bed.join, "group timer"),
-    Place("a heartbeat", RecoverableGroup, "heartbeat", of_bad_group, Bed.join, "request"),
+    Place("a generation begins", Group, "_complete_join", of_bad_group, Bed.join, "group timer"),
+    Place("a join's timer", Group, "_join_time_is_up", of_bad_group, Bed.join, "group timer"),
+    Place("a sync's timer", Group, "_sync_time_is_up", of_bad_group, Bed.join, "group timer"),
+    Place("a heartbeat", Group, "heartbeat", of_bad_group, Bed.join, "request"),
     Place(
         "a group is stored",
         penstock.broker.groups.service,

@@ -11,7 +11,8 @@ import pytest
 
 from broker.groups.bench_group import Bench
 from broker.groups.requests import REBALANCE_MS, SESSION_MS, join_request
-from penstock.broker.groups.classic.recovery import RecoverableGroup as Group
+from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.roster import Roster
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
@@ -253,35 +254,35 @@ def find_together(bench: Bench, members: tuple[str, ...]) -> int:
     raise AssertionError("the members do not find together again")
 
 
-PLACES = [
-    "_vote",
-    "_complete_join",
-    "_session_is_over",
-    "_sync_time_is_up",
-    "_dismiss",
-    "_remove",
-    "members_have_gone",
-    "_rebalance",
-    "_elect",
-    "_joined",
-    "renew",
-    "go_on",
+PLACES: list[tuple[type, str]] = [
+    (Roster, "vote"),
+    (Roster, "elect"),
+    (Roster, "remove"),
+    (Group, "_complete_join"),
+    (Group, "_session_is_over"),
+    (Group, "_sync_time_is_up"),
+    (Group, "_dismiss"),
+    (Group, "members_have_gone"),
+    (Group, "_rebalance"),
+    (Group, "_joined"),
+    (Group, "renew"),
+    (Group, "go_on"),
 ]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("part", "place"), PLACES)
 def test_a_timer_that_raises_in_a_group_leaves_it_working(
-    place: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+    part: type, place: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench()
     leader, follower = bench.pair()
     bench.commit(7, leader, 2)
     other = bench.join(group="other").response
     bench.sync(other.member_id, 1, {other.member_id: b"O"}, group="other")
-    fault = Once(getattr(Group, place), error, always=False)
+    fault = Once(getattr(part, place), error, always=False)
     with monkeypatch.context() as patch:
-        patch.setattr(Group, place, fault)
+        patch.setattr(part, place, fault)
         for _ in range(4):
             # The leader is heard of no more, so that its session ends; the other group is well.
             bench.wait(SESSION_MS // 3)
@@ -298,18 +299,27 @@ def test_a_timer_that_raises_in_a_group_leaves_it_working(
     assert bench.again().committed() == 7
 
 
-@pytest.mark.parametrize("place", ["_vote", "_complete_join", "_joined", "_recompute", "recover"])
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [
+        (Roster, "vote"),
+        (Group, "_complete_join"),
+        (Group, "_joined"),
+        (Roster, "recompute"),
+        (Group, "recover"),
+    ],
+)
 def test_a_request_that_raises_is_answered_by_its_end_and_others_by_their_answers(
-    place: str, monkeypatch: pytest.MonkeyPatch
+    part: type, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench()
     leader, follower = bench.pair()
     waits = bench.join(follower, protocols={"range": b"changed"})
     assert waits.waits
     with monkeypatch.context() as patch:
-        patch.setattr(Group, place, Once(getattr(Group, place), ValueError("a fault"), always=True))
-        if place in ("_recompute", "recover"):
-            patch.setattr(Group, "_vote", Once(Group._vote, ValueError("a fault"), always=True))
+        patch.setattr(part, place, Once(getattr(part, place), ValueError("a fault"), always=True))
+        if place in ("recompute", "recover"):
+            patch.setattr(Roster, "vote", Once(Roster.vote, ValueError("a fault"), always=True))
         for _ in range(2):
             if waits.waits:
                 with pytest.raises(ValueError, match="a fault"):

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.groups.classic.coordinator import check_join
-from penstock.broker.groups.classic.group import MEMBER_ID_REQUIRED_SINCE
+from penstock.broker.groups.classic.group import MEMBER_ID_REQUIRED_SINCE, refused_join
 from penstock.broker.groups.classic.member import protocols_of
-from penstock.broker.groups.classic.roster import refused_join
 from penstock.broker.groups.consumer import classic_members as rules
 from penstock.broker.groups.consumer.embedded_protocol import (
     PROTOCOL_TYPE,

@@ -169,7 +169,7 @@ class ConsumerGroupService:
         plan = self.coordinator.heartbeat(
             group_id, beat, self._host.clock.now_ms(), turn if has_members else None
         )
-        self._check_memory(plan, 0 if classic is None else classic.size_bytes)
+        self._check_memory(plan, 0 if classic is None else classic.roster.size_bytes)
         first = [] if classic is None else [group_record(group_id, None)]
         self._carry_out(store, plan, now, first, sees)
         if classic is not None:

@@ -145,7 +145,7 @@ def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[
             list(each.protocols),
             b"",
         )
-        group.enrol(member)
+        group.roster.enrol(member)
     group.begin_stable(generation)
     names = {topic.id: name for name, topic in topics.items()}
     for member in group.members.values():

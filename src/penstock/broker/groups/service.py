@@ -508,7 +508,7 @@ class GroupService:
             return ErrorCode.NONE
         if group is None or (generation < 0 and group.can_be_deleted):
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
-        error = group.check_member(member_id, instance_id)
+        error = group.roster.check_member(member_id, instance_id)
         if not error and generation != group.generation:
             error = ErrorCode.ILLEGAL_GENERATION
         return error

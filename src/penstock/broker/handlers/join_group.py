@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.context import Context, Parts
+from penstock.broker.groups.classic.group import refused_join
 from penstock.broker.groups.classic.member import Caller
-from penstock.broker.groups.classic.roster import refused_join
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import Group, refused_join
 from penstock.broker.groups.classic.member import Caller, Ticket
 from penstock.broker.groups.classic.outbox import Outbox
-from penstock.broker.groups.classic.recovery import RecoverableGroup
-from penstock.broker.groups.classic.roster import refused_join
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import restore
 from penstock.broker.groups.classic.states import Ask, State
@@ -67,7 +65,6 @@ class Coordinator:
 
         `ticket` is that of the request which raised, if it was one.
         """
-        assert isinstance(group, RecoverableGroup)
         try:
             group.recover(now, ticket)
         except Exception:
@@ -105,18 +102,18 @@ class Coordinator:
 
     # --- groups ------------------------------------------------------------------------------------------
 
-    def create(self, group_id: str) -> RecoverableGroup:
+    def create(self, group_id: str) -> Group:
         """Add a new group without members. One with the same id is replaced."""
         group = self.build(group_id)
         self.adopt(group)
         return group
 
-    def build(self, group_id: str) -> RecoverableGroup:
+    def build(self, group_id: str) -> Group:
         """Return a new group without members, which is not one of the coordinator's yet."""
         failed = None if self._caught is None else self._timer_failed
-        return RecoverableGroup(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
+        return Group(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
 
-    def adopt(self, group: RecoverableGroup) -> None:
+    def adopt(self, group: Group) -> None:
         """Add a group that `build` has returned. One with the same id is replaced."""
         self.forget(group.id)
         self.groups[group.id] = group

@@ -5,6 +5,10 @@ Requests come in with `now`, in seconds of the monotonic clock; what is to be an
 
 The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a
 client cannot distinguish the two.
+
+An exception may leave a group half-changed: a fault of the broker, met by one request or one timer. The other
+members must not lose their group for it: `Group.recover` computes again what is derived from them, and asks
+them to rejoin.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.broker.groups.classic.member import Caller, Member, Ticket, protocols_of
-from penstock.broker.groups.classic.roster import CONSUMER, Roster, next_generation
+from penstock.broker.groups.classic.roster import Roster
 from penstock.broker.groups.classic.states import (
     BYPASSES,
     REFUSALS,
@@ -30,6 +34,7 @@ from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -37,6 +42,12 @@ if TYPE_CHECKING:
     from penstock.broker.groups.classic.settings import GroupSettings
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
+
+CONSUMER = "consumer"
+"""The protocol type whose metadata are subscriptions."""
+
+SKIPPED_ASSIGNMENT_SINCE = 9
+"""The version of JoinGroup since which a response can ask the leader not to assign (KIP-814)."""
 
 MEMBER_ID_REQUIRED_SINCE = 4
 """The version of JoinGroup since which a new member is assigned an id first (KIP-394)."""
@@ -59,7 +70,7 @@ NEW_MEMBER_TIMEOUT_S = 300.0
 _NONE = ErrorCode.NONE
 
 
-class Group(Roster):
+class Group:
     """The members of a group, its generation and its state.
 
     `since_ms` is the wall-clock time of the last state change that was stored, -1 if there was none.
@@ -75,8 +86,16 @@ class Group(Roster):
         timer_failed: Callable[[Group, float], None] | None = None,
     ) -> None:
         """`timer_failed`, if there is one, is called inside the ``except`` block of a timer that raised."""
-        failed = None if timer_failed is None else partial(timer_failed, self)
-        super().__init__(group_id, timers, outbox, failed)
+        self.id = group_id
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.roster = Roster(outbox.tally)
+        self.pending: dict[str, Timer] = {}
+        """Member ids that were assigned and have not joined yet, with the timers that withdraw them."""
+        self._timers = timers
+        self._outbox = outbox
+        self._timer_failed = failed = None if timer_failed is None else partial(timer_failed, self)
         self._state = State.EMPTY
         self.since_ms = -1
         self._settings = settings
@@ -85,12 +104,19 @@ class Group(Roster):
         """Whether the rebalance at work has begun with an empty group."""
         self._has_grown = False
         self._delay_left_s = 0.0
+        self._is_recovering = False
+        """Whether an exception has ended something since the last generation began."""
         self._join_timer = Timer(self._join_time_is_up, failed)
         self._sync_timer = Timer(self._sync_time_is_up, failed)
 
     def __repr__(self) -> str:
         members = f"{len(self.members)} members"
         return printable(f"<Group {self.id} {self.state}, generation {self.generation}, {members}>")
+
+    @property
+    def members(self) -> dict[str, Member]:
+        """The members, by their ids."""
+        return self.roster.members
 
     @property
     def state(self) -> State:
@@ -128,7 +154,7 @@ class Group(Roster):
             self._join_known(request, caller, ticket, now)
         elif request.group_instance_id is not None:
             new_id = self._new_id(request.group_instance_id[:ID_NAME_CHARACTERS_MAX])
-            if request.group_instance_id in self.instances:
+            if request.group_instance_id in self.roster.instances:
                 self._replace(request, caller, ticket, new_id, now)
             else:
                 self._add(request, caller, ticket, new_id, now)
@@ -147,7 +173,9 @@ class Group(Roster):
             return True
         if self.state is State.PREPARING:
             member = self.members.get(member_id)
-            return (member is not None and member.join_ticket is not None) or self._waiting_to_join < size
+            return (
+                member is not None and member.join_ticket is not None
+            ) or self.roster.waiting_to_join < size
         return member_id in self.members or len(self.members) < size
 
     def accepts(self, request: JoinGroupRequest) -> bool:
@@ -158,8 +186,7 @@ class Group(Roster):
             return bool(request.protocol_type and request.protocols)
         if request.protocol_type != self.protocol_type:
             return False
-        size = len(self.members)
-        return any(self._supported.get(protocol.name, 0) == size for protocol in request.protocols)
+        return any(self.roster.has_in_common(protocol.name) for protocol in request.protocols)
 
     def forget_id(self, member_id: str, now: float) -> None:
         """Withdraw a member id that was assigned; a JoinGroup with it is refused from now on."""
@@ -173,13 +200,13 @@ class Group(Roster):
         if member_id in self.pending:
             self._add(request, caller, ticket, member_id, now)
             return
-        error = self.check_member(member_id, request.group_instance_id)
+        error = self.roster.check_member(member_id, request.group_instance_id)
         if error:
             self._refuse(ticket, member_id, error)
             return
         member = self.members[member_id]
         protocols = protocols_of([(protocol.name, protocol.metadata) for protocol in request.protocols])
-        kind = 2 if protocols != member.protocols else int(member_id == self.leader_id)
+        kind = 2 if protocols != member.protocols else int(member_id == self.roster.leader_id)
         decision = REJOINS[self.state][kind]
         if decision is Rejoin.REPEAT:
             self._answer_join(member, self._joined(member), ticket)
@@ -200,9 +227,9 @@ class Group(Roster):
             self.protocol_type = request.protocol_type
         member = self._new_member(member_id, request, caller)
         member.is_new = True
-        self.enrol(member)
-        if self.leader_id is None:
-            self.leader_id = member_id
+        self.roster.enrol(member)
+        if self.roster.leader_id is None:
+            self.roster.leader_id = member_id
         self._wait_to_join(member, ticket)
         self._timers.set(member.session, now + NEW_MEMBER_TIMEOUT_S)
         if self.state is State.PREPARING:
@@ -218,19 +245,19 @@ class Group(Roster):
         id.
         """
         assert request.group_instance_id is not None
-        old = self.members[self.instances[request.group_instance_id]]
-        old_leader = self.leader_id
+        old = self.members[self.roster.instances[request.group_instance_id]]
+        old_leader = self.roster.leader_id
         self._fence(old)
-        self._remove(old)
+        self.roster.remove(old)
         member = self._new_member(new_id, request, caller, old.assignment)
-        self.enrol(member)
+        self.roster.enrol(member)
         if old_leader == old.id:
-            self.leader_id = new_id
+            self.roster.leader_id = new_id
         self.renew(member, now)
         if self.state is State.PREPARING:
             self._wait_to_join(member, ticket)
             self.go_on(now)
-        elif self.state is State.STABLE and self._vote() == self.protocol:
+        elif self.state is State.STABLE and self.roster.vote() == self.protocol:
             self._outbox.saves.append(self)
             self._answer_join(member, self._replaced(member, old_leader, caller.version), ticket)
         else:
@@ -238,6 +265,91 @@ class Group(Roster):
             self._rebalance(Cause.MEMBER_CHANGES, now)
 
     # --- members -----------------------------------------------------------------------------------------
+
+    def _new_member(
+        self, member_id: str, request: JoinGroupRequest, caller: Caller, assignment: bytes = b""
+    ) -> Member:
+        return self.make_member(
+            member_id,
+            request.group_instance_id,
+            caller.client_id,
+            caller.host,
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+            [(protocol.name, protocol.metadata) for protocol in request.protocols],
+            assignment,
+        )
+
+    def make_member(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: list[tuple[str, bytes]],
+        assignment: bytes,
+    ) -> Member:
+        """Make a member with its session timer. It is not in the group yet."""
+
+        def expire(at: float) -> None:
+            self._session_is_over(member, at)
+
+        member = Member(
+            member_id,
+            instance_id,
+            client_id,
+            host,
+            session_timeout_ms,
+            rebalance_timeout_ms,
+            protocols_of(protocols),
+            Timer(expire, self._timer_failed),
+            assignment,
+        )
+        return member
+
+    def renew(self, member: Member, now: float) -> None:
+        """Renew a session: it ends one session timeout from now."""
+        self._timers.set(member.session, now + member.session_timeout_ms / 1000)
+
+    def _give_id(self, member_id: str, session_timeout_ms: int, now: float) -> None:
+        def expire(at: float) -> None:
+            self.forget_id(member_id, at)
+
+        timer = self.pending[member_id] = Timer(expire, self._timer_failed)
+        self._outbox.given_away[self.id, member_id] = self
+        self._timers.set(timer, now + session_timeout_ms / 1000)
+
+    def _withdraw(self, member_id: str) -> bool:
+        """Withdraw a member id that was assigned; return whether there was one."""
+        timer = self.pending.pop(member_id, None)
+        if timer is None:
+            return False
+        timer.end()
+        self._outbox.given_away.pop((self.id, member_id), None)
+        return True
+
+    def _dismiss(self, member: Member) -> None:
+        if member.join_ticket is not None:
+            self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
+        if member.sync_ticket is not None:
+            self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        self.roster.remove(member)
+
+    def _fence(self, member: Member) -> None:
+        """Answer the waiting requests of a member that was replaced by another with its instance id."""
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        if member.join_ticket is not None:
+            self._refuse(member.join_ticket, member.id, fenced)
+        if member.sync_ticket is not None:
+            self._answer_sync(member, fenced)
+
+    def _drop(self, member_id: str) -> None:
+        member = self.members.get(member_id)
+        if member is not None:
+            self.roster.remove(member)
+        self._withdraw(member_id)
 
     def _session_is_over(self, member: Member, now: float) -> None:
         waits = member.join_ticket is not None or member.sync_ticket is not None
@@ -270,7 +382,7 @@ class Group(Roster):
             if self.state is State.COMPLETING:
                 member.assignment = b""
         self._sync_timer.stop()
-        self._to_sync.clear()
+        self.roster.to_sync.clear()
         self._is_first = self.state is State.EMPTY
         self._go(cause)
         if self._is_first:
@@ -295,7 +407,7 @@ class Group(Roster):
         if (
             self.state is State.PREPARING
             and not self._is_first
-            and self._waiting_to_join == len(self.members)
+            and self.roster.waiting_to_join == len(self.members)
             and not self.pending
         ):
             self._complete_join(now)
@@ -314,13 +426,13 @@ class Group(Roster):
     def _complete_join(self, now: float) -> None:
         """Begin a new generation with the members that have joined."""
         for member in [m for m in self.members.values() if m.join_ticket is None and not m.is_static]:
-            self._remove(member)
-        if self.members and not self._elect():
+            self.roster.remove(member)
+        if self.members and not self.roster.elect():
             # Only static members, none of which has rejoined: they have until their sessions end.
             self._timers.set(self._join_timer, now + max(self._rebalance_timeout_s(), JOIN_RETRY_S))
             return
         self._join_timer.stop()
-        self._to_sync.clear()
+        self.roster.to_sync.clear()
         self.generation = next_generation(self.generation)
         # Stored before it is answered: after a restart no other generation may have the same number.
         self._outbox.saves.append(self)
@@ -328,19 +440,20 @@ class Group(Roster):
             self.protocol = None
             self._go(Cause.NO_MEMBERS_LEFT)
             return
-        self.protocol = self._vote()
+        self.protocol = self.roster.vote()
         self._go(Cause.ALL_JOINED)
         for member in self.members.values():
             if member.join_ticket is not None:
                 self._answer_join(member, self._joined(member), member.join_ticket)
             self.renew(member, now)
             member.is_new = False
-        self._to_sync.update(self.members)
+        self.roster.to_sync.update(self.members)
         self._timers.set(self._sync_timer, now + self._rebalance_timeout_s())
+        self._is_recovering = False
 
     def _sync_time_is_up(self, now: float) -> None:
-        if self._to_sync and self.state in (State.COMPLETING, State.STABLE):
-            for member_id in list(self._to_sync):
+        if self.roster.to_sync and self.state in (State.COMPLETING, State.STABLE):
+            for member_id in list(self.roster.to_sync):
                 self._dismiss(self.members[member_id])
             self._rebalance(Cause.SYNC_IS_OVERDUE, now)
 
@@ -356,13 +469,13 @@ class Group(Roster):
         if member.sync_ticket is not None:
             self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync_ticket = ticket
-        self._to_sync.discard(member.id)
-        if not self._to_sync:
+        self.roster.to_sync.discard(member.id)
+        if not self.roster.to_sync:
             self._sync_timer.stop()
         if self.state is State.STABLE:
             self._answer_sync(member)
             self.renew(member, now)
-        elif member.id == self.leader_id:
+        elif member.id == self.roster.leader_id:
             given = {entry.member_id: entry.assignment for entry in request.assignments}
             self._go(Cause.LEADER_ASSIGNS)
             self._outbox.saves.append(self)
@@ -373,7 +486,7 @@ class Group(Roster):
                     self.renew(one, now)
 
     def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
-        error = self.check_member(request.member_id, request.group_instance_id)
+        error = self.roster.check_member(request.member_id, request.group_instance_id)
         if error:
             return error
         if request.generation_id != self.generation:
@@ -395,7 +508,7 @@ class Group(Roster):
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
         """Heartbeat: renew the session of a member. Return the error to answer with."""
-        error = self.check_member(member_id, instance_id)
+        error = self.roster.check_member(member_id, instance_id)
         if error:
             return error
         if generation != self.generation:
@@ -410,14 +523,14 @@ class Group(Roster):
         together.
         """
         if not member_id:
-            holder = self.instances.get(instance_id) if instance_id is not None else None
+            holder = self.roster.instances.get(instance_id) if instance_id is not None else None
             if holder is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             member_id = holder
         elif self._withdraw(member_id):
             return _NONE
         else:
-            error = self.check_member(member_id, instance_id)
+            error = self.roster.check_member(member_id, instance_id)
             if error:
                 return error
         self._dismiss(self.members[member_id])
@@ -429,7 +542,7 @@ class Group(Roster):
             return _NONE
         if generation < 0 and not member_id and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = self.check_member(member_id, instance_id)
+        error = self.roster.check_member(member_id, instance_id)
         if error:
             return error
         if generation != self.generation:
@@ -439,7 +552,140 @@ class Group(Roster):
             self.renew(self.members[member_id], now)
         return error
 
+    # --- exceptions --------------------------------------------------------------------------------------
+
+    def recover(self, now: float, ticket: Ticket | None = None) -> None:
+        """Go on with the present members after an exception has left the group half-changed.
+
+        Everything that is derived from the members is computed again. They are asked to join again; those
+        that wait for the others go on waiting. `ticket` is that of the request that failed: it gets no
+        answer, and a member that it has added is removed. A group to which this happens again before its
+        next generation starts over.
+
+        Raises:
+            Exception: the members do not make a group; `start_over` is what is left.
+        """
+        if self.state is State.DEAD:
+            return
+        if self._is_recovering:
+            self.start_over()
+            return
+        self._is_recovering = True
+        self._take_back(ticket)
+        self.roster.recompute()
+        self.roster.to_sync.clear()
+        self._sync_timer.stop()
+        if not self.members:
+            self.start_over()
+            return
+        for member in self.members.values():
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
+            self._timers.set(
+                member.session,
+                now + (NEW_MEMBER_TIMEOUT_S if member.is_new else member.session_timeout_ms / 1000),
+            )
+        self.roster.vote()
+        self._is_first = False
+        self.resume_rebalance(Bypass.REBUILT, now)
+        self.go_on(now)
+
+    def _take_back(self, ticket: Ticket | None) -> None:
+        """Drop a request that has failed, and the new member that it has added."""
+        for member in list(self.members.values()):
+            if ticket is not None and member.join_ticket is ticket:
+                member.join_ticket = None
+                if member.is_new:
+                    del self.members[member.id]
+                    member.leave_tally()
+                    member.session.end()
+            if ticket is not None and member.sync_ticket is ticket:
+                member.sync_ticket = None
+
+    def start_over(self) -> None:
+        """Remove all members, and begin a new, empty generation. Waiting requests get UNKNOWN_MEMBER_ID.
+
+        Clients then join as new members; committed offsets stay. Nothing here reads metadata of members.
+        """
+        for member_id in list(self.pending):
+            self._withdraw(member_id)
+        members = self.roster.clear()
+        self._is_first = self._has_grown = self._is_recovering = False
+        self.protocol = None
+        self.bypass(Bypass.STARTED_OVER)
+        self.generation = next_generation(self.generation)
+        self._join_timer.stop()
+        self._sync_timer.stop()
+        self._outbox.saves.append(self)
+        for member in members:
+            if member.join_ticket is not None:
+                self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
+
     # --- answers -----------------------------------------------------------------------------------------
+
+    def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
+        """Have a JoinGroup wait. An older one of the same member is refused: the member has given it up."""
+        older = self.roster.wait_to_join(member, ticket)
+        if older is not None:
+            self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def _answer_join(self, member: Member, response: JoinGroupResponse, ticket: Ticket) -> None:
+        self.roster.stop_waiting(member)
+        self._outbox.replies.append((ticket, response))
+
+    def _update(self, member: Member, request: JoinGroupRequest, ticket: Ticket) -> None:
+        self.roster.change_protocols(member, [(one.name, one.metadata) for one in request.protocols])
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        self._wait_to_join(member, ticket)
+
+    def _refuse(self, ticket: Ticket, member_id: str, error: ErrorCode) -> None:
+        self._outbox.replies.append((ticket, refused_join(member_id, error)))
+
+    def _joined(self, member: Member, *, with_members: bool = True) -> JoinGroupResponse:
+        members: list[JoinGroupResponseMember] = []
+        if with_members and member.id == self.roster.leader_id:
+            members = [
+                JoinGroupResponseMember(
+                    member_id=one.id, group_instance_id=one.instance_id, metadata=one.metadata(self.protocol)
+                )
+                for one in self.members.values()
+            ]
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
+            leader=self.roster.leader_id or "",
+            member_id=member.id,
+            members=members,
+        )
+
+    def _replaced(self, member: Member, old_leader: str | None, version: int) -> JoinGroupResponse:
+        """Return the answer to a static member that comes back while nothing has to change.
+
+        A leader computes assignments; so the response says to skip that, or, before version 9, that
+        the one it has replaced leads.
+        """
+        if version >= SKIPPED_ASSIGNMENT_SINCE:
+            response = self._joined(member)
+            response.skip_assignment = member.id == self.roster.leader_id
+            return response
+        response = self._joined(member, with_members=False)
+        response.leader = old_leader or ""
+        return response
+
+    def _answer_sync(self, member: Member, error: ErrorCode = _NONE) -> None:
+        ticket, member.sync_ticket = member.sync_ticket, None
+        assert ticket is not None
+        if error:
+            response = SyncGroupResponse(error_code=error)
+        else:
+            response = SyncGroupResponse(
+                protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=member.assignment
+            )
+        self._outbox.replies.append((ticket, response))
 
     # --- properties ----------------------------------------------------------------------------------
 
@@ -447,6 +693,17 @@ class Group(Roster):
     def is_stable(self) -> bool:
         """Whether every member has what the leader has assigned, and none is asked to join again."""
         return self.state is State.STABLE
+
+    @property
+    def is_of_consumers(self) -> bool:
+        """Whether its members' metadata are subscriptions."""
+        return self.protocol_type == CONSUMER
+
+    def subscribed_topics(self) -> set[str] | None:
+        """Return the topics that its consumers subscribe to; None where its members are no consumers, or say
+        so in no form that can be read.
+        """
+        return self.roster.subscribed_topics(self.protocol) if self.is_of_consumers else None
 
     @property
     def can_be_deleted(self) -> bool:
@@ -475,8 +732,8 @@ class Group(Roster):
             ValueError: the members have no protocol in common.
         """
         self.protocol_type, self.generation = CONSUMER, generation
-        self.leader_id = next(iter(self.members), None)
-        self.protocol = self._vote()
+        self.roster.leader_id = next(iter(self.members), None)
+        self.protocol = self.roster.vote()
         self.bypass(Bypass.TURNED)
 
     def give_way(self) -> None:
@@ -484,8 +741,7 @@ class Group(Roster):
         for member in self.members.values():
             if member.join_ticket is not None:
                 self._refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
-                member.join_ticket = None
-                self._waiting_to_join -= 1
+                self.roster.stop_waiting(member)
             if member.sync_ticket is not None:
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         self.disband()
@@ -504,3 +760,16 @@ class Group(Roster):
             self._withdraw(member_id)
         for timer in (self._join_timer, self._sync_timer):
             timer.stop()
+
+
+def refused_join(member_id: str, error: ErrorCode) -> JoinGroupResponse:
+    """Return the answer to a JoinGroup request that is refused."""
+    return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)
+
+
+GENERATION_MAX = 2**31 - 1
+
+
+def next_generation(generation: int) -> int:
+    """Return the number of the generation after this one; 1 after the largest, or a negative one."""
+    return generation + 1 if 0 <= generation < GENERATION_MAX else 1

@@ -23,7 +23,7 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         protocol=group.protocol,
-        leader=group.leader_id,
+        leader=group.roster.leader_id,
         current_state_timestamp=now_ms if is_assigned else NOT_YET_MS,
         members=[
             MemberMetadata(
@@ -46,7 +46,7 @@ def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type or None
     group.protocol = stored.protocol
-    group.leader_id = stored.leader
+    group.roster.leader_id = stored.leader
     group.since_ms = stored.current_state_timestamp
     for entry in stored.members:
         rebalance_ms = entry.rebalance_timeout if entry.rebalance_timeout >= 0 else entry.session_timeout
@@ -60,7 +60,7 @@ def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
             [(stored.protocol or "", entry.subscription)],
             entry.assignment,
         )
-        group.enrol(member)
+        group.roster.enrol(member)
         group.renew(member, now)
     if not group.members:
         return
