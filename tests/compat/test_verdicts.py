@@ -10,7 +10,7 @@ import pytest
 
 from compat.peers import need
 from compat.verdicts import page as verdicts
-from compat.verdicts.judging import judge, test_classes
+from compat.verdicts.judging import judge, judged_classes
 
 pytestmark = pytest.mark.compat
 
@@ -31,7 +31,7 @@ def run(chosen: dict[str, Iterable[str]], log: Path, jobs: int) -> dict[str, str
     """Run tests; return what each came to, by its name."""
     for tool in ("java", "javac", "mvn"):
         need(tool)
-    full = {each.rpartition(".")[2]: each for each in test_classes()}
+    full = {each.rpartition(".")[2]: each for each in judged_classes()}
     work = [(full[name], tuple(tests)) for name, tests in chosen.items()]
     found = verdicts.counted(judge(work, patience_s=300, jobs=jobs, log=log))
     return {each.name: f"{each.verdict} {each.said}".strip() for each in found.values()}

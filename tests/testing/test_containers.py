@@ -167,6 +167,7 @@ def test_a_broker_with_tls_is_where_its_certificate_says() -> None:
     assert (plain.has_tls, secure.has_tls) == (False, True)
     told = secure.settings("127.0.0.1", 7, "localhost")["advertised.listeners"]
     assert told == "S://localhost:7"
+    assert "advertised.listeners" not in plain.settings("127.0.0.1", 0, "127.0.0.1")
 
 
 class DockerException(Exception):

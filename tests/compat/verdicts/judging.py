@@ -47,7 +47,7 @@ def release() -> str:
     return found[1]
 
 
-def test_classes() -> list[str]:
+def judged_classes() -> list[str]:
     """Return the full names of all classes in the jars whose brokers are one of the two stand-ins."""
     found: list[str] = []
     for jar in maven_classpath("kafka-own").split(":"):

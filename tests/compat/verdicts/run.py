@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--failed", action="store_true", help="only classes that have not passed as a whole")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     given = parser.parse_args(words)
-    classes = judging.test_classes()
+    classes = judging.judged_classes()
     if given.patterns:
         classes = [each for each in classes if any(re.search(word, each) for word in given.patterns)]
     if given.failed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 import sys
 import uuid
 from datetime import UTC, datetime
@@ -182,7 +183,10 @@ class BrokerContainer:
         listener = listener_at(self.port, self.env) or Listener(self.listener_name, self.security_protocol)
         reading = read_environment(self.env, listener.protocol != "PLAINTEXT")
         self._host = HOST_OF_TLS if listener.has_tls else HOST
-        places = listener.settings(HOST, self._host_port(), self._host)
+        port = self._host_port()
+        if listener.has_tls and not port:
+            port = _free_port()  # what is advertised is fixed before the broker listens
+        places = listener.settings(HOST, port, self._host)
         broker = KafkaBroker(config=places | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
@@ -376,6 +380,11 @@ class WrappedContainer:
     def _refuse_removed(self) -> None:
         if self.is_removed:
             raise ContainerError("this container was removed; call start() of the one that made it")
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as listening:
+        return int(listening.getsockname()[1])
 
 
 def _number(port: object) -> int:

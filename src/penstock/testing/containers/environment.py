@@ -51,13 +51,15 @@ class Listener(NamedTuple):
         return self.protocol in {"SSL", "SASL_SSL"}
 
     def settings(self, host: str, port: int, advertised_host: str) -> dict[str, str]:
-        """The settings of a broker that has this listener alone; clients are sent to another host."""
-        return {
+        """The settings of a broker that has this listener alone; clients are sent to `advertised_host`."""
+        found = {
             "listeners": f"{self.name}://{host}:{port}",
-            "advertised.listeners": f"{self.name}://{advertised_host}:{port}",
             "listener.security.protocol.map": f"{self.name}:{self.protocol}",
             "inter.broker.listener.name": self.name,
         }
+        if advertised_host != host:
+            found["advertised.listeners"] = f"{self.name}://{advertised_host}:{port}"
+        return found
 
 
 def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:

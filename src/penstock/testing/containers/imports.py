@@ -79,7 +79,8 @@ class StandIns(MetaPathFinder, Loader):
         theirs = module.__spec__.loader_state if module.__spec__ is not None else None
         if theirs is not None and theirs.loader is not None:
             theirs.loader.exec_module(module)
-            module.Network = network_of(module.Network)
+            filled = vars(module)
+            filled["Network"] = network_of(filled["Network"])
             return
         ours = importlib.import_module(home)
         names = getattr(ours, "__all__", None) or [name for name in vars(ours) if not name.startswith("_")]
