@@ -28,7 +28,7 @@ ARGS ?=
 PYTEST := $(BIN)/python -m pytest
 
 # What an installation depends on. A stamp file that is newer than these says that nothing is left to do.
-PINS := pyproject.toml constraints.txt native/kernels.c native/kernels.h native/module.h native/rows.h native/hatch_build.py
+PINS := pyproject.toml constraints.txt native/kernels.c $(wildcard native/*.h) native/hatch_build.py
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help

@@ -219,7 +219,7 @@ def test_protocols_that_members_no_longer_know_are_forgotten() -> None:
     member = join(node, join_request(protocols=("p0",)), 3).member_id
     for number in range(20):
         join(node, join_request(member, protocols=(f"p{number}", f"p{number + 1}")), 3)
-    assert len(node.groups.coordinator.groups["g"]._supported) <= 2
+    assert len(node.groups.coordinator.groups["g"].roster._supported) <= 2
 
 
 def test_timers_that_are_off_do_not_pile_up_and_hold_nothing() -> None:
