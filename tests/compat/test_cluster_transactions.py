@@ -21,7 +21,12 @@ class Librdkafka:
 
     def __init__(self, servers: str) -> None:
         settings = {"bootstrap.servers": servers, "log_level": 0}
-        self.producer = confluent_kafka.Producer({**settings, "transactional.id": ID, "retry.backoff.ms": 10})
+        # Since 2.12 librdkafka gives up a broker that metadata do not name, and waits for it for good where it
+        # was a coordinator. What it keeps of coordinators lasts as long as metadata.
+        age = {"metadata.max.age.ms": 100}
+        self.producer = confluent_kafka.Producer(
+            {**settings, **age, "transactional.id": ID, "retry.backoff.ms": 10}
+        )
         self.member = confluent_kafka.Consumer({**settings, "group.id": GROUP})
         self._again(lambda: self.producer.init_transactions(30))
 
