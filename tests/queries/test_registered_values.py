@@ -9,30 +9,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock import Producer, read_topic, scan_polars, sql, topic_dataset
+from penstock import Producer, scan_polars, sql, topic_dataset
 from penstock.errors import ConfigError
 from penstock.queries.columns.registered_values import RegisteredFields
 from penstock.registry import (
     AvroSerializer,
-    DeadLetters,
     JSONSerializer,
     Registry,
     RegistryClient,
     Schema,
 )
+from versioned_values import decoded_copy, fill, inside, record
 
 NewTopic = Callable[..., str]
-
-
-def record(*fields: Any) -> str:
-    made = [
-        {"name": each[0], "type": each[1], **({"default": each[2]} if each[2:] else {})} for each in fields
-    ]
-    return json.dumps({"type": "record", "name": "Order", "fields": made})
 
 
 OLD = record(("id", "long"), ("offset", "string"))
@@ -157,63 +149,14 @@ def test_it_goes_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(made)).schema == made.schema
 
 
-VERSIONS = [
-    record(("id", "long"), ("offset", "string")),
-    record(("id", "long"), ("offset", "string"), ("city", ["null", "string"], None)),
-    record(
-        ("id", "double"),
-        ("offset", "string"),
-        ("city", ["null", "string"], None),
-        ("tags", {"type": "array", "items": "int"}, []),
-    ),
-]
-
-
-def inside(dice: random.Random) -> str:
-    """A condition on the fields of values."""
-    compare = dice.choice(["=", "<", ">=", "<>"])
-    return dice.choice(
-        [
-            f"id {compare} {dice.randrange(-5, 400)}",
-            f"city {compare} '{dice.choice(['Bern', 'Ulm', ''])}'",
-            f"city is {dice.choice(['', 'not '])}null",
-            f"len(tags) {compare} {dice.randrange(3)}",
-            f"value_offset like '%{dice.randrange(10)}'",
-            "value_error is not null",
-        ]
-    )
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_generated_questions_to_values_of_several_versions(
     servers: str, new_topic: NewTopic, registry: Registry, client: RegistryClient, seed: int
 ) -> None:
     """Answers are those over a full copy that other code has decoded."""
     dice, topic = random.Random(seed), new_topic(2)
-    with Producer(servers) as producer:
-        for number in range(300):
-            schema = VERSIONS[number // 100]
-            row: dict[str, Any] = {
-                "id": number,
-                "offset": f"at {number}",
-                "city": dice.choice(["Bern", "Ulm", None]),
-                "tags": [1] * dice.randrange(3),
-            }
-            kept = {each["name"]: row[each["name"]] for each in json.loads(schema)["fields"]}
-            value = AvroSerializer(client, schema).bound(topic)(kept)
-            producer.send(topic, dice.choice([value] * 8 + [b"no Avro", None]), partition=number % 2)
-    dead = DeadLetters()
-    copy = read_topic(topic, servers, value="avro", registry=registry.url, dead_letters=dead)
-    names = [name for name in copy.schema.names if name not in ("value", "headers")]
-    fields = copy["value"].combine_chunks()
-    columns = dict(zip(fields.type.names, fields.flatten(), strict=True))
-    whole = copy.select(names).append_column("value_offset", columns.pop("offset"))
-    for name, column in columns.items():
-        whole = whole.append_column(name, column)
-    lost = dead.table.select(["topic", "partition", "offset"]).append_column(
-        "value_error", dead.table["reason"]
-    )
-    whole = pa.concat_tables([whole, lost], promote_options="default")
+    fill(topic, servers, client, dice)
+    whole = decoded_copy(topic, servers, registry)
     dataset = topic_dataset(topic, servers, value_format="avro", registry=registry.url)
     with duckdb.connect() as connection:
         connection.register("t", dataset)
@@ -229,3 +172,44 @@ def test_generated_questions_to_values_of_several_versions(
                 connection.sql(query.replace("TABLE", name)).fetchall() for name in ("t", "copy")
             )
             assert found == expected, (seed, query)
+
+
+def expression(dice: random.Random) -> Any:
+    """A condition of Polars on fields of values, and on places."""
+    import polars as pl
+
+    made = dice.choice(
+        [
+            pl.col("id") < dice.randrange(-5, 400),
+            pl.col("id") == dice.randrange(400),
+            pl.col("city") == dice.choice(["Bern", "Ulm", ""]),
+            pl.col("city").is_null(),
+            pl.col("tags").list.len() >= dice.randrange(3),
+            pl.col("value_offset").str.contains(str(dice.randrange(10)), literal=True),
+            pl.col("value_error").is_not_null(),
+            pl.col("offset") < dice.randrange(160),
+            pl.col("partition") == dice.randrange(3),
+        ]
+    )
+    if dice.random() < 0.6:
+        return made & expression(dice) if dice.random() < 0.5 else made | expression(dice)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_generated_questions_of_polars_to_values_of_several_versions(
+    servers: str, new_topic: NewTopic, registry: Registry, client: RegistryClient, seed: int
+) -> None:
+    import polars as pl
+
+    dice, topic = random.Random(seed), new_topic(2)
+    fill(topic, servers, client, dice)
+    names = ["partition", "offset", "id", "city", "tags", "value_offset"]
+    copy = pl.DataFrame(decoded_copy(topic, servers, registry)).lazy()
+    frame = scan_polars(topic, servers, value_format="avro", registry=registry.url)
+    for _ in range(40):
+        asked = expression(dice)
+        found, expected = (
+            each.filter(asked).select(names).sort("partition", "offset").collect() for each in (frame, copy)
+        )
+        assert found.to_dicts() == expected.to_dicts(), (seed, str(asked))

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 from penstock import Admin, Broker, read_topic
+from penstock.registry import Registry
 from query_topics import KINDS, condition, make_topic, query
+from versioned_values import decoded_copy, fill, inside
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 names = (f"filtered-{number}" for number in itertools.count())
@@ -86,6 +88,38 @@ def test_answers_are_those_over_a_full_copy(spark: Any, servers: str, kind: str)
 @pytest.mark.parametrize("seed", range(50))
 def test_many_answers_are_those_over_a_full_copy(spark: Any, servers: str, seed: int) -> None:
     same_answers(spark, servers, KINDS[seed % len(KINDS)], seed=2_000 + seed, queries=40)
+
+
+def same_values(spark: Any, servers: str, *, seed: int, queries: int) -> None:
+    """Ask one DataFrame for the fields of values of three versions, and DuckDB over a decoded copy."""
+    name, dice = next(names), random.Random(seed)
+    with Admin(servers) as admin, Registry() as registry:
+        admin.create_topic(name, 2)
+        fill(name, servers, registry.client(), dice)
+        copy = decoded_copy(name, servers, registry)
+        reader = spark.read.format("penstock").option("kafka.bootstrap.servers", servers)
+        reader = reader.option("subscribe", name).option("value.format", "avro")
+        reader.option("schema.registry.url", registry.url).load().createOrReplaceTempView("t")
+        connection = duckdb.connect()
+        connection.register("t", copy)
+        for _ in range(queries):
+            where = f"{inside(dice)} {dice.choice(['and', 'or'])} {inside(dice)}"
+            place = dice.choice(["true", f'"offset" < {dice.randrange(160)}', "partition = 1"])
+            asked = f'select partition, "offset", id, city, value_offset from t where ({where}) and {place}'
+            found = spark.sql(in_spark(asked).replace("len(tags)", "size(tags)")).toArrow()
+            assert comparable(found) == comparable(connection.sql(asked).to_arrow_table()), (seed, asked)
+
+
+def test_values_of_several_versions_are_those_of_a_decoded_copy(spark: Any, servers: str) -> None:
+    same_values(spark, servers, seed=5, queries=6)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
+def test_many_values_of_several_versions_are_those_of_a_decoded_copy(
+    spark: Any, servers: str, seed: int
+) -> None:
+    same_values(spark, servers, seed=6_000 + seed, queries=40)
 
 
 NOT_DECIDED = re.compile("octet_length|%")
