@@ -21,7 +21,7 @@ class Librdkafka:
 
     def __init__(self, servers: str) -> None:
         settings = {"bootstrap.servers": servers, "log_level": 0}
-        # Since 2.12 librdkafka gives up a broker that metadata do not name, and waits for it for good where it
+        # Since 2.12 librdkafka gives up a broker that metadata do not name, and waits for good where it
         # was a coordinator. What it keeps of coordinators lasts as long as metadata.
         age = {"metadata.max.age.ms": 100}
         self.producer = confluent_kafka.Producer(
