@@ -287,7 +287,9 @@ def test_console_tools_write_and_read_while_leaders_die(
 
         try:
             wait(read, "read", writer)
-            if not release.startswith("0.8"):  # its shell ends with the leader that it reads from
+            # The shell of 0.8 ends with the leader that it reads from. The producer of 0.9 adds to batches
+            # that it has to send again, and ends ("Memory records is not writable").
+            if not release.startswith(("0.8", "0.9")):
                 leaders_die(cluster, gateway, lambda: len(set(read())), writer, *readers)
             stopping.set()
             typing.join()
