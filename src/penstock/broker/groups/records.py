@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
 from penstock.errors import DecodeError
+from penstock.protocol.message import Message
 from penstock.protocol.messages.offset_commit_key import OffsetCommitKey
 from penstock.protocol.messages.offset_commit_value import OffsetCommitValue
 
@@ -24,6 +25,14 @@ EXPIRING_OFFSET_VALUE_VERSION = 1
 _OFFSET_PREFIX = OFFSET_KEY.to_bytes(2, "big")
 
 KeyAndValue = tuple[bytes, bytes | None]
+
+VALUE_VERSION = 0
+"""The one version of the values of consumer, share and streams groups."""
+
+StoredKey = tuple[int, str, str]
+"""The key of a record of these groups: its type, the group's id, and the member's id or regular expression.
+The last is empty where the record has neither.
+"""
 
 
 class StoredOffset(NamedTuple):
@@ -119,3 +128,23 @@ def value_version(value: bytes, newest: int, what: str) -> int:
     if not 0 <= version <= newest or len(value) < 2:
         raise DecodeError(f"a stored {what} of version {version}; the newest known is {newest}")
     return version
+
+
+def key_bytes(key_type: int, key: Message) -> bytes:
+    """Return a key of consumer, share and streams groups: its type, then its fields."""
+    return key_type.to_bytes(2, "big") + key.encode(0)
+
+
+def value_bytes(value: Message | None) -> bytes | None:
+    """Return a value of these groups, with its version; None, a tombstone, for None."""
+    return None if value is None else VALUE_VERSION.to_bytes(2, "big") + value.encode(VALUE_VERSION)
+
+
+def value_body(value: bytes, kind: str) -> bytes:
+    """Return the fields of a value of these groups, without its version. `kind` is what errors name.
+
+    Raises:
+        DecodeError: the value is damaged, or of a version newer than we know.
+    """
+    value_version(value, VALUE_VERSION, kind)
+    return value[2:]

@@ -20,7 +20,14 @@ from penstock.broker.groups.consumer.key_types import (
 )
 from penstock.broker.groups.consumer.state import Change, Current, MemberState, Partition, Subscription
 from penstock.broker.groups.metadata_view import by_topic
-from penstock.broker.groups.records import KeyAndValue, value_version
+from penstock.broker.groups.records import (
+    VALUE_VERSION,
+    KeyAndValue,
+    StoredKey,
+    key_bytes,
+    value_body,
+    value_bytes,
+)
 from penstock.errors import DecodeError
 from penstock.protocol.message import Message
 from penstock.protocol.messages import consumer_group_current_member_assignment_value as current_value
@@ -49,10 +56,8 @@ from penstock.protocol.messages.consumer_group_target_assignment_metadata_value 
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-VALUE_VERSION = 0
-
-StoredKey = tuple[int, str, str]
-"""The type of a key, the group's id, and the member's id or the regular expression; empty for neither."""
+KIND = "consumer group"
+"""The kind of group that errors name."""
 
 
 # --- writing ---------------------------------------------------------------------------------------------
@@ -67,7 +72,7 @@ def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
     for change in changes:
         if isinstance(change, state.SetEpoch) and change.value is None:
             key = ConsumerGroupPartitionMetadataKey(group_id=group_id)
-            records.append((_key(METADATA_KEY, key), None))
+            records.append((key_bytes(METADATA_KEY, key), None))
         records.append(_record(group_id, change))
     return records
 
@@ -75,15 +80,17 @@ def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
 def _record(group_id: str, change: Change) -> KeyAndValue:
     if isinstance(change, state.SetCurrent):
         key: Message = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=change.member_id)
-        return _key(CURRENT_KEY, key), _value(_current_value(change.value) if change.value else None)
+        return key_bytes(CURRENT_KEY, key), value_bytes(
+            _current_value(change.value) if change.value else None
+        )
     if isinstance(change, state.SetTarget):
         key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=change.member_id)
-        return _key(TARGET_MEMBER_KEY, key), _value(
+        return key_bytes(TARGET_MEMBER_KEY, key), value_bytes(
             None if change.value is None else _target_value(change.value)
         )
     if isinstance(change, state.SetSubscription):
         key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=change.member_id)
-        return _key(MEMBER_KEY, key), _value(_member_value(change.value) if change.value else None)
+        return key_bytes(MEMBER_KEY, key), value_bytes(_member_value(change.value) if change.value else None)
     if isinstance(change, state.SetTargetEpoch):
         key = ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
         value: Message | None = None
@@ -92,13 +99,13 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
             value = ConsumerGroupTargetAssignmentMetadataValue(
                 assignment_epoch=epoch, assignment_timestamp=time_ms
             )
-        return _key(TARGET_KEY, key), _value(value)
+        return key_bytes(TARGET_KEY, key), value_bytes(value)
     if isinstance(change, state.SetEpoch):
         key = ConsumerGroupMetadataKey(group_id=group_id)
         value = None
         if change.value is not None:
             value = ConsumerGroupMetadataValue(epoch=change.value[0], metadata_hash=change.value[1])
-        return _key(GROUP_KEY, key), _value(value)
+        return key_bytes(GROUP_KEY, key), value_bytes(value)
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=change.regex)
     value = None
     if change.value is not None:
@@ -107,15 +114,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
             version=change.value.version,
             timestamp=change.value.timestamp_ms,
         )
-    return _key(REGEX_KEY, key), _value(value)
-
-
-def _key(key_type: int, key: Message) -> bytes:
-    return key_type.to_bytes(2, "big") + key.encode(0)
-
-
-def _value(value: Message | None) -> bytes | None:
-    return None if value is None else VALUE_VERSION.to_bytes(2, "big") + value.encode(VALUE_VERSION)
+    return key_bytes(REGEX_KEY, key), value_bytes(value)
 
 
 def _member_value(value: Subscription) -> Message:
@@ -203,7 +202,7 @@ def _read_of_group(key_type: int, key: bytes, value: bytes | None) -> tuple[Stor
         group_id = ConsumerGroupTargetAssignmentMetadataKey.decode(key, 0).group_id
         if value is None:
             return (key_type, group_id, ""), None
-        target = ConsumerGroupTargetAssignmentMetadataValue.decode(_body(value), VALUE_VERSION)
+        target = ConsumerGroupTargetAssignmentMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
         return (key_type, group_id, ""), state.SetTargetEpoch(
             (target.assignment_epoch, target.assignment_timestamp)
         )
@@ -211,19 +210,14 @@ def _read_of_group(key_type: int, key: bytes, value: bytes | None) -> tuple[Stor
         group_id = ConsumerGroupMetadataKey.decode(key, 0).group_id
         if value is None:
             return (key_type, group_id, ""), None
-        group = ConsumerGroupMetadataValue.decode(_body(value), VALUE_VERSION)
+        group = ConsumerGroupMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
         return (key_type, group_id, ""), state.SetEpoch((group.epoch, group.metadata_hash))
     # Apache Kafka 4.0 stored the topics of a group; its later releases and Penstock have a hash of them.
     return (key_type, ConsumerGroupPartitionMetadataKey.decode(key, 0).group_id, ""), None
 
 
-def _body(value: bytes) -> bytes:
-    value_version(value, VALUE_VERSION, "consumer group")
-    return value[2:]
-
-
 def _read_member(value: bytes) -> Subscription:
-    read = member_value.ConsumerGroupMemberMetadataValue.decode(_body(value), VALUE_VERSION)
+    read = member_value.ConsumerGroupMemberMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     classic = read.classic_member_metadata
     if classic is not None and not classic.session_timeout_ms and not classic.supported_protocols:
         classic = None  # the field is missing
@@ -242,12 +236,16 @@ def _read_member(value: bytes) -> Subscription:
 
 
 def _read_target(value: bytes) -> frozenset[Partition]:
-    read = target_value.ConsumerGroupTargetAssignmentMemberValue.decode(_body(value), VALUE_VERSION)
+    read = target_value.ConsumerGroupTargetAssignmentMemberValue.decode(
+        value_body(value, KIND), VALUE_VERSION
+    )
     return frozenset((each.topic_id, index) for each in read.topic_partitions for index in each.partitions)
 
 
 def _read_current(value: bytes) -> Current:
-    read = current_value.ConsumerGroupCurrentMemberAssignmentValue.decode(_body(value), VALUE_VERSION)
+    read = current_value.ConsumerGroupCurrentMemberAssignmentValue.decode(
+        value_body(value, KIND), VALUE_VERSION
+    )
     try:
         member_state = MemberState(read.state)
     except ValueError:
@@ -277,5 +275,5 @@ def _read_epochs(topics: Iterable[current_value.TopicPartitions], member_epoch: 
 
 
 def _read_regex(value: bytes) -> state.Resolved:
-    read = ConsumerGroupRegularExpressionValue.decode(_body(value), VALUE_VERSION)
+    read = ConsumerGroupRegularExpressionValue.decode(value_body(value, KIND), VALUE_VERSION)
     return state.Resolved(tuple(sorted(read.topics)), read.version, read.timestamp)

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.broker.groups.metadata_view import Partition, by_topic
-from penstock.broker.groups.records import KeyAndValue, value_version
+from penstock.broker.groups.records import (
+    VALUE_VERSION,
+    KeyAndValue,
+    StoredKey,
+    key_bytes,
+    value_body,
+    value_bytes,
+)
 from penstock.broker.groups.share import state
 from penstock.broker.groups.share.key_types import (
     CURRENT_KEY,
@@ -51,10 +58,8 @@ from penstock.protocol.messages.share_group_target_assignment_metadata_value imp
     ShareGroupTargetAssignmentMetadataValue,
 )
 
-VALUE_VERSION = 0
-
-StoredKey = tuple[int, str, str]
-"""The type of a key, the group's id, and the member's id; empty for none."""
+KIND = "share group"
+"""The kind of group that errors name."""
 
 
 # --- writing ---------------------------------------------------------------------------------------------
@@ -78,7 +83,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
                     for topic_id, indexes in by_topic(change.value.assigned).items()
                 ],
             )
-        return _key(CURRENT_KEY, key), _value(value)
+        return key_bytes(CURRENT_KEY, key), value_bytes(value)
     if isinstance(change, state.SetTarget):
         key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=change.member_id)
         if change.value is not None:
@@ -88,7 +93,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
                     for topic_id, indexes in by_topic(change.value).items()
                 ]
             )
-        return _key(TARGET_MEMBER_KEY, key), _value(value)
+        return key_bytes(TARGET_MEMBER_KEY, key), value_bytes(value)
     if isinstance(change, state.SetMember):
         key = ShareGroupMemberMetadataKey(group_id=group_id, member_id=change.member_id)
         if change.value is not None:
@@ -98,7 +103,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
                 client_host=change.value.client_host,
                 subscribed_topic_names=list(change.value.topics),
             )
-        return _key(MEMBER_KEY, key), _value(value)
+        return key_bytes(MEMBER_KEY, key), value_bytes(value)
     if isinstance(change, state.SetTargetEpoch):
         key = ShareGroupTargetAssignmentMetadataKey(group_id=group_id)
         if change.value is not None:
@@ -106,12 +111,12 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
             value = ShareGroupTargetAssignmentMetadataValue(
                 assignment_epoch=epoch, assignment_timestamp=time_ms
             )
-        return _key(TARGET_KEY, key), _value(value)
+        return key_bytes(TARGET_KEY, key), value_bytes(value)
     if isinstance(change, state.SetEpoch):
         key = ShareGroupMetadataKey(group_id=group_id)
         if change.value is not None:
             value = ShareGroupMetadataValue(epoch=change.value[0], metadata_hash=change.value[1])
-        return _key(GROUP_KEY, key), _value(value)
+        return key_bytes(GROUP_KEY, key), value_bytes(value)
     key = ShareGroupStatePartitionMetadataKey(group_id=group_id)
     if change.value is not None:
         value = partitions_value.ShareGroupStatePartitionMetadataValue(
@@ -122,15 +127,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
                 for topic_id, name in change.value.deleting.items()
             ],
         )
-    return _key(PARTITIONS_KEY, key), _value(value)
-
-
-def _key(key_type: int, key: Message) -> bytes:
-    return key_type.to_bytes(2, "big") + key.encode(0)
-
-
-def _value(value: Message | None) -> bytes | None:
-    return None if value is None else VALUE_VERSION.to_bytes(2, "big") + value.encode(VALUE_VERSION)
+    return key_bytes(PARTITIONS_KEY, key), value_bytes(value)
 
 
 def _infos(topics: Topics) -> list[partitions_value.TopicPartitionsInfo]:
@@ -175,24 +172,19 @@ def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredK
     return (key_type, group_id, ""), None if value is None else _read_initialization(value)
 
 
-def _body(value: bytes) -> bytes:
-    value_version(value, VALUE_VERSION, "share group")
-    return value[2:]
-
-
 def _read_member(value: bytes) -> Member:
-    read = ShareGroupMemberMetadataValue.decode(_body(value), VALUE_VERSION)
+    read = ShareGroupMemberMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     topics = tuple(sorted(read.subscribed_topic_names))
     return Member(read.rack_id, read.client_id, read.client_host, topics)
 
 
 def _read_target(value: bytes) -> frozenset[Partition]:
-    read = target_value.ShareGroupTargetAssignmentMemberValue.decode(_body(value), VALUE_VERSION)
+    read = target_value.ShareGroupTargetAssignmentMemberValue.decode(value_body(value, KIND), VALUE_VERSION)
     return frozenset((each.topic_id, index) for each in read.topic_partitions for index in each.partitions)
 
 
 def _read_current(value: bytes) -> Current:
-    read = current_value.ShareGroupCurrentMemberAssignmentValue.decode(_body(value), VALUE_VERSION)
+    read = current_value.ShareGroupCurrentMemberAssignmentValue.decode(value_body(value, KIND), VALUE_VERSION)
     assigned = frozenset(
         (each.topic_id, index) for each in read.assigned_partitions for index in each.partitions
     )
@@ -200,17 +192,19 @@ def _read_current(value: bytes) -> Current:
 
 
 def _read_target_epoch(value: bytes) -> Change:
-    target = ShareGroupTargetAssignmentMetadataValue.decode(_body(value), VALUE_VERSION)
+    target = ShareGroupTargetAssignmentMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     return state.SetTargetEpoch((target.assignment_epoch, target.assignment_timestamp))
 
 
 def _read_epoch(value: bytes) -> Change:
-    group = ShareGroupMetadataValue.decode(_body(value), VALUE_VERSION)
+    group = ShareGroupMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     return state.SetEpoch((group.epoch, group.metadata_hash))
 
 
 def _read_initialization(value: bytes) -> Change:
-    read = partitions_value.ShareGroupStatePartitionMetadataValue.decode(_body(value), VALUE_VERSION)
+    read = partitions_value.ShareGroupStatePartitionMetadataValue.decode(
+        value_body(value, KIND), VALUE_VERSION
+    )
     return state.SetInitialization(
         Initialization(
             _read_infos(read.initializing_topics),

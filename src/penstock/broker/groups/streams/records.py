@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.broker.groups.records import KeyAndValue, value_version
+from penstock.broker.groups.records import (
+    VALUE_VERSION,
+    KeyAndValue,
+    StoredKey,
+    key_bytes,
+    value_body,
+    value_bytes,
+)
 from penstock.broker.groups.streams import state
 from penstock.broker.groups.streams.key_types import (
     CURRENT_KEY,
@@ -43,10 +50,8 @@ from penstock.protocol.messages.streams_group_target_assignment_metadata_value i
 )
 from penstock.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
 
-VALUE_VERSION = 0
-
-StoredKey = tuple[int, str, str]
-"""The type of a key, the group's id, and the member's id; empty for none."""
+KIND = "streams group"
+"""The kind of group that errors name."""
 
 
 # --- writing ---------------------------------------------------------------------------------------------
@@ -63,7 +68,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
         key: Message = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=change.member_id)
         if change.value is not None:
             value = _current(change.value)
-        return _key(CURRENT_KEY, key), _value(value)
+        return key_bytes(CURRENT_KEY, key), value_bytes(value)
     if isinstance(change, state.SetTarget):
         key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=change.member_id)
         if change.value is not None:
@@ -72,12 +77,12 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
                 standby_tasks=_target_tasks(change.value.standby),
                 warmup_tasks=_target_tasks(change.value.warmup),
             )
-        return _key(TARGET_MEMBER_KEY, key), _value(value)
+        return key_bytes(TARGET_MEMBER_KEY, key), value_bytes(value)
     if isinstance(change, state.SetMember):
         key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=change.member_id)
         if change.value is not None:
             value = _member(change.value)
-        return _key(MEMBER_KEY, key), _value(value)
+        return key_bytes(MEMBER_KEY, key), value_bytes(value)
     if isinstance(change, state.SetTargetEpoch):
         key = StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)
         if change.value is not None:
@@ -85,7 +90,7 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
             value = StreamsGroupTargetAssignmentMetadataValue(
                 assignment_epoch=epoch, assignment_timestamp=time_ms
             )
-        return _key(TARGET_KEY, key), _value(value)
+        return key_bytes(TARGET_KEY, key), value_bytes(value)
     if isinstance(change, state.SetEpoch):
         key = StreamsGroupMetadataKey(group_id=group_id)
         if change.value is not None:
@@ -98,22 +103,14 @@ def _record(group_id: str, change: Change) -> KeyAndValue:
                     for name, text in change.value.configs
                 ],
             )
-        return _key(GROUP_KEY, key), _value(value)
+        return key_bytes(GROUP_KEY, key), value_bytes(value)
     key = StreamsGroupTopologyKey(group_id=group_id)
     if change.value is not None:
         value = topology_value.StreamsGroupTopologyValue(
             epoch=change.value.epoch,
             subtopologies=[_subtopology(each) for each in change.value.subtopologies],
         )
-    return _key(TOPOLOGY_KEY, key), _value(value)
-
-
-def _key(key_type: int, key: Message) -> bytes:
-    return key_type.to_bytes(2, "big") + key.encode(0)
-
-
-def _value(value: Message | None) -> bytes | None:
-    return None if value is None else VALUE_VERSION.to_bytes(2, "big") + value.encode(VALUE_VERSION)
+    return key_bytes(TOPOLOGY_KEY, key), value_bytes(value)
 
 
 def _member(member: Member) -> Message:
@@ -226,13 +223,8 @@ def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredK
     return (key_type, group_id, ""), None if value is None else state.SetTopology(_read_topology(value))
 
 
-def _body(value: bytes) -> bytes:
-    value_version(value, VALUE_VERSION, "streams group")
-    return value[2:]
-
-
 def _read_member(value: bytes) -> Member:
-    read = member_value.StreamsGroupMemberMetadataValue.decode(_body(value), VALUE_VERSION)
+    read = member_value.StreamsGroupMemberMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     endpoint = read.user_endpoint
     return Member(
         read.instance_id,
@@ -248,7 +240,7 @@ def _read_member(value: bytes) -> Member:
 
 
 def _read_target(value: bytes) -> Tasks:
-    read = target_value.StreamsGroupTargetAssignmentMemberValue.decode(_body(value), VALUE_VERSION)
+    read = target_value.StreamsGroupTargetAssignmentMemberValue.decode(value_body(value, KIND), VALUE_VERSION)
     return Tasks(*(_tasks(each) for each in (read.active_tasks, read.standby_tasks, read.warmup_tasks)))
 
 
@@ -257,7 +249,9 @@ def _tasks(listed: Iterable[target_value.TaskIds | current_value.TaskIds]) -> fr
 
 
 def _read_current(value: bytes) -> Current:
-    read = current_value.StreamsGroupCurrentMemberAssignmentValue.decode(_body(value), VALUE_VERSION)
+    read = current_value.StreamsGroupCurrentMemberAssignmentValue.decode(
+        value_body(value, KIND), VALUE_VERSION
+    )
     epochs: dict[Task, int] = {}
     for each in (*read.active_tasks, *read.active_tasks_pending_revocation):
         # A record without these epochs was written before there were any: the member's own is no later.
@@ -280,18 +274,18 @@ def _read_current(value: bytes) -> Current:
 
 
 def _read_target_epoch(value: bytes) -> Change:
-    target = StreamsGroupTargetAssignmentMetadataValue.decode(_body(value), VALUE_VERSION)
+    target = StreamsGroupTargetAssignmentMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     return state.SetTargetEpoch((target.assignment_epoch, target.assignment_timestamp))
 
 
 def _read_epoch(value: bytes) -> Epoch:
-    read = group_value.StreamsGroupMetadataValue.decode(_body(value), VALUE_VERSION)
+    read = group_value.StreamsGroupMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
     configs = tuple(sorted((each.key, each.value) for each in read.last_assignment_configs or ()))
     return Epoch(read.epoch, read.metadata_hash, read.validated_topology_epoch, configs)
 
 
 def _read_topology(value: bytes) -> Topology:
-    read = topology_value.StreamsGroupTopologyValue.decode(_body(value), VALUE_VERSION)
+    read = topology_value.StreamsGroupTopologyValue.decode(value_body(value, KIND), VALUE_VERSION)
     return Topology(read.epoch, tuple(_read_subtopology(each) for each in read.subtopologies))
 
 
