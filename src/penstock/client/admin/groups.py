@@ -203,6 +203,28 @@ class GroupAdministration:
         request = DescribeGroupsRequest(groups=[group_id])
         return await self.ask_coordinator(group_id, "describing a group", request, read)
 
+    def described(
+        self,
+        groups: Sequence[Any],
+        group_id: str,
+        node: int,
+        api: str,
+        explain: Callable[[int, str], Exception],
+    ) -> tuple[Any, Node]:
+        """Return the one share or streams group of a response, and the node that coordinates it.
+
+        Raises what `explain` returns for an error code and the group, and KafkaError where an answer leaves
+        the group out.
+        """
+        broker = self._client.address_of(node)
+        group = only(groups, broker, api)
+        coordinator = self._client.cluster.nodes.get(node)
+        if group.error_code:
+            raise explain(group.error_code, group_id)
+        if coordinator is None or group.group_id != group_id:
+            raise left_out(broker, f"group {group_id!r}", api)
+        return group, coordinator
+
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
         """The one group of a response, and the node that coordinates it."""
         broker = self._client.address_of(node)
@@ -320,6 +342,16 @@ def refused(code: int, group_id: str) -> PenstockError:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)
     return error_for(code, f"group {group_id!r}")
+
+
+def refused_to(kind: str, needs: str, code: int, group_id: str) -> PenstockError:
+    """Return the error for a group of a kind, "share" or "streams"; `needs` says what such groups need."""
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        missing = no_such_group(group_id)
+        return KafkaError(missing.code, missing.name, f"{missing}, or is no {kind} group")
+    if code == ErrorCode.UNSUPPORTED_VERSION:
+        return UnsupportedVersionError(needs)
+    return refused(code, group_id)
 
 
 def _consumer(member: DescribedConsumer) -> MemberDescription:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.admin.groups import GroupAdministration, GroupListing, no_such_group, refused
+from penstock.client.admin.groups import GroupAdministration, GroupListing, refused_to
 from penstock.client.assignors.member_metadata import group_by_topic
-from penstock.client.cluster.answers import check_complete, left_out, only
+from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.metadata import Node, no_such_topic
 from penstock.client.group.coordinator import NEEDS_SHARE_GROUPS
-from penstock.errors import KafkaError, UnsupportedVersionError
+from penstock.errors import KafkaError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages import alter_share_group_offsets_request as altering
@@ -81,13 +81,9 @@ class ShareGroupAdministration:
         """Describe a share group."""
 
         def read(answer: Any, node: int) -> ShareGroupDescription:
-            broker = self._client.address_of(node)
-            group = only(answer.groups, broker, "ShareGroupDescribe")
-            coordinator = self._client.cluster.nodes.get(node)
-            if group.error_code:
-                raise _explained(group.error_code, group_id)
-            if coordinator is None or group.group_id != group_id:
-                raise left_out(broker, f"group {group_id!r}", "ShareGroupDescribe")
+            group, coordinator = self._groups.described(
+                answer.groups, group_id, node, "ShareGroupDescribe", _explained
+            )
             return ShareGroupDescription(
                 group_id,
                 group.group_state,
@@ -196,13 +192,8 @@ class ShareGroupAdministration:
         await self._groups.ask_coordinator(group_id, "removing offsets of a share group", request, read)
 
 
-def _explained(code: int, group_id: str) -> Exception:
-    if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        missing = no_such_group(group_id)
-        return KafkaError(missing.code, missing.name, f"{missing}, or is no share group")
-    if code == ErrorCode.UNSUPPORTED_VERSION:
-        return UnsupportedVersionError(NEEDS_SHARE_GROUPS)
-    return refused(code, group_id)
+def _explained(code: int, group_id: str) -> PenstockError:
+    return refused_to("share", NEEDS_SHARE_GROUPS, code, group_id)
 
 
 def _member(member: Member) -> ShareMemberDescription:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.admin.groups import GroupAdministration, GroupListing, no_such_group, refused
-from penstock.client.cluster.answers import left_out, only
+from penstock.client.admin.groups import GroupAdministration, GroupListing, refused_to
 from penstock.client.cluster.metadata import Node
-from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
-from penstock.protocol.error_codes import ErrorCode
+from penstock.errors import PenstockError
 from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
@@ -83,13 +81,9 @@ class StreamsGroupAdministration:
         """Describe a streams group."""
 
         def read(answer: Any, node: int) -> StreamsGroupDescription:
-            broker = self._client.address_of(node)
-            group = only(answer.groups, broker, "StreamsGroupDescribe")
-            coordinator = self._client.cluster.nodes.get(node)
-            if group.error_code:
-                raise _explained(group.error_code, group_id)
-            if coordinator is None or group.group_id != group_id:
-                raise left_out(broker, f"group {group_id!r}", "StreamsGroupDescribe")
+            group, coordinator = self._groups.described(
+                answer.groups, group_id, node, "StreamsGroupDescribe", _explained
+            )
             topology = group.topology
             subtopologies = () if topology is None else topology.subtopologies or ()
             return StreamsGroupDescription(
@@ -114,12 +108,7 @@ NEEDS_STREAMS_GROUPS = (
 
 
 def _explained(code: int, group_id: str) -> PenstockError:
-    if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        missing = no_such_group(group_id)
-        return KafkaError(missing.code, missing.name, f"{missing}, or is no streams group")
-    if code == ErrorCode.UNSUPPORTED_VERSION:
-        return UnsupportedVersionError(NEEDS_STREAMS_GROUPS)
-    return refused(code, group_id)
+    return refused_to("streams", NEEDS_STREAMS_GROUPS, code, group_id)
 
 
 def _subtopology(each: Subtopology) -> StreamsSubtopology:
