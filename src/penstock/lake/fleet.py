@@ -26,7 +26,7 @@ PENDING_BYTES_MAX = 1 << 30
 
 
 class Tables(NamedTuple):
-    """Where a topic goes: a table, and what makes the one of its dead letters."""
+    """The target of a topic: its table, and a function that opens the table of its dead letters."""
 
     rows: LakeTable
     dead: Callable[[], LakeTable] | None
@@ -86,7 +86,7 @@ class Fleet:
 
     @property
     def written(self) -> Written:
-        """What has been committed so far, into all tables."""
+        """The totals of all commits so far, of all tables."""
         total = Written()
         for lander in self._landers.values():
             total.add(lander.written)

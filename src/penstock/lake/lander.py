@@ -43,13 +43,13 @@ class Source(Protocol):
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """Where partitions ended when this was looked at last."""
+        """The ends of partitions, as they were last asked for."""
 
     def begin(self, positions: Positions | None) -> None:
         """Have it read from the positions of a table."""
 
     def begins(self) -> dict[int, int]:
-        """Where each partition begins, those that are read elsewhere as well."""
+        """The first offset of each partition, those that other workers read included."""
 
     def offsets(self) -> dict[int, int]:
         """The next offset of each partition that is read here."""
@@ -230,7 +230,7 @@ class Lander:
 
     @property
     def written(self) -> Written:
-        """What has been committed so far."""
+        """The totals of all commits so far."""
         return self._rows.written
 
     @property

@@ -58,7 +58,7 @@ class TopicReader:
         self._consumer = Consumer(bootstrap_servers, {**FETCH_OPTIONS, **config, **own})
         self._offsets: dict[int, int] = {}
         self.ends: dict[int, int] = {}
-        """Where partitions ended when this was looked at last."""
+        """The ends of partitions, as they were last asked for."""
         self._looked_at = float("-inf")
         self.topic_id: str | None = None
         try:
@@ -147,7 +147,7 @@ class TopicReader:
                 raise
 
     def begins(self) -> dict[int, int]:
-        """Where each partition begins."""
+        """The first offset of each partition."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:

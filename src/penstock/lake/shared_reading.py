@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TopicView:
-    """What a lander needs of one of the topics."""
+    """One topic of a shared reader, as a lander uses it."""
 
     def __init__(self, reader: SharedReader, topic: str, topic_id: str | None, partitions: list[int]) -> None:
         self.topic = topic
@@ -32,7 +32,7 @@ class TopicView:
         self.owned: set[int] = set()
         """The partitions that this process reads."""
         self.ends: dict[int, int] = {}
-        """Where those partitions ended when this was looked at last."""
+        """The ends of those partitions, as they were last asked for."""
         self._reader = reader
         self._begins: dict[int, int] = {}
         self._offsets: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What the handlers of streams groups at the group coordinator have in common."""
+"""The checks that all handlers of streams groups make, and the parts of a node that they use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a topology needs of topics: numbers of partitions, internal topics to be made, and what is wrong.
+"""Decides which partitions and internal topics a topology needs, and what is wrong with its topics.
 
 A pure function of the topology and of the topics that there are. The rules are those of Apache Kafka 4.3.
 """
@@ -21,7 +21,7 @@ TASKS_MAX = 10_000
 
 
 class Status(IntEnum):
-    """What a heartbeat's answer says about the group, as numbers on the wire."""
+    """The statuses of a group in answers to heartbeats, as numbers on the wire."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
