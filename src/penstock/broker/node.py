@@ -262,10 +262,10 @@ class Node:
         else:
             self.membership.send_share_state(request, done)
 
-    def unload_share_states(self, index: int) -> None:
-        """Another node leads a partition of `__share_group_state` from now on, or this one does again."""
-        if self._share_states is not None:
-            self._share_states.unload(index)
+    @property
+    def share_states_if_used(self) -> ShareStateService | None:
+        """The share coordinator, None where it has not been needed."""
+        return self._share_states
 
     def end_offset(self, topic: str, index: int) -> int:
         """Return the end of a partition, as consumers see it.

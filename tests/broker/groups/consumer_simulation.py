@@ -14,14 +14,16 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from penstock.broker.coordination.timers import Timers
+from penstock.broker.groups.consumer import records
 from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan
 from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
-from penstock.broker.groups.consumer.keys import ConsumerRecords
+from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.records import records_of
 from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
 from penstock.broker.groups.consumer.state import Change, Partition
+from penstock.broker.groups.planned import LateRecords
 from penstock.broker.groups.records import StoredRecord, read_record
-from penstock.broker.groups.timers import Timers
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode as E
 
@@ -30,7 +32,7 @@ HEARTBEAT_S = 3.0
 SETTINGS = ConsumerGroupSettings(session_timeout_ms=20_000, heartbeat_interval_ms=3_000)
 REBALANCE_MS = 15_000
 STEPS = 300
-RECORDS = ConsumerRecords()
+RECORDS = LateRecords(CONSUMER_KEYS, lambda: records)
 
 
 class Topic:
@@ -131,7 +133,10 @@ class ConsumerWorld:
 
     def restart(self) -> None:
         """Start the coordinator with what is stored: the last record of each key."""
-        self.coordinator = ConsumerCoordinator(lambda group_id: SETTINGS, self.view, Timers(), compile_regex)
+        self.timers = Timers()
+        self.coordinator = ConsumerCoordinator(
+            lambda group_id: SETTINGS, self.view, self.timers, compile_regex
+        )
         stored: dict[Any, Change | None] = {}
         for key, value in self.log:
             read = read_record(key, value, [RECORDS])
@@ -146,8 +151,8 @@ class ConsumerWorld:
         return True
 
     def settle(self) -> None:
-        self.coordinator._timers.run(self.now)
-        for timer, make_plan in self.coordinator.take_due():
+        self.timers.run(self.now)
+        for timer, make_plan in self.coordinator.timers.take():
             plan = make_plan(self.now, self.now_ms)
             if plan is None:
                 continue

@@ -11,9 +11,9 @@ import pytest
 
 from broker.groups.bench_group import Bench
 from broker.groups.requests import REBALANCE_MS, SESSION_MS, join_request
+from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.classic.roster import Roster
-from penstock.broker.groups.timers import Timer, Timers
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from penstock.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

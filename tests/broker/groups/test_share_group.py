@@ -170,7 +170,7 @@ def test_a_deleted_topic_is_given_up_and_forgotten() -> None:
     bench.node.forget_topics(["t"], bench.clock.now_ms())
     group = bench.node.groups.share.groups["g"]
     assert group.initialization.topic_ids == set()
-    assert not any(states.entries for states in bench.node.share_states.states.values())
+    assert not any(states.entries for states in bench.node.share_states.loaded.states)
     bench.wait(1.1)
     bench.beat("a", 3)
     assert bench.assigned() == {"a": {}}

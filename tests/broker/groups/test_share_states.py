@@ -163,7 +163,7 @@ class States:
     @property
     def log(self) -> Any:
         topic = self.service.topic
-        return topic.partitions[topic.index_of(self.key)].log
+        return topic.partition(self.key.text).log
 
 
 def test_a_state_begins_with_its_initialization() -> None:
@@ -248,7 +248,7 @@ def test_what_cannot_be_stored_has_not_happened(monkeypatch: pytest.MonkeyPatch)
 
     with monkeypatch.context() as patch:
         patch.setattr(states.service.topic, "append", fail)
-        assert states.write(StateBatch(0, 5, 2, 1)) == E.COORDINATOR_NOT_AVAILABLE
+        assert states.write(StateBatch(0, 5, 2, 1)) == E.NOT_COORDINATOR
     assert states.state.batches == ()
 
 
@@ -319,10 +319,10 @@ def test_states_of_deleted_topics_are_dropped() -> None:
     cluster = states.bench.node.cluster
     cluster.delete_topics([cluster.topics["u"]], states.bench.clock.now_ms())
     maintain(states, 6)
-    remaining = [key for each in states.service.states.values() for key in each.entries]
+    remaining = [key for each in states.service.loaded.states for key in each.entries]
     assert remaining == [states.key]
     states.bench.node.forget_share_states(["__share_group_state"])
-    assert states.service.states == {}
+    assert states.service.loaded.states == []
 
 
 def test_an_update_without_its_snapshot_is_a_beginning() -> None:
@@ -330,6 +330,7 @@ def test_an_update_without_its_snapshot_is_a_beginning() -> None:
     states = States()
     topic = states.service.topic
     update = Update(3, 4, 7, 1, (StateBatch(8, 9, 2, 1),))
-    topic.append(topic.index_of(states.key), [Change(states.key, update)], 0)
+    record = record_of(Change(states.key, update))
+    topic.append(topic.partition_of(states.key.text), [record], 0, "a test")
     assert (states.state.snapshot_epoch, states.state.start_offset) == (3, 7)
     assert updated(states.state, Update(3, -1, -1, -1)).start_offset == 7

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.groups.share_bench import ShareBench
+from penstock.broker.groups.planned import LateRecords
 from penstock.broker.groups.records import StoredRecord, read_record
-from penstock.broker.groups.share import state
-from penstock.broker.groups.share.keys import ShareRecords
+from penstock.broker.groups.share import records, state
+from penstock.broker.groups.share.key_types import SHARE_KEYS
 from penstock.broker.groups.share.records import records_of
 from penstock.broker.groups.share.state import (
     Change,
@@ -57,10 +58,10 @@ def test_the_end_of_a_group_follows_the_end_of_its_states() -> None:
     bench = ShareBench()
     bench.settled("a")
     bench.beat("a", -1)
-    assert any(states.entries for states in bench.node.share_states.states.values())
+    assert any(states.entries for states in bench.node.share_states.loaded.states)
     assert bench.delete_group() == 0
     assert bench.order()[-2:] == [[15], [-12, -15, -11]]
-    assert not any(states.entries for states in bench.node.share_states.states.values())
+    assert not any(states.entries for states in bench.node.share_states.loaded.states)
     assert bench.restarted().describe().error_code == E.GROUP_ID_NOT_FOUND
 
 
@@ -178,7 +179,7 @@ def test_the_node_that_loses_a_partition_forgets_its_groups() -> None:
 
 # --- any order that compaction leaves ----------------------------------------------------------------------
 
-RECORDS = ShareRecords()
+RECORDS = LateRecords(SHARE_KEYS, lambda: records)
 TOPIC_IDS = st.sampled_from([b"T" * 16, b"U" * 16])
 PARTITIONS = st.frozensets(st.tuples(TOPIC_IDS, st.integers(0, 20)), max_size=5)
 TEXT = st.text(max_size=8)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.broker.coordination.timers import NEVER, Timer, Timers
 from penstock.broker.groups.classic.states import (
     BYPASSES,
     REFUSALS,
@@ -21,7 +22,6 @@ from penstock.broker.groups.classic.states import (
     Rejoin,
     State,
 )
-from penstock.broker.groups.timers import NEVER, Timer, Timers
 from penstock.common.transitions import IllegalTransitionError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,13 +14,14 @@ from broker.bench_node import NOW_MS, make_node
 from broker.groups.bench_group import Bench
 from broker.groups.requests import commit_request
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.coordination.state_topic import StateTopic
 from penstock.broker.groups.classic import coordinator as coordinator_module
 from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.classic.records import ClassicRecords, group_record
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.offsets import Committed
 from penstock.broker.groups.records import StoredOffset, StoredRecord, offset_record, read_record
-from penstock.broker.groups.topic import NAME, OffsetsTopic
+from penstock.broker.groups.topic import LAYOUT
 from penstock.broker.metadata.stores import open_disk_store
 from penstock.clock import ManualClock
 from penstock.errors import DecodeError, StorageError
@@ -138,7 +139,7 @@ def test_damaged_values_are_reported(value: bytes) -> None:
 
 def test_the_smallest_hash_lives_in_partition_0() -> None:
     node = make_node()
-    topic = OffsetsTopic(node.cluster, node.store, lambda partition, size: None)
+    topic = StateTopic(LAYOUT, node.cluster, node.store, lambda partition, size: None)
     assert topic.partition_of("polygenelubricants") == 0
     assert topic.partition_of("hello") == 99162322 % 50
 
@@ -207,7 +208,7 @@ def test_groups_of_old_brokers_do_not_say_since_when_they_are_stable() -> None:
     group = bench.node.groups.coordinator.groups["g"]
     stored = snapshot(group, NOW_MS)
     stored.current_state_timestamp = -1
-    bench.node.groups.topic.append("g", [group_record("g", stored)], NOW_MS)
+    bench.node.groups.store.append("g", [group_record("g", stored)], NOW_MS)
     bench = bench.again()
     assert bench.state() == "Stable"
 
@@ -271,7 +272,9 @@ def test_directories_are_made_for_partitions_that_hold_something_only(tmp_path: 
     bench.commit(1)
     bench.node.groups.open_all()
     bench.store.close()
-    assert [path.name for path in sorted(tmp_path.glob(f"{NAME}-*"))] == [f"{NAME}-{ord('g') % 50}"]
+    assert [path.name for path in sorted(tmp_path.glob(f"{LAYOUT.name}-*"))] == [
+        f"{LAYOUT.name}-{ord('g') % 50}"
+    ]
 
 
 # --- the topic -------------------------------------------------------------------------------------------
@@ -279,23 +282,23 @@ def test_directories_are_made_for_partitions_that_hold_something_only(tmp_path: 
 
 def test_the_topic_is_internal_compacted_and_made_by_the_coordinator_only() -> None:
     bench = Bench()
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)], allow_auto_topic_creation=True)
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=LAYOUT.name)], allow_auto_topic_creation=True)
     assert bench.ask(asked, 9).response.topics[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
     bench.commit(1)
     [topic] = bench.ask(asked, 9).response.topics
     assert (topic.is_internal, len(topic.partitions)) == (True, 50)
-    config = bench.node.cluster.topics[NAME].config
+    config = bench.node.cluster.topics[LAYOUT.name].config
     assert (config.text("cleanup.policy"), config.segment_bytes) == ("compact", 104857600)
 
 
 def test_the_number_of_partitions_can_be_set() -> None:
     bench = Bench(offsets_topic_num_partitions=3)
     bench.commit(1)
-    assert len(bench.node.cluster.topics[NAME].partitions) == 3
+    assert len(bench.node.cluster.topics[LAYOUT.name].partitions) == 3
 
 
 def append_raw(bench: Bench, index: int, rows: list[Any], **batch: Any) -> None:
-    log = bench.node.cluster.topics[NAME].partitions[index].log
+    log = bench.node.cluster.topics[LAYOUT.name].partitions[index].log
     first = log.end_offset
     data = encode_batch([(key, value, (), NOW_MS) for key, value in rows], base_offset=first, **batch)
     log.append(
@@ -311,7 +314,7 @@ def test_offsets_of_a_transaction_count_once_it_has_committed() -> None:
     for producer, offset in ((1, 10), (2, 20)):
         record = offset_record("g", ("t", producer), Committed(offset, -1, "", NOW_MS))
         append_raw(bench, index, [record], is_transactional=True, producer_id=producer, producer_epoch=0)
-    log = bench.node.cluster.topics[NAME].partitions[index].log
+    log = bench.node.cluster.topics[LAYOUT.name].partitions[index].log
     for producer, kind in ((1, 1), (2, 0)):
         first = log.end_offset
         marker = encode_marker(
@@ -345,7 +348,7 @@ def test_a_record_that_makes_no_sense_is_passed_over_and_told(caplog: pytest.Log
     assert (bench.committed(), bench.committed(index=1), bench.committed(index=2)) == (7, -1, 8)
     assert bench.join().code == 0
     [line] = [record.getMessage() for record in caplog.records if "is damaged" in record.getMessage()]
-    assert line.startswith(f"{NAME}-{INDEX} is damaged; passed over, so that older commits")
+    assert line.startswith(f"{LAYOUT.name}-{INDEX} is damaged; passed over, so that older commits")
     assert "the record at offset 1: a stored offset of version 9; the newest known is 4" in line
     assert line.count("the record at offset") == 3
 
@@ -353,7 +356,7 @@ def test_a_record_that_makes_no_sense_is_passed_over_and_told(caplog: pytest.Log
 def test_garbage_that_calls_itself_compressed_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
     bench.commit(7)
-    log = bench.node.cluster.topics[NAME].partitions[INDEX].log
+    log = bench.node.cluster.topics[LAYOUT.name].partitions[INDEX].log
     for codec in (1, 2, 3, 4, 5):
         first = log.end_offset
         data = bytearray(encode_batch([(b"k", b"v", (), NOW_MS)], base_offset=first))
@@ -389,7 +392,7 @@ def written_log(path: Path) -> tuple[Path, list[tuple[int, int]]]:
         == 0
     )
     bench.store.close()
-    log = path / f"{NAME}-{INDEX}" / f"{0:020d}.log"
+    log = path / f"{LAYOUT.name}-{INDEX}" / f"{0:020d}.log"
     return log, [(e.position, e.size) for e in walk_buffer(log.read_bytes())]
 
 
@@ -515,16 +518,16 @@ def test_an_assignment_that_was_not_written_is_not_handed_out(monkeypatch: pytes
 def test_the_first_record_of_a_group_is_that_of_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As at Apache Kafka: who follows `__consumer_offsets` sees the group before its members."""
     written: list[GroupMetadataValue] = []
-    append = OffsetsTopic.append
+    append = StateTopic.append
 
-    def note(self: OffsetsTopic, group_id: str, records: Any, now_ms: int) -> int:
+    def note(self: StateTopic, index: int, records: Any, now_ms: int, what: str) -> int:
         for key, value in records:
             stored = read_record(key, value, [CLASSIC])
             if isinstance(stored, StoredRecord):
                 written.append(stored.value)
-        return append(self, group_id, records, now_ms)
+        return append(self, index, records, now_ms, what)
 
-    monkeypatch.setattr(OffsetsTopic, "append", note)
+    monkeypatch.setattr(StateTopic, "append", note)
     Bench().pair()
     first, *others = written
     assert (first.protocol_type, first.generation, first.protocol, first.members) == ("", 0, None, [])

@@ -13,7 +13,7 @@ from broker.groups.requests import (
     fetch_request,
     join_request,
 )
-from penstock.broker.groups.topic import NAME
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -149,7 +149,7 @@ def test_topics_with_unknown_ids_come_last() -> None:
 
 def test_nobody_coordinates_a_group_before_a_client_has_asked_who() -> None:
     bench = Bench()
-    assert NAME not in bench.node.cluster.topics
+    assert OFFSETS_TOPIC not in bench.node.cluster.topics
     assert bench.ask(fetch_request({"t": [0]}), 7).response.error_code == E.NOT_COORDINATOR
     [[topic]] = [bench.ask(fetch_request({"t": [0]}), 1).response.topics]
     assert topic.partitions[0].error_code == E.NOT_COORDINATOR

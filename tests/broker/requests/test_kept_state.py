@@ -13,7 +13,7 @@ from broker.groups.requests import commit_request, join_request, leave_request, 
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
 from penstock.broker.context import Context
-from penstock.broker.groups.timers import Timer, Timers
+from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.handlers import ROUTES
 from penstock.broker.network.metrics import Metrics, render
 from penstock.broker.node import Node

@@ -5,15 +5,15 @@ Does the I/O that the coordinator asks for: it stores the changes of a plan, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
-from penstock.broker.config.resource_types import GROUP_RESOURCE, group_setting
+from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.classic.coordinator import Coordinator
 from penstock.broker.groups.classic.records import group_record
 from penstock.broker.groups.classic.snapshot import snapshot
-from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan, Upgrade
-from penstock.broker.groups.consumer.keys import ConsumerRecords
+from penstock.broker.groups.consumer.coordinator import CONSUMER, ConsumerCoordinator, Plan, Upgrade
+from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.settings import (
     ASSIGNOR_NAMES,
     ConsumerGroupSettings,
@@ -21,75 +21,15 @@ from penstock.broker.groups.consumer.settings import (
 )
 from penstock.broker.groups.consumer.state import State, removal
 from penstock.broker.groups.migration import downgrade, upgrade
-from penstock.broker.groups.records import KeyAndValue
-from penstock.broker.groups.store import CoordinatorKind, GroupStore
-from penstock.broker.groups.storing import store_records, work_off_due
+from penstock.broker.groups.planned import GroupSettingsOf, Host, LateRecords, PlannedGroups, View
+from penstock.broker.groups.store import GroupStore
 from penstock.common.logs import logger_named
-from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
+    from penstock.broker.coordination.timers import Timers
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
-    from penstock.broker.groups.consumer.state import Change
-    from penstock.broker.groups.metadata_view import TopicView
-    from penstock.broker.groups.timers import Timers
-    from penstock.broker.requests.kept_state import KeptState
-    from penstock.clock import Clock
-    from penstock.common.failures import Failures
 
 logger = logger_named("penstock.broker")
-
-
-class Settings(Protocol):
-    """The settings of the broker."""
-
-    def integer(self, name: str) -> int:
-        """Return the value of a numeric setting."""
-
-    def text(self, name: str) -> str | None:
-        """Return the text of a setting, None where it has none."""
-
-
-class Metadata(Protocol):
-    """What consumer groups need of the broker's metadata."""
-
-    @property
-    def topics(self) -> Mapping[str, TopicView]: ...
-    @property
-    def metadata_end_offset(self) -> int: ...
-    @property
-    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
-
-
-class Host(Protocol):
-    """What consumer groups need of the broker."""
-
-    @property
-    def config(self) -> Settings: ...
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def cluster(self) -> Metadata: ...
-    @property
-    def failures(self) -> Failures: ...
-    @property
-    def kept(self) -> KeptState: ...
-
-
-class View:
-    """The topics of the cluster, as the coordinator sees them."""
-
-    def __init__(self, cluster: Metadata) -> None:
-        self._cluster = cluster
-
-    @property
-    def topics(self) -> Mapping[str, TopicView]:
-        """The topics by name."""
-        return self._cluster.topics
-
-    @property
-    def version(self) -> int:
-        """A number that grows with every change of metadata."""
-        return self._cluster.metadata_end_offset
 
 
 class ConsumerGroupService:
@@ -102,6 +42,7 @@ class ConsumerGroupService:
     def __init__(self, host: Host, classic: Coordinator, timers: Timers) -> None:
         self._host = host
         self._classic = classic
+        self._settings = GroupSettingsOf(host, CONSUMER)
         names = (host.config.text("group.consumer.assignors") or "").split(",")
         self._assignors = tuple(ASSIGNOR_NAMES[name.strip()] for name in names if name.strip()) or (
             ConsumerGroupSettings().assignors
@@ -111,8 +52,7 @@ class ConsumerGroupService:
         self.coordinator = ConsumerCoordinator(
             self.settings_of, View(host.cluster), timers, compile_subscription
         )
-        self.kind = CoordinatorKind(ConsumerRecords(), self.coordinator, host, "consumer groups")
-        host.kept.add("consumer groups", lambda: self.coordinator.size_bytes)
+        self.planned = PlannedGroups(host, self.coordinator, LateRecords(CONSUMER_KEYS, _records), CONSUMER)
 
     @property
     def groups(self) -> dict[str, ConsumerGroup]:
@@ -124,15 +64,8 @@ class ConsumerGroupService:
         broker's.
         """
         config = self._host.config
-        own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
-
-        def value(name: str) -> int:
-            return group_setting(own, config, "consumer", name)
-
         return ConsumerGroupSettings(
-            value("session.timeout.ms"),
-            value("heartbeat.interval.ms"),
-            value("assignment.interval.ms"),
+            *self._settings.intervals(group_id),
             config.integer("group.consumer.max.size"),
             self._assignors,
             config.integer("group.consumer.regex.refresh.interval.ms"),
@@ -169,7 +102,7 @@ class ConsumerGroupService:
         plan = self.coordinator.heartbeat(
             group_id, beat, self._host.clock.now_ms(), turn if has_members else None
         )
-        self._check_memory(plan, 0 if classic is None else classic.roster.size_bytes)
+        self.planned.check_memory(plan, 0 if classic is None else classic.roster.size_bytes)
         first = [] if classic is None else [group_record(group_id, None)]
         self._carry_out(store, plan, now, first, sees)
         if classic is not None:
@@ -189,7 +122,7 @@ class ConsumerGroupService:
             KafkaError: the error to answer with.
         """
         plan = self.coordinator.join_classic(group, beat, self._host.clock.now_ms())
-        self._check_memory(plan, 0)
+        self.planned.check_memory(plan, 0)
         self._carry_out(store, plan, now)
         if self.groups.get(group.id) is group:
             self.coordinator.awaits_sync(group, beat.member_id, now)
@@ -206,19 +139,6 @@ class ConsumerGroupService:
         """
         self._carry_out(store, self.coordinator.leave_classic(group, member_ids), now)
 
-    def _check_memory(self, plan: Plan, freed_bytes: int) -> None:
-        """Check that what a plan adds to a group fits into the budget of memory.
-
-        Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE (15), it does not.
-        """
-        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
-        if growth > freed_bytes and not self._host.kept.has_room_for(growth - freed_bytes, stays=True):
-            raise error_for(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"the broker has no memory for members of {plan.group.id}",
-            )
-
     def _carry_out(
         self,
         store: GroupStore,
@@ -234,7 +154,7 @@ class ConsumerGroupService:
         """
         if plan.turns_classic and self._downgrade(store, plan, now):
             return
-        self._store(store, plan.group, [*first, *self._records_of(plan.group, plan.changes)])
+        self.planned.store(store, plan, first)
         self.coordinator.accept(plan, now, sees)
 
     def _downgrade(self, store: GroupStore, plan: Plan, now: float) -> bool:
@@ -251,9 +171,10 @@ class ConsumerGroupService:
         try:
             downgrade(classic, state, group.stored.epoch, self._host.cluster.topics)
             changes = [*plan.changes, *removal(state)] if is_joining else removal(group.stored)
-            records = self._records_of(group, changes)
-            records.append(group_record(group.id, snapshot(classic, self._host.clock.now_ms())))
-            self._store(store, group, records)
+            now_ms = self._host.clock.now_ms()
+            records = self.planned.records.of(group.id, changes)
+            records.append(group_record(group.id, snapshot(classic, now_ms)))
+            store.store(group.id, records, now_ms)
         except ValueError as error:
             logger.error("consumer group %s cannot become a classic group: %s", group.id, error)
             classic.disband()
@@ -272,39 +193,9 @@ class ConsumerGroupService:
 
     def work_off(self, store: GroupStore, now: float) -> None:
         """Do what the timers lead to that have fired."""
-        host, coordinator = self._host, self.coordinator
-        work_off_due(
-            coordinator.take_due(),
-            lambda plan: self._carry_out(store, plan, now),
-            coordinator.fire_again,
-            host.clock,
-            host.failures,
-            now,
-        )
-
-    def _records_of(self, group: ConsumerGroup, changes: Sequence[Change]) -> list[KeyAndValue]:
-        if not changes:
-            return []
-        from penstock.broker.groups.consumer.records import records_of
-
-        return records_of(group.id, changes)
-
-    def _store(self, store: GroupStore, group: ConsumerGroup, records: Sequence[KeyAndValue]) -> None:
-        """Store records of a group.
-
-        Raises:
-            KafkaError: NOT_COORDINATOR (16), or UNKNOWN_SERVER_ERROR (-1) where they exceed what a batch of
-                `__consumer_offsets` may have.
-        """
-        if not records:
-            return
-        store_records(store, group.id, records, self._host.clock.now_ms())
+        self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     # --- groups ------------------------------------------------------------------------------------------
-
-    def tombstones(self, group: ConsumerGroup) -> list[KeyAndValue]:
-        """Return the records that end a group, without its offsets."""
-        return self._records_of(group, self.coordinator.removal(group))
 
     def make_way(self, store: GroupStore, group_id: str) -> None:
         """Turn a consumer group into a classic one, if it has no members, for a classic member to join it.
@@ -315,15 +206,15 @@ class ConsumerGroupService:
         group = self.groups.get(group_id)
         if group is None or not group.can_be_deleted:
             return
-        store.append(group_id, self.tombstones(group), self._host.clock.now_ms())
+        store.append(group_id, self.planned.tombstones(group), self._host.clock.now_ms())
         self.coordinator.forget(group_id)
         self._classic.create(group_id)
 
-    def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
-        """Let go of groups that another node coordinates from now on."""
-        for group_id in list(self.groups):
-            if is_led_elsewhere(group_id):
-                self.coordinator.forget(group_id)
+
+def _records() -> Any:
+    from penstock.broker.groups.consumer import records
+
+    return records
 
 
 def compile_subscription(regex: str) -> Matcher:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from penstock.broker.coordination.records import KeyAndValue, stored_version
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
-from penstock.errors import DecodeError
 from penstock.protocol.message import Message
 from penstock.protocol.messages.offset_commit_key import OffsetCommitKey
 from penstock.protocol.messages.offset_commit_value import OffsetCommitValue
@@ -23,8 +23,6 @@ EXPIRING_OFFSET_VALUE_VERSION = 1
 """The one version that has a time of expiry."""
 
 _OFFSET_PREFIX = OFFSET_KEY.to_bytes(2, "big")
-
-KeyAndValue = tuple[bytes, bytes | None]
 
 VALUE_VERSION = 0
 """The one version of the values of consumer, share and streams groups."""
@@ -111,23 +109,11 @@ def read_record(
 def _read_offset(value: bytes | None) -> Committed | None:
     if value is None:
         return None
-    version = value_version(value, OffsetCommitValue.VERSIONS[1], "offset")
+    version = stored_version(value, OffsetCommitValue.VERSIONS[1], "offset")
     stored = OffsetCommitValue.decode(value[2:], version)
     return Committed(
         stored.offset, stored.leader_epoch, stored.metadata, stored.commit_timestamp, stored.expire_timestamp
     )
-
-
-def value_version(value: bytes, newest: int, what: str) -> int:
-    """Return the version that a value begins with. `newest` is the newest known, `what` names it in errors.
-
-    Raises:
-        DecodeError: the version is negative or newer.
-    """
-    version = int.from_bytes(value[:2], "big", signed=True)
-    if not 0 <= version <= newest or len(value) < 2:
-        raise DecodeError(f"a stored {what} of version {version}; the newest known is {newest}")
-    return version
 
 
 def key_bytes(key_type: int, key: Message) -> bytes:
@@ -146,5 +132,5 @@ def value_body(value: bytes, kind: str) -> bytes:
     Raises:
         DecodeError: the value is damaged, or of a version newer than we know.
     """
-    value_version(value, VALUE_VERSION, kind)
+    stored_version(value, VALUE_VERSION, kind)
     return value[2:]

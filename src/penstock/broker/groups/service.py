@@ -12,6 +12,9 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from penstock.broker.coordination.alarm import Alarm
+from penstock.broker.coordination.state_topic import Logs, StateTopic, Topics
+from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
 from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
@@ -19,13 +22,15 @@ from penstock.broker.groups.classic.records import ClassicRecords, empty_record,
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.classic_members import ClassicMembers
-from penstock.broker.groups.consumer_service import ConsumerGroupService, Settings, View
+from penstock.broker.groups.consumer_service import ConsumerGroupService
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
+from penstock.broker.groups.planned import Host as GroupHost
+from penstock.broker.groups.planned import Metadata as GroupMetadata
+from penstock.broker.groups.planned import PlannedGroups, View
 from penstock.broker.groups.share_service import ShareGroupService
 from penstock.broker.groups.store import GroupKind, GroupStore
 from penstock.broker.groups.streams.service import StreamsGroupService
-from penstock.broker.groups.timers import Timers
-from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Topics
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -35,10 +40,7 @@ if TYPE_CHECKING:
     from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
     from penstock.broker.groups.share.group import ShareAnswer, ShareGroup, ShareHeartbeat
     from penstock.broker.groups.streams.group import StreamsAnswer, StreamsGroup, StreamsHeartbeat
-    from penstock.broker.requests.kept_state import KeptState
-    from penstock.broker.requests.purgatory import DelayedOperation
-    from penstock.clock import Clock
-    from penstock.common.failures import Failures
+    from penstock.broker.partitions.partition import Partition
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
     from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
     from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -49,35 +51,19 @@ logger = logger_named("penstock.broker")
 T = TypeVar("T")
 
 
-class Metadata(Topics, Protocol):
-    """What groups need of the broker's metadata."""
-
-    @property
-    def metadata_end_offset(self) -> int: ...
-    @property
-    def topics_by_id(self) -> Mapping[bytes, Any]: ...
-    @property
-    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+class Metadata(Topics, GroupMetadata, Protocol):
+    """What groups and their topic need of the broker's metadata."""
 
 
-class Host(Protocol):
-    """What groups need of the broker."""
+class Host(GroupHost, Protocol):
+    """What groups and their topic need of the broker."""
 
-    @property
-    def config(self) -> Settings: ...
-    @property
-    def clock(self) -> Clock: ...
     @property
     def cluster(self) -> Metadata: ...
     @property
     def store(self) -> Logs: ...
     @property
     def purgatory(self) -> Purgatory: ...
-    @property
-    def failures(self) -> Failures: ...
-    @property
-    def kept(self) -> KeptState: ...
-    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None: ...
 
 
 class Reply:
@@ -166,7 +152,7 @@ class GroupService:
         self._modern = (self.consumer, self.share, self.streams)
         others: Container[str] = ChainMap[str, Any](*(kind.groups for kind in self._modern))
         classic = ClassicKind(self.coordinator, others, host, self._set_alarm)
-        kinds: list[GroupKind] = [*(kind.kind for kind in self._modern), classic]
+        kinds: list[GroupKind] = [*(each.planned.kind for each in self._modern), classic]
         self.store = GroupStore(host.cluster, host.store, kinds, self._wrote)
         outbox = self.coordinator.outbox
         given_away = outbox.given_away
@@ -176,7 +162,7 @@ class GroupService:
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
         self._check_interval_s = config.integer("offsets.retention.check.interval.ms") / 1000
         self._check_at_s = host.clock.monotonic() + self._check_interval_s
-        self._alarm: DelayedOperation | None = None
+        self._alarm = Alarm(host.purgatory, self._wake)
 
     @property
     def offsets(self) -> Offsets:
@@ -184,7 +170,7 @@ class GroupService:
         return self.store.offsets
 
     @property
-    def topic(self) -> OffsetsTopic:
+    def topic(self) -> StateTopic:
         """The topic `__consumer_offsets`."""
         return self.store.topic
 
@@ -231,21 +217,30 @@ class GroupService:
         """Create `__consumer_offsets` if it does not exist.
 
         Raises:
-            StorageError: the metadata log cannot be written.
+            KafkaError, StorageError: it cannot be made now.
         """
-        self.store.create_topic(now_ms)
+        self.topic.create(now_ms)
+
+    def follow(self, partition: Partition) -> None:
+        """Let go of a partition, if another node leads it from now on, or may have led it."""
+        if self.store.loaded.follow(partition):
+            self.unload(partition.index)
 
     def unload(self, index: int) -> None:
-        """Let go of the groups in a partition, which another node leads from now on.
+        """Let go of the groups in a partition.
 
         Requests that wait are answered NOT_COORDINATOR (16): their clients ask the next coordinator.
         """
         coordinator = self.coordinator
         self.store.unload(index)
+
+        def is_led_elsewhere(group_id: str) -> bool:
+            return self.store.holds(index, group_id)
+
         for kind in self._modern:
-            kind.unload(lambda group_id: self.topic.partition_of(group_id) == index)
+            kind.planned.unload(is_led_elsewhere)
         for group_id, group in list(coordinator.groups.items()):
-            if self.topic.partition_of(group_id) == index:
+            if is_led_elsewhere(group_id):
                 group.disband()
                 coordinator.forget(group_id)
         _, replies = coordinator.outbox.take()
@@ -471,16 +466,9 @@ class GroupService:
 
     def _set_alarm(self) -> None:
         """Have the coordinator woken when its next timer is due, or before."""
-        deadline = self.coordinator.next_deadline()
-        alarm = self._alarm
-        if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
-            return
-        if alarm is not None:
-            self._host.purgatory.cancel(alarm)
-        self._alarm = self._host.purgatory.park(Wait((), deadline), self._wake)
+        self._alarm.set(self.coordinator.next_deadline())
 
     def _wake(self) -> None:
-        self._alarm = None
         self.settle(self._host.clock.monotonic())
 
     def maintain(self, now_ms: int) -> list[StorageError]:
@@ -642,7 +630,7 @@ class GroupService:
         self.consumer.make_way(self.store, group_id)
         streams = self.streams.groups.get(group_id)
         if streams is not None and streams.can_be_deleted:
-            self.store.append(group_id, self.streams.tombstones(streams), self._host.clock.now_ms())
+            self.store.append(group_id, self.streams.planned.tombstones(streams), self._host.clock.now_ms())
             self.streams.coordinator.forget(group_id)
             self.coordinator.create(group_id)
 
@@ -654,16 +642,13 @@ class GroupService:
         """
         if not group.can_be_deleted:
             return ErrorCode.NON_EMPTY_GROUP
-        if self.streams.groups.get(group.id) is group:
-            self.store.delete_group(group.id, self.streams.tombstones(self.streams.groups[group.id]), now_ms)
-            self.streams.coordinator.forget(group.id)
-            return ErrorCode.NONE
-        if self.consumer.groups.get(group.id) is group:
-            self.store.delete_group(
-                group.id, self.consumer.tombstones(self.consumer.groups[group.id]), now_ms
-            )
-            self.consumer.coordinator.forget(group.id)
-            return ErrorCode.NONE
+        for kind in (self.consumer, self.streams):
+            found: Any = kind.groups.get(group.id)
+            if found is group:
+                planned: PlannedGroups[Any] = kind.planned
+                self.store.delete_group(group.id, planned.tombstones(found), now_ms)
+                kind.coordinator.forget(group.id)
+                return ErrorCode.NONE
         self.store.delete_group(group.id, [group_record(group.id, None)], now_ms)
         return self.coordinator.delete(group.id)
 
@@ -673,10 +658,10 @@ class GroupService:
         Raises:
             KafkaError, StorageError: what is stored cannot be changed.
         """
-        if NAME in topics:
+        if OFFSETS_TOPIC in topics:
             self.coordinator.forget_everything()
             for kind in self._modern:
-                kind.unload(lambda group_id: True)
+                kind.planned.unload(lambda group_id: True)
             self.store.forget_everything()
         else:
             self.store.forget_topics(topics, now_ms)

@@ -9,62 +9,27 @@ answers later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from penstock.broker.config.resource_types import (
-    GROUP_RESOURCE,
-    NumericSettings,
-    group_setting,
-)
+from penstock.broker.groups.planned import GroupSettingsOf, Host, LateRecords, PlannedGroups
 from penstock.broker.groups.share.coordinator import (
+    SHARE,
     ShareGroupCoordinator,
     SharePlan,
     not_a_share_group,
 )
 from penstock.broker.groups.share.group import ShareGroup
-from penstock.broker.groups.share.keys import ShareRecords
+from penstock.broker.groups.share.key_types import SHARE_KEYS
 from penstock.broker.groups.share.settings import ShareGroupSettings
 from penstock.broker.groups.share.state import Initialization, TopicPartitions, Topics
-from penstock.broker.groups.store import CoordinatorKind
-from penstock.broker.groups.storing import store_records, work_off_due
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
+    from penstock.broker.coordination.timers import Timers
     from penstock.broker.groups.metadata_view import TopicsView
-    from penstock.broker.groups.records import KeyAndValue
     from penstock.broker.groups.share.group import Initialize, ShareAnswer, ShareHeartbeat
     from penstock.broker.groups.store import GroupStore
-    from penstock.broker.groups.timers import Timers
-    from penstock.broker.requests.kept_state import KeptState
-    from penstock.clock import Clock
-    from penstock.common.failures import Failures
-
-
-class Metadata(Protocol):
-    """The metadata of the broker that share groups need."""
-
-    @property
-    def topics_by_id(self) -> Mapping[bytes, Any]: ...
-    @property
-    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
-
-
-class Host(Protocol):
-    """The parts of the broker that share groups need."""
-
-    @property
-    def config(self) -> NumericSettings: ...
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def cluster(self) -> Metadata: ...
-    @property
-    def failures(self) -> Failures: ...
-    @property
-    def kept(self) -> KeptState: ...
-    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
-        """Send a request to the share coordinator, and have `done` called once with its answer."""
 
 
 NO_START = -1
@@ -90,8 +55,8 @@ class ShareGroupService:
         self._view = view
         self._is_other = is_other
         self.coordinator = ShareGroupCoordinator(self.settings_of, view, timers)
-        self.kind = CoordinatorKind(ShareRecords(), self.coordinator, host, "share groups")
-        host.kept.add("share groups", lambda: self.coordinator.size_bytes)
+        self._settings = GroupSettingsOf(host, SHARE)
+        self.planned = PlannedGroups(host, self.coordinator, LateRecords(SHARE_KEYS, _records), SHARE)
 
     @property
     def groups(self) -> dict[str, ShareGroup]:
@@ -103,15 +68,8 @@ class ShareGroupService:
         broker's.
         """
         config = self._host.config
-        own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
-
-        def value(name: str) -> int:
-            return group_setting(own, config, "share", name)
-
         return ShareGroupSettings(
-            value("session.timeout.ms"),
-            value("heartbeat.interval.ms"),
-            value("assignment.interval.ms"),
+            *self._settings.intervals(group_id),
             config.integer("group.share.max.size"),
             config.integer("group.share.initialize.retry.interval.ms"),
         )
@@ -126,11 +84,7 @@ class ShareGroupService:
         """
         is_other = self._is_other(group_id)
         plan = self.coordinator.heartbeat(group_id, beat, self._host.clock.now_ms(), makes_group=not is_other)
-        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
-        if growth > 0 and not self._host.kept.has_room_for(growth, stays=True):
-            raise error_for(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the broker has no memory for members of {group_id}"
-            )
+        self.planned.check_memory(plan)
         self._carry_out(store, plan, now)
         if plan.initialize is not None:
             self._initialize_soon(store, plan.group, plan.initialize, now)
@@ -139,15 +93,7 @@ class ShareGroupService:
 
     def work_off(self, store: GroupStore, now: float) -> None:
         """Do what the timers lead to that have fired."""
-        host, timers = self._host, self.coordinator.timers
-        work_off_due(
-            timers.take(),
-            lambda plan: self._carry_out(store, plan, now),
-            timers.fire_again,
-            host.clock,
-            host.failures,
-            now,
-        )
+        self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     def _carry_out(self, store: GroupStore, plan: SharePlan, now: float) -> None:
         """Store the changes of a plan, then make them.
@@ -155,12 +101,8 @@ class ShareGroupService:
         Raises:
             KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be stored.
         """
-        now_ms = self._host.clock.now_ms()
-        if plan.changes:
-            from penstock.broker.groups.share.records import records_of
-
-            store_records(store, plan.group.id, records_of(plan.group.id, plan.changes), now_ms)
-        self.coordinator.accept(plan, now, now_ms)
+        self.planned.store(store, plan)
+        self.coordinator.accept(plan, now, self._host.clock.now_ms())
 
     def _note(self, store: GroupStore, group: ShareGroup, change: Initialization) -> None:
         """Store which share partitions of a group are initialized, or about to be; see `_carry_out`."""
@@ -378,17 +320,11 @@ class ShareGroupService:
         if not group.can_be_deleted:
             return Result(ErrorCode.NON_EMPTY_GROUP, f"Group {group.id} is in {group.state} state.")
         try:
-            store_records(store, group.id, self.tombstones(group), now_ms)
+            store.store(group.id, self.planned.tombstones(group), now_ms)
         except KafkaError as error:
             return Result(error.code, error.detail)
         self.coordinator.forget(group.id)
         return Result()
-
-    def tombstones(self, group: ShareGroup) -> list[KeyAndValue]:
-        """Return the records that end a group."""
-        from penstock.broker.groups.share.records import records_of
-
-        return records_of(group.id, self.coordinator.removal(group))
 
     def forget_topics(self, store: GroupStore) -> None:
         """Drop topics that have been deleted from what is noted as initialized.
@@ -402,11 +338,11 @@ class ShareGroupService:
             if gone:
                 self._note(store, group, group.initialization.forget(gone))
 
-    def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
-        """Let go of groups that another node coordinates from now on."""
-        for group_id in list(self.groups):
-            if is_led_elsewhere(group_id):
-                self.coordinator.forget(group_id)
+
+def _records() -> Any:
+    from penstock.broker.groups.share import records
+
+    return records
 
 
 def _partitions(topics: Topics) -> list[tuple[bytes, int]]:

@@ -11,19 +11,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.broker.coordination.loaded import LoadedPartitions
+from penstock.broker.coordination.records import KeyAndValue
+from penstock.broker.coordination.state_topic import Logs, StateTopic, Topics
+from penstock.broker.coordination.storing import store_records
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.pending_offsets import PendingOffsets
-from penstock.broker.groups.records import GroupRecords, KeyAndValue, StoredOffset, offset_record
-from penstock.broker.groups.topic import NAME, Logs, Losses, OffsetsTopic, Stored, Topics
-from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
-from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.broker.groups.records import GroupRecords, StoredOffset, offset_record
+from penstock.broker.groups.topic import LAYOUT, Stored, replay
+from penstock.errors import KafkaError
 
 if TYPE_CHECKING:
+    from penstock.broker.coordination.losses import Losses
     from penstock.clock import Clock
     from penstock.common.failures import Failures
-
-logger = logger_named("penstock.broker")
 
 
 class GroupKind(GroupRecords, Protocol):
@@ -87,11 +88,11 @@ class GroupStore:
     ) -> None:
         self.offsets = Offsets()
         self.pending = PendingOffsets()
-        self.topic = OffsetsTopic(cluster, logs, wrote, kinds)
+        self.topic = StateTopic(LAYOUT, cluster, logs, wrote)
         self._kinds = kinds
-        self._loaded: set[int] = set()
-        self._unreadable: dict[int, str] = {}
-        """The error of each partition that cannot be read, as it was logged last."""
+        self.loaded = LoadedPartitions(
+            self.topic, self._read, "groups", ", so that older commits and members may count again"
+        )
 
     # --- reading -----------------------------------------------------------------------------------------
 
@@ -102,64 +103,39 @@ class GroupStore:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
         if self.topic.exists:
-            index = self.topic.partition_of(group_id)
-            if index not in self._loaded:
-                self._load(index)
+            self.loaded.open(self.topic.partition_of(group_id))
 
     def load_all(self) -> None:
         """Read every partition that has not been read. One that cannot be read is logged and left out."""
-        if self.topic.exists:
-            for index in self.topic.used_partitions():
-                if index not in self._loaded:
-                    with suppress(KafkaError):
-                        self._load(index)
+        for index in range(len(self.topic.partitions)):
+            if self.topic.is_begun(index):
+                with suppress(KafkaError):
+                    self.loaded.open(index)
 
-    def unload(self, index: int) -> list[str]:
-        """Drop a partition, which another node leads from now on; return the groups that have offsets in
-        it.
-        """
-        self._loaded.discard(index)
-        self._unreadable.pop(index, None)
-        gone = [each for each in self.offsets.groups() if self.topic.partition_of(each) == index]
-        for group_id in gone:
-            for partition in list(self.offsets.of_group(group_id)):
-                self.offsets.remove(group_id, partition)
+    def unload(self, index: int) -> None:
+        """Drop a partition, and what groups have committed in it."""
+        self.loaded.drop(index)
+        for group_id in [each for each in self.offsets.groups() if self.holds(index, each)]:
+            for known in list(self.offsets.of_group(group_id)):
+                self.offsets.remove(group_id, known)
         self.pending.forget(index)
-        return gone
 
-    def _load(self, index: int) -> None:
-        try:
-            self.topic.check_leads(index)
-            self._load_partition(index)
-        except KafkaError as error:
-            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
-        except StorageError as error:
-            if self._unreadable.get(index) != str(error):
-                logger.error("the groups in %s-%d cannot be read: %s", NAME, index, error)
-            self._unreadable[index] = str(error)
-            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
+    def holds(self, index: int, group_id: str) -> bool:
+        """Return whether a group is stored in a partition."""
+        return self.topic.partition_of(group_id) == index
 
-    def _load_partition(self, index: int) -> None:
+    def _read(self, index: int, losses: Losses) -> None:
         """Replay a partition: the last record of each offset and each group counts."""
         groups: dict[GroupRecords, dict[Any, Any]] = {kind: {} for kind in self._kinds}
         offsets: dict[tuple[str, PartitionKey], Committed | None] = {}
-        losses = Losses()
         pending: dict[int, list[Stored]] = {}
-        if self.topic.is_begun(index):
-            for stored in self.topic.replay(index, losses, pending):
-                if isinstance(stored, StoredOffset):
-                    key = stored.group_id, stored.partition
-                    if not _is_older(stored.committed, offsets.get(key)):
-                        offsets[key] = stored.committed
-                else:
-                    groups[stored.kind][stored.key] = stored.value
-        if losses.count:
-            logger.error(
-                "%s-%d is damaged; passed over, so that older commits and members may count again: %s",
-                NAME,
-                index,
-                losses,
-            )
+        for stored in replay(self.topic, index, losses, self._kinds, pending):
+            if isinstance(stored, StoredOffset):
+                key = stored.group_id, stored.partition
+                if not _is_older(stored.committed, offsets.get(key)):
+                    offsets[key] = stored.committed
+            else:
+                groups[stored.kind][stored.key] = stored.value
         with_offsets: dict[str, None] = {}
         for (group_id, partition), committed in offsets.items():
             if committed is not None:
@@ -172,20 +148,8 @@ class GroupStore:
                     with_offsets[stored.group_id] = None
         for kind in self._kinds:
             kind.restore(groups[kind], with_offsets.keys())
-        self._loaded.add(index)
-        self._unreadable.pop(index, None)
 
     # --- writing -----------------------------------------------------------------------------------------
-
-    def create_topic(self, now_ms: int) -> None:
-        """Create `__consumer_offsets` if it does not exist. Its partitions are empty, and those led here
-        read.
-
-        Raises:
-            StorageError: the metadata log cannot be written.
-        """
-        if not self.topic.exists:
-            self._loaded.update(self.topic.create(now_ms))
 
     def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """Store records of one group: all or none of them. Return the offset of the first record.
@@ -194,8 +158,18 @@ class GroupStore:
             KafkaError: MESSAGE_TOO_LARGE (10).
             StorageError: they could not be written.
         """
-        self.create_topic(now_ms)
-        return self.topic.append(group_id, records, now_ms)
+        self.topic.create(now_ms)
+        return self.topic.append(self.topic.partition_of(group_id), records, now_ms, f"group {group_id}")
+
+    def store(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
+        """Store the records of one decision about a group, if there are any: all or none of them.
+
+        Raises:
+            KafkaError: the error to answer with, as in `store_records`.
+        """
+        if records:
+            index = self.topic.partition_of(group_id)
+            store_records(self.topic, index, records, now_ms, f"group {group_id}")
 
     def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
         """Store offsets, then keep them.
@@ -225,8 +199,10 @@ class GroupStore:
             StorageError: they could not be written; nothing has changed.
         """
         records = [offset_record(group_id, partition, committed) for partition, committed in commits]
-        first = self.topic.append_in_transaction(group_id, records, producer, now_ms, verification)
         index = self.topic.partition_of(group_id)
+        first = self.topic.append_in_transaction(
+            index, records, producer, now_ms, verification, f"group {group_id}"
+        )
         for number, (partition, committed) in enumerate(commits):
             placed = committed._replace(record_offset=first + number)
             self.pending.put(index, producer[0], group_id, partition, placed)
@@ -236,7 +212,7 @@ class GroupStore:
 
         An offset that was committed behind it stays.
         """
-        if index not in self._loaded:
+        if index not in self.loaded:
             return  # the marker is read with everything else
         for (group_id, partition), committed in self.pending.end(index, producer_id):
             if is_commit and not _is_older(committed, self.offsets.of_group(group_id).get(partition)):
@@ -287,8 +263,7 @@ class GroupStore:
         """Start anew: `__consumer_offsets` itself has been deleted."""
         self.offsets = Offsets()
         self.pending = PendingOffsets()
-        self._loaded.clear()
-        self._unreadable.clear()
+        self.loaded.clear()
 
 
 def _is_older(committed: Committed | None, present: Committed | None) -> bool:

@@ -103,10 +103,10 @@ class Coordinators:
         with node.failures.barrier("replication", "coordinators that move"):
             groups = node.groups_if_used
             for partition in partitions:
-                if partition.topic == OFFSETS_TOPIC and groups is not None and not partition.leads:
-                    groups.unload(partition.index)
-                if partition.topic == SHARE_STATE_TOPIC:
-                    node.unload_share_states(partition.index)
+                if partition.topic == OFFSETS_TOPIC and groups is not None:
+                    groups.follow(partition)
+                if partition.topic == SHARE_STATE_TOPIC and node.share_states_if_used is not None:
+                    node.share_states_if_used.loaded.follow(partition)
             touched = [each for each in partitions if each.topic == TRANSACTIONS_TOPIC]
             is_used = node.transactions_if_used is not None
             if touched and (is_used or any(each.leads for each in touched)):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.broker.groups.share_state.requests import KINDS, answer_of, keys_of, part_of
 from penstock.broker.groups.share_state.service import Outcome
-from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
 from penstock.broker.replication.commitment import Commitment, call_when_committed
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError, StorageError
@@ -120,7 +119,8 @@ class SharedRequest:
 
     @staticmethod
     def _partition(node: Node, key: ShareKey) -> Partition:
-        return node.cluster.topics[SHARE_STATE_TOPIC].partitions[node.share_states.topic.index_of(key)]
+        found: Partition = node.share_states.topic.partition(key.text)
+        return found
 
     def _finish(self) -> None:
         parts = {key: part_of(self._kind, key, outcome) for key, outcome in self._outcomes.items()}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.broker.groups.timers import Timer
+from penstock.broker.coordination.timers import Timer
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.runs import RecordState
 from penstock.broker.sharing.settings import EARLIEST, ShareGroupSettings, duration_ms

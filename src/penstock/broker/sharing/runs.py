@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from operator import attrgetter
 
-from penstock.broker.groups.timers import NEVER
+from penstock.broker.coordination.timers import NEVER
 
 
 class RecordState(IntEnum):

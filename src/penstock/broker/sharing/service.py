@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.resource_types import GROUP_RESOURCE, NumericSettings
-from penstock.broker.groups.timers import NEVER, Timer, Timers
-from penstock.broker.requests.purgatory import Wait
+from penstock.broker.coordination.alarm import Alarm
+from penstock.broker.coordination.timers import NEVER, Timer, Timers
 from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, ShareKey
 from penstock.broker.sharing.sessions import (
     MemberKey,
@@ -27,7 +27,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.requests.kept_state import KeptState
-    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+    from penstock.broker.requests.purgatory import Purgatory
     from penstock.broker.security.session import Session
     from penstock.broker.sharing.persister import SharePersister
     from penstock.clock import Clock
@@ -79,7 +79,7 @@ class ShareService:
         self.partitions: dict[ShareKey, LedPartition] = {}
         """The share partitions that have been read, or are being read."""
         self._timers = Timers()
-        self._alarm: DelayedOperation | None = None
+        self._alarm = Alarm(host.purgatory, self._wake)
         host.kept.add("share sessions", lambda: self.sessions.size_bytes)
         host.kept.add("share partitions", self._size_bytes, self._drop_idlest, loss=1)
 
@@ -228,27 +228,17 @@ class ShareService:
             self._timers.set(timer, when)
         else:
             timer.stop()
-        self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        deadline = self._timers.next_deadline()
-        alarm = self._alarm
-        if deadline == NEVER or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
-            return
-        if alarm is not None:
-            self._host.purgatory.cancel(alarm)
-        self._alarm = self._host.purgatory.park(Wait((), deadline), self._wake)
+        self._alarm.set(self._timers.next_deadline())
 
     def _wake(self) -> None:
-        self._alarm = None
         try:
             self._timers.run(self._host.clock.monotonic())
         finally:
-            self._set_alarm()
+            self._alarm.set(self._timers.next_deadline())
 
     def maintain(self) -> None:
         """Let go of share partitions that this node leads no more, and of idle ones."""
-        self._set_alarm()  # in case that an exception has lost it
+        self._alarm.set(self._timers.next_deadline())  # in case that an exception has lost it
         now = self._host.clock.monotonic()
         for key, led in list(self.partitions.items()):
             try:

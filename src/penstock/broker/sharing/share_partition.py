@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from penstock.broker.groups.timers import NEVER
+from penstock.broker.coordination.timers import NEVER
 from penstock.broker.sharing.acknowledgements import Acknowledged, AcknowledgeType
 from penstock.broker.sharing.runs import (
     ACKNOWLEDGED,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from penstock.broker.transactions.records import KeyAndValue
+    from penstock.broker.coordination.records import KeyAndValue
     from penstock.broker.transactions.transaction import TopicPartition
 
 Ticket = object

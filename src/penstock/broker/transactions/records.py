@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.broker.coordination.records import KeyAndValue, stored_version
 from penstock.errors import DecodeError
 from penstock.protocol.messages.transaction_log_key import TransactionLogKey
 from penstock.protocol.messages.transaction_log_value import TransactionLogValue
@@ -15,8 +16,6 @@ from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 KEY_VERSION = 0
 TAGGED_VALUE_VERSION = 1
 """Values of this version are flexible: they have more of producer ids. Used since `transaction.version` 1."""
-
-KeyAndValue = tuple[bytes, bytes | None]
 
 
 class StoredTransaction(NamedTuple):
@@ -54,8 +53,5 @@ def read_record(key: bytes | None, value: bytes | None) -> StoredTransaction | N
     transactional_id = TransactionLogKey.decode(key[2:], KEY_VERSION).transactional_id
     if value is None:
         return StoredTransaction(transactional_id, None)
-    version = int.from_bytes(value[:2], "big", signed=True)
-    newest = TransactionLogValue.VERSIONS[1]
-    if len(value) < 2 or not 0 <= version <= newest:
-        raise DecodeError(f"a stored transaction of version {version}; the newest known is {newest}")
+    version = stored_version(value, TransactionLogValue.VERSIONS[1], "transaction")
     return StoredTransaction(transactional_id, TransactionLogValue.decode(value[2:], version))

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.broker.coordination.alarm import Alarm
+from penstock.broker.coordination.loaded import LoadedPartitions
+from penstock.broker.coordination.state_topic import Logs, StateTopic
 from penstock.broker.metadata.image import TRANSACTION_FEATURE
-from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.partitions.producers.transactional_appends import append_marker
-from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.answers import answer_of_offsets, answer_of_produce
 from penstock.broker.transactions.coordinator import Coordinator
 from penstock.broker.transactions.outbox import Markers, Outcome, Store
+from penstock.broker.transactions.records import read_record
 from penstock.broker.transactions.registry import PARTITION_BYTES, TRANSACTION_BYTES
 from penstock.broker.transactions.settings import TransactionSettings
-from penstock.broker.transactions.topic import TransactionTopic
+from penstock.broker.transactions.topic import LAYOUT
 from penstock.broker.transactions.transaction import NO_CONNECTION, Instant, TopicPartition
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -27,13 +31,13 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.coordination.losses import Losses
     from penstock.broker.groups.service import GroupService
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.metadata.producer_ids import ProducerIds
-    from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.kept_state import KeptState
-    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+    from penstock.broker.requests.purgatory import Purgatory
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.transactions.initialization import Initialization
     from penstock.clock import Clock
@@ -45,15 +49,12 @@ logger = logger_named("penstock.broker")
 WAKES_ALL = 1 << 40
 """More bytes than any fetch waits for: a marker makes everything before it visible."""
 
-LOSSES_TOLD = 5
-
 
 class Needs(Protocol):
     """The parts of a broker that transactions work on."""
 
     config: BrokerConfig
     cluster: Cluster
-    store: LogStore
     clock: Clock
     purgatory: Purgatory
     failures: Failures
@@ -62,6 +63,8 @@ class Needs(Protocol):
     producer_ids: ProducerIds
     profile: Profile | None
 
+    @property
+    def store(self) -> Logs: ...
     @property
     def groups(self) -> GroupService: ...
     @property
@@ -107,7 +110,8 @@ class TransactionService:
         config = node.config
         self._node = node
         self._elsewhere = elsewhere
-        self.topic = TransactionTopic(node.cluster, node.store, node.purgatory.notify)
+        self.topic = StateTopic(LAYOUT, node.cluster, node.store, node.purgatory.notify)
+        self.loaded = LoadedPartitions(self.topic, self._read, "transactions", is_of_one_epoch=True)
         settings = TransactionSettings(
             config.integer("transaction.max.timeout.ms"),
             config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
@@ -120,7 +124,7 @@ class TransactionService:
             marking = self.coordinator.marking
             marking.retry_first_s, marking.retry_max_s = elsewhere.marker_retry_s
         self._is_loaded = False
-        self._alarm: DelayedOperation | None = None
+        self._alarm = Alarm(node.purgatory, self.advance)
         node.kept.add("transactions", lambda: self.coordinator.registry.size_bytes)
 
     # --- loading -----------------------------------------------------------------------------------------
@@ -135,7 +139,7 @@ class TransactionService:
         if not self._is_loaded and self.topic.exists:
             self._is_loaded = True
             coordinator.registry.partition_count = self.topic.partition_count
-            self.moved(self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions)
+            self.moved(self.topic.partitions)
         return coordinator
 
     def moved(self, partitions: Sequence[Partition]) -> None:
@@ -143,12 +147,12 @@ class TransactionService:
         if not self._is_loaded:
             self.open()
             return
-        registry = self.coordinator.registry
         for partition in partitions:
-            if not partition.leads:
-                registry.unload(partition.index)
-            elif registry.epoch_of(partition.index) != partition.leader_epoch:
-                self._load(partition.index)
+            if self.loaded.follow(partition):
+                self.coordinator.registry.unload(partition.index)
+            if partition.leads:
+                with suppress(KafkaError):  # it is logged, and the next epoch may be read
+                    self.loaded.open(partition.index)
         if self._elsewhere is not None:
             self._elsewhere.let_go()
         self.settle()
@@ -159,34 +163,24 @@ class TransactionService:
         Raises:
             StorageError: the metadata log cannot be written.
         """
-        if not self.topic.exists:
-            self.topic.create(now_ms)
-            self._is_loaded = False
+        self.topic.create(now_ms)
         self.open()
 
-    def _load(self, index: int) -> None:
+    def _read(self, index: int, losses: Losses) -> None:
         values: dict[str, TransactionLogValue] = {}
-        losses: list[str] = []
-        try:
-            if self.topic.is_begun(index):
-                for stored in self.topic.replay(index, losses.append):
-                    values.pop(stored.transactional_id, None)
-                    if stored.value is not None:
-                        values[stored.transactional_id] = stored.value
-        except (StorageError, KafkaError) as error:
-            logger.error("the transactions in __transaction_state-%d cannot be read: %s", index, error)
-            return
-        epoch = self.topic.leader_epoch(index)
-        losses += self.coordinator.load(index, epoch, values, self.now)
-        if losses:
-            told = "; ".join(losses[:LOSSES_TOLD])
-            more = f"; and {len(losses) - LOSSES_TOLD} more" if len(losses) > LOSSES_TOLD else ""
-            logger.error("__transaction_state-%d is damaged; passed over: %s%s", index, told, more)
+        for stored, _ in self.topic.replay(index, losses, read_record):
+            values.pop(stored.transactional_id, None)
+            if stored.value is not None:
+                values[stored.transactional_id] = stored.value
+        epoch = self.topic.partitions[index].leader_epoch
+        for unusable in self.coordinator.load(index, epoch, values, self.now):
+            losses.add(unusable)
 
     def forget_everything(self) -> None:
         """The topic has been deleted by force."""
         for index in range(self.coordinator.registry.partition_count):
             self.coordinator.registry.unload(index)
+        self.loaded.clear()
         self._is_loaded = False
         self.settle()
 
@@ -303,13 +297,13 @@ class TransactionService:
                 for markers in outbox.take_markers():
                     self.coordinator.marking.marked(markers, self._mark(markers), self.now)
         finally:
-            self._set_alarm()
+            self._alarm.set(self.coordinator.next_deadline())
 
     def _store(self, store: Store) -> None:
         now = self.now
         error = ErrorCode.NONE
         try:
-            self.topic.append(store.index, store.record, now.time_ms)
+            self.topic.append(store.index, [store.record], now.time_ms, "a transaction")
         except KafkaError as failure:
             error = ErrorCode(failure.code)
             logger.error("transaction %s could not be stored: %s", store.transactional_id, failure)
@@ -400,19 +394,6 @@ class TransactionService:
         return ErrorCode.NONE
 
     # --- time --------------------------------------------------------------------------------------------
-
-    def _set_alarm(self) -> None:
-        deadline = self.coordinator.next_deadline()
-        alarm = self._alarm
-        if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
-            return
-        if alarm is not None:
-            self._node.purgatory.cancel(alarm)
-        self._alarm = self._node.purgatory.park(Wait((), deadline), self._wake)
-
-    def _wake(self) -> None:
-        self._alarm = None
-        self.advance()
 
     def look_again(self, transactional_id: str) -> None:
         """Look again whether replicas have the markers of a transaction."""

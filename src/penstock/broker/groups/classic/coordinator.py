@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.broker.coordination.timers import NEVER, Timers
 from penstock.broker.groups.classic.group import Group, refused_join
 from penstock.broker.groups.classic.member import Caller, Ticket
 from penstock.broker.groups.classic.outbox import Outbox
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import restore
 from penstock.broker.groups.classic.states import Ask, State
-from penstock.broker.groups.timers import NEVER, Timers
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse

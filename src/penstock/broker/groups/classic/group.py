@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.classic.member import Caller, Member, Ticket, protocols_of
 from penstock.broker.groups.classic.roster import Roster
 from penstock.broker.groups.classic.states import (
@@ -31,7 +32,6 @@ from penstock.broker.groups.classic.states import (
     State,
 )
 from penstock.broker.groups.offsets import OffsetExpiration
-from penstock.broker.groups.timers import Timer, Timers
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember

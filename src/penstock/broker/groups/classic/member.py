@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.printable import printable
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.timers import Timer
+    from penstock.broker.coordination.timers import Timer
 
 Ticket = Hashable
 """Identifies one request that waits. The caller chooses it, and gets it back with the answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.groups.records import KeyAndValue, value_version
+from penstock.broker.coordination.records import KeyAndValue, stored_version
 from penstock.protocol.messages.group_metadata_key import GroupMetadataKey
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 
@@ -51,5 +51,5 @@ class ClassicRecords:
         group_id = GroupMetadataKey.decode(key, 0).group
         if value is None:
             return group_id, None
-        version = value_version(value, GroupMetadataValue.VERSIONS[1], "group")
+        version = stored_version(value, GroupMetadataValue.VERSIONS[1], "group")
         return group_id, GroupMetadataValue.decode(value[2:], version)

@@ -2,7 +2,7 @@
 
 No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
 milliseconds. What a request or a timer leads to is a `Plan`; its changes are stored, then `accept` makes
-them. Timers that have fired are taken by `take_due`.
+them. Timers that have fired are taken from `timers`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from penstock.broker.coordination.due_timers import DueTimers
+from penstock.broker.coordination.member_timers import REVOCATION, SESSION, MemberTimers
+from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.consumer.draft import Draft
 from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
-from penstock.broker.groups.consumer.keys import live_groups
 from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
 from penstock.broker.groups.consumer.state import (
     JOIN_EPOCH,
@@ -23,9 +25,8 @@ from penstock.broker.groups.consumer.state import (
     MemberState,
     removal,
 )
-from penstock.broker.groups.due_timers import RETRY_S, Due
 from penstock.broker.groups.metadata_view import TopicsView
-from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.groups.tables import listed, restored, size_of
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -66,20 +67,10 @@ class Upgrade(NamedTuple):
     assigns_anew: bool
 
 
-class _MemberTimers:
-    """The timers of one member."""
-
-    __slots__ = ("join", "revocation", "revoking_since", "session", "sync")
-
-    def __init__(self, session: Timer, revocation: Timer, join: Timer, sync: Timer) -> None:
-        self.session = session
-        self.revocation = revocation
-        self.join = join
-        """When a classic member that was asked to join again must have done so."""
-        self.sync = sync
-        """When a classic member that has joined must have asked for its assignment."""
-        self.revoking_since: int | None = None
-        """The member epoch at which the member began to give up partitions; None where it does not."""
+JOIN, SYNC = "join", "sync"
+"""Timers of classic members: when one that was asked to join again must have done so, and when one that has
+joined must have asked for its assignment.
+"""
 
 
 class ConsumerCoordinator:
@@ -98,16 +89,15 @@ class ConsumerCoordinator:
         self.groups: dict[str, ConsumerGroup] = {}
         self.settings_of = settings_of
         self._view = view
-        self._timers = timers
+        self.timers = DueTimers(timers)
         self._compile = compile_regex
-        self._members: dict[tuple[str, str], _MemberTimers] = {}
+        self._members = MemberTimers(self.timers, self._fence)
         self._regex_timers: dict[str, Timer] = {}
-        self._due: list[Due] = []
 
     @property
     def size_bytes(self) -> int:
         """About what the groups take in memory."""
-        return sum(GROUP_BYTES + len(group.id) + group.stored.size_bytes for group in self.groups.values())
+        return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -182,7 +172,7 @@ class ConsumerCoordinator:
         self.groups.setdefault(group.id, group)
         group.accept(plan.draft)
         for member_id in before.subscriptions.keys() - group.stored.subscriptions.keys():
-            self._end_member(group.id, member_id)
+            self._members.end(group.id, member_id)
         for member_id in [each for each in group.stored.subscriptions if each not in before.subscriptions]:
             self.touch(group, member_id, now)
         if plan.touched is not None:
@@ -193,13 +183,9 @@ class ConsumerCoordinator:
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
         """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
-        for group_id in live_groups(stored):
-            self.groups[group_id] = ConsumerGroup(group_id, self._compile)
-        for (_, group_id, _), change in stored.items():
-            if change is not None:
-                self.groups[group_id].stored.apply(change)
-        for group_id in live_groups(stored):
-            group = self.groups[group_id]
+        groups = restored(stored, lambda group_id: ConsumerGroup(group_id, self._compile))
+        self.groups.update(groups)
+        for group in groups.values():
             self._drop_remains(group)
             for member_id in group.stored.subscriptions:
                 self.touch(group, member_id, now)
@@ -221,7 +207,7 @@ class ConsumerCoordinator:
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.subscriptions:
-                self._end_member(group_id, member_id)
+                self._members.end(group_id, member_id)
         waiting = self._regex_timers.pop(group_id, None)
         if waiting is not None:
             waiting.end()
@@ -234,42 +220,28 @@ class ConsumerCoordinator:
         """Return the groups in these states and of these types, in any case of letters; none named means
         all.
         """
-        wanted_states = {state.lower() for state in states}
-        wanted_types = {kind.lower() for kind in types}
-        if wanted_types and CONSUMER not in wanted_types:
-            return []
-        return [
-            group
-            for group in self.groups.values()
-            if not wanted_states or group.state.lower() in wanted_states
-        ]
+        return listed(self.groups, CONSUMER, states, types)
 
     # --- timers ------------------------------------------------------------------------------------------
 
-    def take_due(self) -> list[Due]:
-        """Return the timers that have fired, and keep none. Each plan has to be accepted, or fires again."""
-        due, self._due = self._due, []
-        return due
-
-    def fire_again(self, timer: Timer, now: float) -> None:
-        """Have a timer fire again soon, because what it has led to could not be stored."""
-        self._timers.set(timer, now + RETRY_S)
-
     def awaits_join(self, group: ConsumerGroup, member_id: str, now: float) -> None:
         """Remove a classic member that does not join again within its rebalance timeout."""
-        join = self._members[group.id, member_id].join
-        if join.when == NEVER:
-            timeout_ms = group.stored.subscriptions[member_id].rebalance_timeout_ms
-            self._timers.set(join, now + timeout_ms / 1000)
+        if not self._members.is_set(group.id, member_id, JOIN):
+            self._set(group, member_id, JOIN, now)
 
     def awaits_sync(self, group: ConsumerGroup, member_id: str, now: float) -> None:
         """Remove a classic member that has joined and does not ask for its assignment within its rebalance
         timeout.
         """
-        timers = self._members[group.id, member_id]
-        timers.join.stop()
-        timeout_ms = group.stored.subscriptions[member_id].rebalance_timeout_ms
-        self._timers.set(timers.sync, now + timeout_ms / 1000)
+        self._members.stop(group.id, member_id, JOIN)
+        self._set(group, member_id, SYNC, now)
+
+    def _set(
+        self, group: ConsumerGroup, member_id: str, name: str, now: float, since: int | None = None
+    ) -> None:
+        """Remove a member that does not do something within its rebalance timeout."""
+        timeout_s = group.stored.subscriptions[member_id].rebalance_timeout_ms / 1000
+        self._members.set(group.id, member_id, name, now + timeout_s, since)
 
     def waits_for_join(self, group: ConsumerGroup, now_ms: int) -> bool:
         """Return whether a classic member has to join again for the target to be computed anew."""
@@ -277,68 +249,39 @@ class ConsumerCoordinator:
 
     def has_synced(self, group: ConsumerGroup, member_id: str) -> None:
         """A classic member has been answered its assignment."""
-        self._members[group.id, member_id].sync.stop()
+        self._members.stop(group.id, member_id, SYNC)
 
     def touch(self, group: ConsumerGroup, member_id: str, now: float) -> None:
         """Begin the session of a member anew, and time how long it takes to give up partitions."""
-        key = group.id, member_id
-        timers = self._members.get(key)
-        if timers is None:
-            timers = self._members[key] = self._new_timers(group, member_id)
         subscription, current = group.stored.subscriptions[member_id], group.stored.current(member_id)
         session_ms = subscription.session_timeout_ms
         if session_ms is None:
             session_ms = self.settings_of(group.id).session_timeout_ms
-        self._timers.set(timers.session, now + session_ms / 1000)
+        self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
         if not subscription.is_classic:
-            timers.join.stop()
-            timers.sync.stop()
+            self._members.stop(group.id, member_id, JOIN, SYNC)
         if current.state is not MemberState.UNREVOKED:
-            timers.revoking_since = None
-            timers.revocation.stop()
-        elif timers.revoking_since != current.epoch:
-            timers.revoking_since = current.epoch
-            self._timers.set(timers.revocation, now + subscription.rebalance_timeout_ms / 1000)
+            self._members.stop(group.id, member_id, REVOCATION)
+        else:
+            self._set(group, member_id, REVOCATION, now, current.epoch)
 
-    def _new_timers(self, group: ConsumerGroup, member_id: str) -> _MemberTimers:
-        def fence(timer: Timer) -> None:
-            self._due.append(Due(timer, lambda now, now_ms: self._fence(group, member_id, timers, timer)))
-
-        session = Timer(lambda now: fence(session))
-        revocation = Timer(lambda now: fence(revocation))
-        join = Timer(lambda now: fence(join))
-        sync = Timer(lambda now: fence(sync))
-        timers = _MemberTimers(session, revocation, join, sync)
-        return timers
-
-    def _fence(
-        self, group: ConsumerGroup, member_id: str, timers: _MemberTimers, timer: Timer
-    ) -> Plan | None:
+    def _fence(self, group_id: str, member_id: str) -> Plan:
         """Remove a member whose session is over, or which has not done in time what it was asked to do."""
-        if self._members.get((group.id, member_id)) is not timers or timer.when < NEVER:
-            return None  # it has gone, or a heartbeat has come in between
-        if timer is timers.revocation and timers.revoking_since is None:
-            return None
+        group = self.groups[group_id]
         draft = group.remove([member_id], self._view)
         return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
-
-    def _end_member(self, group_id: str, member_id: str) -> None:
-        timers = self._members.pop((group_id, member_id), None)
-        if timers is not None:
-            for timer in (timers.session, timers.revocation, timers.join, timers.sync):
-                timer.end()
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
         """Match regular expressions with the next timers, so that the answer does not wait for it."""
         waiting = self._regex_timers.get(group.id)
         if waiting is not None:
             waiting.end()
-        timer = Timer(lambda at: self._due.append(Due(timer, partial(self._refresh, group, timer, sees))))
+        timer = self.timers.new(partial(self._refresh, group, sees))
         self._regex_timers[group.id] = timer
-        self._timers.set(timer, now)
+        self.timers.set(timer, now)
 
     def _refresh(
-        self, group: ConsumerGroup, timer: Timer, sees: SeesTopic, now: float, now_ms: int
+        self, group: ConsumerGroup, sees: SeesTopic, timer: Timer, now: float, now_ms: int
     ) -> Plan | None:
         if self._regex_timers.get(group.id) is not timer:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from penstock.broker.groups import draft
+from penstock.broker.coordination import draft
 from penstock.broker.groups.consumer.state import GroupState
 
 Draft: TypeAlias = draft.Draft[GroupState]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.consumer import state
 from penstock.broker.groups.consumer.key_types import (
     CURRENT_KEY,
@@ -22,7 +23,6 @@ from penstock.broker.groups.consumer.state import Change, Current, MemberState, 
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.records import (
     VALUE_VERSION,
-    KeyAndValue,
     StoredKey,
     key_bytes,
     value_body,

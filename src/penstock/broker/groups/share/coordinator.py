@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from penstock.broker.groups.due_timers import DueTimers
+from penstock.broker.coordination.due_timers import DueTimers
+from penstock.broker.coordination.member_timers import SESSION, MemberTimers
+from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.share.group import (
     Draft,
@@ -27,7 +29,7 @@ from penstock.broker.groups.share.state import (
     Initialization,
     removal,
 )
-from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.groups.tables import listed, restored, size_of
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -68,12 +70,12 @@ class ShareGroupCoordinator:
         self.settings_of = settings_of
         self.timers = DueTimers(timers)
         self._view = view
-        self._sessions: dict[tuple[str, str], Timer] = {}
+        self._members = MemberTimers(self.timers, self._fence)
 
     @property
     def size_bytes(self) -> int:
         """About what the groups take in memory."""
-        return sum(GROUP_BYTES + len(group.id) + group.stored.size_bytes for group in self.groups.values())
+        return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -114,7 +116,7 @@ class ShareGroupCoordinator:
         self.groups.setdefault(group.id, group)
         group.accept(plan.draft)
         for member_id in before.members.keys() - group.stored.members.keys():
-            self._end_session(group.id, member_id)
+            self._members.end(group.id, member_id)
         if plan.touched is not None:
             self._touch(group, plan.touched, now)
         if plan.initialize is not None:
@@ -122,11 +124,9 @@ class ShareGroupCoordinator:
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
         """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
-        for (_, group_id, _), change in stored.items():
-            if change is not None:
-                self.groups.setdefault(group_id, ShareGroup(group_id)).stored.apply(change)
-        for group_id in {key[1] for key, change in stored.items() if change is not None}:
-            group = self.groups[group_id]
+        groups = restored(stored, ShareGroup)
+        self.groups.update(groups)
+        for group in groups.values():
             state = group.stored
             # Compaction may leave assignments of members behind that are gone.
             for member_id in state.currents.keys() - state.members.keys():
@@ -141,7 +141,7 @@ class ShareGroupCoordinator:
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.members:
-                self._end_session(group_id, member_id)
+                self._members.end(group_id, member_id)
 
     def removal(self, group: ShareGroup) -> list[Change]:
         """Return the changes that end a group."""
@@ -151,38 +151,19 @@ class ShareGroupCoordinator:
         """Return the groups in these states and of these types, in any case of letters; none named means
         all.
         """
-        wanted_states = {state.lower() for state in states}
-        wanted_types = {kind.lower() for kind in types}
-        if wanted_types and SHARE not in wanted_types:
-            return []
-        return [
-            group
-            for group in self.groups.values()
-            if not wanted_states or group.state.lower() in wanted_states
-        ]
+        return listed(self.groups, SHARE, states, types)
 
     # --- sessions ----------------------------------------------------------------------------------------
 
     def _touch(self, group: ShareGroup, member_id: str, now: float) -> None:
         """Begin the session of a member anew."""
-        key = group.id, member_id
-        timer = self._sessions.get(key)
-        if timer is None:
-            timer = self._sessions[key] = self.timers.new(
-                lambda timer, now, now_ms: self._fence(group, member_id, timer)
-            )
-        self.timers.set(timer, now + self.settings_of(group.id).session_timeout_ms / 1000)
+        session_s = self.settings_of(group.id).session_timeout_ms / 1000
+        self._members.set(group.id, member_id, SESSION, now + session_s)
 
-    def _fence(self, group: ShareGroup, member_id: str, timer: Timer) -> SharePlan | None:
+    def _fence(self, group_id: str, member_id: str) -> SharePlan:
         """Remove a member whose session is over."""
-        if self._sessions.get((group.id, member_id)) is not timer or timer.when < NEVER:
-            return None  # it has gone, or a heartbeat has come in between
+        group = self.groups[group_id]
         return SharePlan(group, group.remove(member_id, self._view))
-
-    def _end_session(self, group_id: str, member_id: str) -> None:
-        timer = self._sessions.pop((group_id, member_id), None)
-        if timer is not None:
-            timer.end()
 
 
 def not_a_share_group(group_id: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from penstock.broker.groups import draft as drafts
+from penstock.broker.coordination import draft as drafts
 from penstock.broker.groups.metadata_view import Partition, TopicsView, hash_of, ids_of
 from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.broker.groups.share.assignor import Subscriber, assign

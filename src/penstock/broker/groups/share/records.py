@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.metadata_view import Partition, by_topic
 from penstock.broker.groups.records import (
     VALUE_VERSION,
-    KeyAndValue,
     StoredKey,
     key_bytes,
     value_body,

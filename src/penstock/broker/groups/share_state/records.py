@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from penstock.broker.groups.records import KeyAndValue, value_version
+from penstock.broker.coordination.records import KeyAndValue, stored_version
 from penstock.broker.groups.share_state.batches import StateBatch
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import Change, ShareState, Update
@@ -80,7 +80,7 @@ def read_change(key: bytes | None, value: bytes | None) -> Change | None:
     share_key = ShareKey(message.group_id, message.topic_id, message.partition)
     if value is None:
         return Change(share_key, None)
-    version = value_version(value, VALUE_VERSION, "share state")
+    version = stored_version(value, VALUE_VERSION, "share state")
     if key_type == UPDATE_KEY:
         update = share_update_value.ShareUpdateValue.decode(value[2:], version)
         return Change(

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from penstock.broker.coordination.loaded import LoadedPartitions
+from penstock.broker.coordination.state_topic import Logs, StateTopic
+from penstock.broker.coordination.storing import store_records
 from penstock.broker.groups.share_state.coordinator import (
     ShareCoordinator,
     Written,
@@ -17,6 +20,7 @@ from penstock.broker.groups.share_state.coordinator import (
     first_needed,
     orphans,
 )
+from penstock.broker.groups.share_state.records import read_change, record_of
 from penstock.broker.groups.share_state.state import (
     BATCH_BYTES,
     STATE_BYTES,
@@ -24,7 +28,7 @@ from penstock.broker.groups.share_state.state import (
     ShareState,
     ShareStates,
 )
-from penstock.broker.groups.share_state.topic import ShareStateTopic
+from penstock.broker.groups.share_state.topic import LAYOUT
 from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -32,17 +36,15 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.coordination.losses import Losses
     from penstock.broker.groups.share_state.keys import ShareKey
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import Purgatory
     from penstock.clock import Clock
     from penstock.common.failures import Failures
 
 logger = logger_named("penstock.broker")
-
-LOSSES_LISTED = 5
 
 CHANGES_AT_ONCE = 500
 """How many records maintenance puts into one batch."""
@@ -53,11 +55,13 @@ class Host(Protocol):
 
     config: BrokerConfig
     cluster: Cluster
-    store: LogStore
     clock: Clock
     purgatory: Purgatory
     failures: Failures
     kept: KeptState
+
+    @property
+    def store(self) -> Logs: ...
 
 
 class Outcome(NamedTuple):
@@ -73,14 +77,13 @@ class ShareStateService:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.topic = ShareStateTopic(host.cluster, host.store, host.purgatory.notify)
-        self.states: dict[int, ShareStates] = {}
-        """What has been read, by partition of the topic."""
+        self.topic = StateTopic(LAYOUT, host.cluster, host.store, host.purgatory.notify)
+        self.loaded = LoadedPartitions(self.topic, self._read, "states of share groups")
         self.coordinator = ShareCoordinator(
             lambda: host.config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
             self._has_partition,
         )
-        host.kept.add("share states", lambda: sum(each.size_bytes for each in self.states.values()))
+        host.kept.add("share states", lambda: sum(each.size_bytes for each in self.loaded.states))
         now = host.clock.monotonic()
         self._cold_s, self._prune_s = (
             host.config.integer(f"share.coordinator.{name}.interval.ms") / 1000
@@ -98,8 +101,7 @@ class ShareStateService:
         Raises:
             KafkaError, StorageError: it cannot be made now.
         """
-        if not self.topic.exists:
-            self.topic.create(now_ms)
+        self.topic.create(now_ms)
 
     # --- reading -----------------------------------------------------------------------------------------
 
@@ -109,38 +111,18 @@ class ShareStateService:
         Raises:
             KafkaError: NOT_COORDINATOR (16), another node leads it, or the log cannot be read.
         """
-        if not self.topic.exists:
-            raise error_for(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_STATE_TOPIC} yet")
-        index = self.topic.index_of(key)
-        partition = self.topic.partitions[index]
-        if not partition.leads:
-            raise error_for(ErrorCode.NOT_COORDINATOR, f"another broker leads {SHARE_STATE_TOPIC}-{index}")
-        if index not in self.states:
-            try:
-                self.states[index] = self._read(index)
-            except (StorageError, KafkaError) as error:
-                logger.error("%s-%d cannot be read: %s", SHARE_STATE_TOPIC, index, error)
-                raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
-        return index, self.states[index]
+        index = self.topic.partition_of(key.text)
+        return index, self.loaded.open(index)
 
-    def _read(self, index: int) -> ShareStates:
+    def _read(self, index: int, losses: Losses) -> ShareStates:
         states = ShareStates()
-        losses: list[str] = []
-        for change, offset in self.topic.replay(index, losses.append):
+        for change, offset in self.topic.replay(index, losses, read_change):
             states.apply(change, offset)
-        if losses:
-            told = "; ".join(losses[:LOSSES_LISTED])
-            more = f"; and {len(losses) - LOSSES_LISTED} more" if len(losses) > LOSSES_LISTED else ""
-            logger.error("%s-%d is damaged; passed over: %s%s", SHARE_STATE_TOPIC, index, told, more)
         return states
-
-    def unload(self, index: int) -> None:
-        """Let go of a partition, which another node leads from now on."""
-        self.states.pop(index, None)
 
     def forget_everything(self) -> None:
         """The topic has been deleted by force."""
-        self.states.clear()
+        self.loaded.clear()
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -188,11 +170,7 @@ class ShareStateService:
         try:
             return Outcome(state=ask(*self._open(key)))
         except KafkaError as error:
-            too_large = error.code == ErrorCode.MESSAGE_TOO_LARGE
-            return Outcome(ErrorCode.UNKNOWN_SERVER_ERROR if too_large else error.code, error.detail)
-        except StorageError as error:
-            logger.error("the state of %s could not be stored: %s", key.text, error)
-            return Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
+            return Outcome(error.code, error.detail)
 
     def _check_room(self, states: ShareStates, change: Change) -> None:
         if change.value is None:
@@ -210,10 +188,11 @@ class ShareStateService:
         """Store changes, then make them.
 
         Raises:
-            KafkaError: MESSAGE_TOO_LARGE (10).
-            StorageError: they could not be written; nothing has changed.
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be written; nothing
+                has changed.
         """
-        first = self.topic.append(index, changes, self._host.clock.now_ms())
+        records = [record_of(change) for change in changes]
+        first = store_records(self.topic, index, records, self._host.clock.now_ms(), "the states of share groups")
         for number, change in enumerate(changes):
             states.apply(change, first + number)
 
@@ -223,7 +202,7 @@ class ShareStateService:
         """Remove the states of topics that have been deleted, as far as they have been read.
 
         Raises:
-            KafkaError, StorageError: what is stored cannot be changed.
+            KafkaError: what is stored cannot be changed.
         """
         has_topic = self._host.cluster.topics_by_id.__contains__
         self._store_all(lambda states: orphans(states, has_topic))
@@ -251,18 +230,17 @@ class ShareStateService:
         return failures
 
     def _store_all(self, find: Callable[[ShareStates], Iterable[Change]]) -> None:
-        for index, states in list(self.states.items()):
-            if self.topic.partitions[index].leads:
-                changes = list(find(states))
-                for start in range(0, len(changes), CHANGES_AT_ONCE):
-                    self._store(index, states, changes[start : start + CHANGES_AT_ONCE])
+        for index, states in self.loaded:
+            changes = list(find(states))
+            for start in range(0, len(changes), CHANGES_AT_ONCE):
+                self._store(index, states, changes[start : start + CHANGES_AT_ONCE])
 
     def _prune(self) -> None:
         """Delete the records before the oldest snapshot that is needed."""
-        for index, states in self.states.items():
+        for index, states in self.loaded:
             partition = self.topic.partitions[index]
             needed = first_needed(states.entries.values())
-            if needed is not None and partition.leads:
+            if needed is not None:
                 needed = min(needed, partition.high_watermark)
                 if needed > partition.reader.start_offset:
                     partition.delete_records(needed)

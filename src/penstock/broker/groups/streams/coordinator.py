@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from penstock.broker.groups.due_timers import DueTimers
+from penstock.broker.coordination.due_timers import DueTimers
+from penstock.broker.coordination.member_timers import REVOCATION, SESSION, MemberTimers
+from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.streams.group import Draft, StreamsAnswer, StreamsGroup, StreamsHeartbeat
 from penstock.broker.groups.streams.settings import StreamsGroupSettings
@@ -23,7 +25,7 @@ from penstock.broker.groups.streams.state import (
     State,
     removal,
 )
-from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.broker.groups.tables import listed, restored, size_of
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -54,18 +56,6 @@ class StreamsPlan(NamedTuple):
         return self.draft.changes
 
 
-class _MemberTimers:
-    """The timers of one member."""
-
-    __slots__ = ("revocation", "revoking_since", "session")
-
-    def __init__(self, session: Timer, revocation: Timer) -> None:
-        self.session = session
-        self.revocation = revocation
-        self.revoking_since: int | None = None
-        """The member epoch at which the member began to give up tasks; None where it does not."""
-
-
 class StreamsGroupCoordinator:
     """The streams groups. `settings_of` returns the settings of a group by its id."""
 
@@ -76,13 +66,13 @@ class StreamsGroupCoordinator:
         self.settings_of = settings_of
         self.timers = DueTimers(timers)
         self._view = view
-        self._members: dict[tuple[str, str], _MemberTimers] = {}
+        self._members = MemberTimers(self.timers, self._fence)
         self._delays: dict[str, Timer] = {}
 
     @property
     def size_bytes(self) -> int:
         """About what the groups take in memory."""
-        return sum(GROUP_BYTES + len(group.id) + group.stored.size_bytes for group in self.groups.values())
+        return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -136,7 +126,7 @@ class StreamsGroupCoordinator:
             group.endpoint_epoch = plan.answer.endpoint_epoch
         group.accept(plan.draft)
         for member_id in before.members.keys() - group.stored.members.keys():
-            self._end_member(group.id, member_id)
+            self._members.end(group.id, member_id)
         if plan.touched is not None:
             self._touch(group, plan.touched, now)
         if plan.delay_ms is not None:
@@ -147,11 +137,9 @@ class StreamsGroupCoordinator:
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
         """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
-        for (_, group_id, _), change in stored.items():
-            if change is not None:
-                self.groups.setdefault(group_id, StreamsGroup(group_id)).stored.apply(change)
-        for group_id in {key[1] for key, change in stored.items() if change is not None}:
-            group = self.groups[group_id]
+        groups = restored(stored, StreamsGroup)
+        self.groups.update(groups)
+        for group in groups.values():
             group.drop_remains()
             for member_id in group.stored.members:
                 self._touch(group, member_id, now)
@@ -161,7 +149,7 @@ class StreamsGroupCoordinator:
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.members:
-                self._end_member(group_id, member_id)
+                self._members.end(group_id, member_id)
         delay = self._delays.pop(group_id, None)
         if delay is not None:
             delay.end()
@@ -174,17 +162,10 @@ class StreamsGroupCoordinator:
         """Return the groups in these states and of these types, in any case of letters; none named means
         all. The state NotReady is also ``not_ready``, as Apache Kafka's coordinator has it.
         """
-        wanted_states = {state.lower() for state in states}
-        wanted_types = {kind.lower() for kind in types}
-        if wanted_types and STREAMS not in wanted_types:
-            return []
-        if "not_ready" in wanted_states:
-            wanted_states.add(State.NOT_READY.lower())
-        return [
-            group
-            for group in self.groups.values()
-            if not wanted_states or group.state.lower() in wanted_states
-        ]
+        wanted = {state.lower() for state in states}
+        if "not_ready" in wanted:
+            wanted.add(State.NOT_READY.lower())
+        return listed(self.groups, STREAMS, wanted, types)
 
     # --- timers ------------------------------------------------------------------------------------------
 
@@ -203,42 +184,19 @@ class StreamsGroupCoordinator:
 
     def _touch(self, group: StreamsGroup, member_id: str, now: float) -> None:
         """Begin the session of a member anew, and time how long it takes to give up tasks."""
-        key = group.id, member_id
-        timers = self._members.get(key)
-        if timers is None:
-            timers = self._members[key] = self._new_timers(group, member_id)
-        self.timers.set(timers.session, now + self.settings_of(group.id).session_timeout_ms / 1000)
+        session_s = self.settings_of(group.id).session_timeout_ms / 1000
+        self._members.set(group.id, member_id, SESSION, now + session_s)
         current = group.stored.current(member_id)
         if current.state is not MemberState.UNREVOKED:
-            timers.revoking_since = None
-            timers.revocation.stop()
-        elif timers.revoking_since != current.epoch:
-            timers.revoking_since = current.epoch
+            self._members.stop(group.id, member_id, REVOCATION)
+        else:
             timeout_ms = max(0, group.stored.members[member_id].rebalance_timeout_ms)
-            self.timers.set(timers.revocation, now + timeout_ms / 1000)
+            self._members.set(group.id, member_id, REVOCATION, now + timeout_ms / 1000, current.epoch)
 
-    def _new_timers(self, group: StreamsGroup, member_id: str) -> _MemberTimers:
-        def fence(timer: Timer, now: float, now_ms: int) -> StreamsPlan | None:
-            return self._fence(group, member_id, timers, timer)
-
-        timers = _MemberTimers(self.timers.new(fence), self.timers.new(fence))
-        return timers
-
-    def _fence(
-        self, group: StreamsGroup, member_id: str, timers: _MemberTimers, timer: Timer
-    ) -> StreamsPlan | None:
+    def _fence(self, group_id: str, member_id: str) -> StreamsPlan:
         """Remove a member whose session is over, or which has not given up tasks in time."""
-        if self._members.get((group.id, member_id)) is not timers or timer.when < NEVER:
-            return None  # it has gone, or a heartbeat has come in between
-        if timer is timers.revocation and timers.revoking_since is None:
-            return None
+        group = self.groups[group_id]
         return StreamsPlan(group, group.remove(member_id))
-
-    def _end_member(self, group_id: str, member_id: str) -> None:
-        timers = self._members.pop((group_id, member_id), None)
-        if timers is not None:
-            timers.session.end()
-            timers.revocation.end()
 
 
 def not_a_streams_group(group_id: str) -> str:

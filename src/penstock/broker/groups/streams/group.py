@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from penstock.broker.groups import draft as drafts
+from penstock.broker.coordination import draft as drafts
 from penstock.broker.groups.metadata_view import TopicsView, hash_of
 from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.broker.groups.streams.assignor import Worker, assign

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.records import (
     VALUE_VERSION,
-    KeyAndValue,
     StoredKey,
     key_bytes,
     value_body,

@@ -10,31 +10,36 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.records import KeyAndValue
-    from penstock.broker.groups.store import GroupStore
-    from penstock.broker.groups.timers import Timer
+    from penstock.broker.coordination.records import KeyAndValue
+    from penstock.broker.coordination.state_topic import StateTopic
+    from penstock.broker.coordination.timers import Timer
     from penstock.clock import Clock
     from penstock.common.failures import Failures
 
 logger = logger_named("penstock.broker")
 
 
-def store_records(store: GroupStore, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-    """Store the records of one decision about a group, all or none.
+def store_records(
+    topic: StateTopic, index: int, records: Sequence[KeyAndValue], now_ms: int, what: str
+) -> int:
+    """Store the records of one decision in a partition, all or none. Return the offset of the first.
+
+    The topic is made if there is none. `what` says in errors whose records they are.
 
     Raises:
-        KafkaError: NOT_COORDINATOR (16), or UNKNOWN_SERVER_ERROR (-1) where they exceed what a batch of
-            `__consumer_offsets` may have.
+        KafkaError: the error to answer with. NOT_COORDINATOR (16), the log cannot be written, or
+            UNKNOWN_SERVER_ERROR (-1), they exceed what a batch of the topic may have.
     """
     try:
-        store.append(group_id, records, now_ms)
+        topic.create(now_ms)
+        return topic.append(index, records, now_ms, what)
     except StorageError as error:
-        logger.error("group %s could not be stored: %s", group_id, error)
+        logger.error("%s could not be stored: %s", what, error)
         raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
     except KafkaError as error:
         if error.code != ErrorCode.MESSAGE_TOO_LARGE:
             raise
-        logger.error("group %s could not be stored: %s", group_id, error)
+        logger.error("%s could not be stored: %s", what, error)
         raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 

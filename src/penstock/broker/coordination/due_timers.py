@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from penstock.broker.groups.timers import Timer, Timers
+from penstock.broker.coordination.timers import Timer, Timers
 
 RETRY_S = 1.0
 """When a timer fires again whose changes could not be stored."""

@@ -1,0 +1,39 @@
+"""An alarm: has a coordinator woken when its next timer is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.broker.coordination.timers import NEVER
+from penstock.broker.requests.purgatory import Wait
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+
+
+class Alarm:
+    """The alarm of one coordinator. `wake` is called when it goes off, and is to set it again."""
+
+    def __init__(self, purgatory: Purgatory, wake: Callable[[], None]) -> None:
+        self._purgatory = purgatory
+        self._wake = wake
+        self._waiting: DelayedOperation | None = None
+
+    def set(self, deadline: float | None) -> None:
+        """Have the coordinator woken at a time, or before; `deadline` is in seconds of the monotonic clock.
+
+        None, or `NEVER`, asks for nothing. An alarm that was set for an earlier time stays as it is.
+        """
+        waiting = self._waiting
+        if deadline is None or deadline == NEVER:
+            return
+        if waiting is not None:
+            if waiting.is_waiting and waiting.deadline <= deadline:
+                return
+            self._purgatory.cancel(waiting)
+        self._waiting = self._purgatory.park(Wait((), deadline), self._went_off)
+
+    def _went_off(self) -> None:
+        self._waiting = None
+        self._wake()

@@ -1,0 +1,115 @@
+"""The partitions of a topic of state that a coordinator has read, each in one epoch of its leader.
+
+A partition is read once, from its beginning. It stays as long as this node leads it in the same epoch, or in
+the next one: every change of leaders begins an epoch, so that nobody else has led it in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.broker.coordination.losses import Losses
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.coordination.state_topic import StateTopic
+
+logger = logger_named("penstock.broker")
+
+T = TypeVar("T")
+
+
+class LoadedPartitions(Generic[T]):
+    """What is read of the partitions of a topic.
+
+    `read` is called with a partition's number, to replay it and return what is kept of it; it notes in the
+    `Losses` what it has passed over. `what` names that in the broker's log, `so_that` what losses lead to.
+    With `is_of_one_epoch` a partition is dropped with every new epoch.
+    """
+
+    def __init__(
+        self,
+        topic: StateTopic,
+        read: Callable[[int, Losses], T],
+        what: str,
+        so_that: str = "",
+        *,
+        is_of_one_epoch: bool = False,
+    ) -> None:
+        self._topic = topic
+        self._read = read
+        self._what = what
+        self._so_that = so_that
+        self._epochs_kept = 0 if is_of_one_epoch else 1
+        self._loaded: dict[int, tuple[int, T]] = {}
+        """The epoch of the leader, and what was read, by partition."""
+        self._unreadable: dict[int, str] = {}
+        """The error of each partition that cannot be read, as it was logged last."""
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._loaded
+
+    def __iter__(self) -> Iterator[tuple[int, T]]:
+        """Iterate over the partitions that have been read, and that this node leads."""
+        for index, (_, state) in list(self._loaded.items()):
+            if self._topic.partitions[index].leads:
+                yield index, state
+
+    @property
+    def states(self) -> list[T]:
+        """What has been read, of all partitions."""
+        return [state for _, state in self._loaded.values()]
+
+    def open(self, index: int) -> T:
+        """Return what is read of a partition, which is read now if it has not been.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), another node leads it, or it cannot be read.
+        """
+        found = self._loaded.get(index)
+        if found is not None and self._topic.partitions[index].leads:
+            return found[1]
+        partition = self._topic.led(index)
+        losses = Losses()
+        try:
+            state = self._read(index, losses)
+        except (KafkaError, StorageError) as error:
+            if self._unreadable.get(index) != str(error):
+                logger.error("the %s in %s-%d cannot be read: %s", self._what, self._topic.name, index, error)
+            self._unreadable[index] = str(error)
+            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
+        if losses.count:
+            logger.error(
+                "%s-%d is damaged; passed over%s: %s", self._topic.name, index, self._so_that, losses
+            )
+        self._loaded[index] = partition.leader_epoch, state
+        self._unreadable.pop(index, None)
+        return state
+
+    def follow(self, partition: Any) -> bool:
+        """Take in that a partition may be led by another node, or in another epoch.
+
+        Return whether what was read of it has been dropped.
+        """
+        found = self._loaded.get(partition.index)
+        if found is None:
+            return False
+        epoch, state = found
+        if partition.leads and 0 <= partition.leader_epoch - epoch <= self._epochs_kept:
+            self._loaded[partition.index] = partition.leader_epoch, state
+            return False
+        self.drop(partition.index)
+        return True
+
+    def drop(self, index: int) -> None:
+        """Drop what was read of a partition."""
+        self._loaded.pop(index, None)
+        self._unreadable.pop(index, None)
+
+    def clear(self) -> None:
+        """Drop everything: the topic has been deleted."""
+        self._loaded.clear()
+        self._unreadable.clear()

@@ -1,0 +1,28 @@
+"""Records of a partition that could not be read, for one line in the broker's log."""
+
+from __future__ import annotations
+
+_LOSSES_LISTED = 5
+"""Losses of one partition that the log line lists; the others are counted."""
+
+
+class Losses:
+    """The losses of one partition."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._listed: list[str] = []
+
+    def add(self, what: str) -> None:
+        """Count a loss, with its description."""
+        self.count += 1
+        if len(self._listed) < _LOSSES_LISTED:
+            self._listed.append(what)
+
+    def damaged(self, segment: int, position: int, size: int) -> None:
+        """Count bytes of a segment in which there is no sound batch."""
+        self.add(f"{size} bytes at position {position} of segment {segment} are no sound batch")
+
+    def __str__(self) -> str:
+        more = self.count - len(self._listed)
+        return "; ".join(self._listed) + (f"; and {more} more" if more else "")

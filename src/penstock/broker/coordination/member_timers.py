@@ -1,0 +1,79 @@
+"""The timers of the members of groups: sessions, and what a member has to do in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.broker.coordination.due_timers import DueTimers
+from penstock.broker.coordination.timers import NEVER, Timer
+
+SESSION = "session"
+"""When a member must have sent its next heartbeat."""
+
+REVOCATION = "revocation"
+"""When a member must have given up what it was asked to."""
+
+
+class _Entry:
+    __slots__ = ("since", "timer")
+
+    def __init__(self, timer: Timer) -> None:
+        self.timer = timer
+        self.since: int | None = None
+
+
+class MemberTimers:
+    """Timers by group, member, and name. A member has those that have been set.
+
+    `fence` is called with the ids of the group and the member when one of them has fired; it returns the
+    plan that removes the member.
+    """
+
+    def __init__(self, timers: DueTimers, fence: Callable[[str, str], Any]) -> None:
+        self._timers = timers
+        self._fence = fence
+        self._members: dict[tuple[str, str], dict[str, _Entry]] = {}
+
+    def set(self, group_id: str, member_id: str, name: str, when: float, since: int | None = None) -> None:
+        """Have a timer fire at a time, in seconds of the monotonic clock, in place of an earlier setting.
+
+        One that was set with the same `since`, an epoch, stays as it is.
+        """
+        key = group_id, member_id
+        entries = self._members.get(key)
+        if entries is None:
+            entries = self._members[key] = {}
+        entry = entries.get(name)
+        if entry is None:
+
+            def fire(timer: Timer, now: float, now_ms: int) -> Any:
+                found = self._members.get(key, {}).get(name)
+                if found is None or found.timer is not timer or timer.when < NEVER:
+                    return None  # it has been ended, or set again in between
+                return self._fence(group_id, member_id)
+
+            entry = entries[name] = _Entry(self._timers.new(fire))
+        elif since is not None and entry.since == since:
+            return
+        entry.since = since
+        self._timers.set(entry.timer, when)
+
+    def is_set(self, group_id: str, member_id: str, name: str) -> bool:
+        """Return whether a timer is to fire."""
+        entry = self._members.get((group_id, member_id), {}).get(name)
+        return entry is not None and entry.timer.when < NEVER
+
+    def stop(self, group_id: str, member_id: str, *names: str) -> None:
+        """Have these timers of a member not fire."""
+        entries = self._members.get((group_id, member_id))
+        if entries is not None:
+            for name in names:
+                entry = entries.pop(name, None)
+                if entry is not None:
+                    entry.timer.end()
+
+    def end(self, group_id: str, member_id: str) -> None:
+        """End all timers of a member, which is gone."""
+        for entry in self._members.pop((group_id, member_id), {}).values():
+            entry.timer.end()

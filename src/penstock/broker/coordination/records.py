@@ -1,0 +1,22 @@
+"""What the records of all coordinators have: a value that begins with its version, or none in a tombstone."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from penstock.errors import DecodeError
+
+KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
+"""A record of a coordinator. The value None is a tombstone."""
+
+
+def stored_version(value: bytes, newest: int, what: str) -> int:
+    """Return the version that a value begins with. `newest` is the newest known, `what` names it in errors.
+
+    Raises:
+        DecodeError: the version is negative or newer.
+    """
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if not 0 <= version <= newest or len(value) < 2:
+        raise DecodeError(f"a stored {what} of version {version}; the newest known is {newest}")
+    return version

@@ -1,0 +1,214 @@
+"""Groups that members keep by heartbeats (KIP-848, KIP-932, KIP-1071) at a broker: what all kinds have.
+
+Their coordinators decide without I/O: a request or a timer leads to a plan. `PlannedGroups` stores the
+changes of a plan, which the coordinator makes only then; and it reads, unloads, and ends groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from penstock.broker.config.resource_types import GROUP_RESOURCE, group_setting
+from penstock.broker.coordination.storing import work_off_due
+from penstock.broker.groups.store import CoordinatorKind
+from penstock.broker.groups.tables import PlannedGroup
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.coordination.due_timers import DueTimers
+    from penstock.broker.coordination.records import KeyAndValue
+    from penstock.broker.groups.metadata_view import TopicView
+    from penstock.broker.groups.store import GroupStore
+    from penstock.broker.requests.kept_state import KeptState
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+
+G = TypeVar("G", bound=PlannedGroup)
+
+
+class Settings(Protocol):
+    """The settings of the broker."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+    def text(self, name: str) -> str | None:
+        """Return the text of a setting, None where it has none."""
+
+
+class Metadata(Protocol):
+    """What groups need of the broker's metadata."""
+
+    @property
+    def topics(self) -> Mapping[str, TopicView]: ...
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]: ...
+    @property
+    def metadata_end_offset(self) -> int: ...
+    @property
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+
+
+class Host(Protocol):
+    """What groups need of the broker."""
+
+    @property
+    def config(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def cluster(self) -> Metadata: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def kept(self) -> KeptState: ...
+    def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
+        """Send a request to the share coordinator, and have `done` called once with its answer."""
+
+
+class View:
+    """The topics of the cluster, as coordinators see them."""
+
+    def __init__(self, cluster: Metadata) -> None:
+        self._cluster = cluster
+
+    @property
+    def topics(self) -> Mapping[str, TopicView]:
+        """The topics by name."""
+        return self._cluster.topics
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change of metadata."""
+        return self._cluster.metadata_end_offset
+
+
+class Plan(Protocol):
+    """The outcome of a request or a timer."""
+
+    @property
+    def group(self) -> Any: ...
+    @property
+    def draft(self) -> Any: ...
+    @property
+    def changes(self) -> Sequence[Any]:
+        """The changes to be stored, in their order."""
+
+
+class PlanningCoordinator(Protocol[G]):
+    """A coordinator of groups, which makes plans."""
+
+    @property
+    def groups(self) -> dict[str, G]: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def timers(self) -> DueTimers: ...
+    def restore(self, stored: Mapping[Any, Any], now: float) -> None: ...
+    def forget(self, group_id: str) -> None: ...
+    def removal(self, group: Any) -> Sequence[Any]: ...
+
+
+class RecordsModule(Protocol):
+    """The module with the records of one kind of groups, which imports many messages."""
+
+    def read_change(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]: ...
+    def records_of(self, group_id: str, changes: Sequence[Any]) -> list[KeyAndValue]: ...
+
+
+class LateRecords:
+    """The records of one kind of groups. `load` imports their module, which few brokers need."""
+
+    def __init__(self, key_types: Collection[int], load: Callable[[], Any]) -> None:
+        self.key_types = key_types
+        self._load = load
+
+    def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
+        """Return what the record is about (the key's type and fields), and the change that it is.
+
+        The change of a tombstone is None. `key` comes without its type.
+
+        Raises:
+            DecodeError: the record is damaged, or its value of a newer version than is supported.
+        """
+        found: RecordsModule = self._load()
+        return found.read_change(key_type, key, value)
+
+    def of(self, group_id: str, changes: Sequence[Any]) -> list[KeyAndValue]:
+        """Return the records that store changes of a group."""
+        if not changes:
+            return []
+        found: RecordsModule = self._load()
+        return found.records_of(group_id, changes)
+
+
+class PlannedGroups(Generic[G]):
+    """The groups of one kind, `own_type`, and what a broker does with the plans of their coordinator."""
+
+    def __init__(
+        self, host: Host, coordinator: PlanningCoordinator[G], records: LateRecords, own_type: str
+    ) -> None:
+        self._host = host
+        self._coordinator = coordinator
+        self.records = records
+        self.kind = CoordinatorKind(records, coordinator, host, f"{own_type} groups")
+        host.kept.add(f"{own_type} groups", lambda: coordinator.size_bytes)
+
+    def check_memory(self, plan: Plan, freed_bytes: int = 0) -> None:
+        """Check that what a plan adds to a group fits into the budget of memory.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE (15), it does not.
+        """
+        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
+        if growth > freed_bytes and not self._host.kept.has_room_for(growth - freed_bytes, stays=True):
+            raise error_for(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"the broker has no memory for members of {plan.group.id}",
+            )
+
+    def store(self, store: GroupStore, plan: Plan, first: Sequence[KeyAndValue] = ()) -> None:
+        """Store the changes of a plan, behind the records `first`, so that they can be made.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be stored.
+        """
+        group_id = plan.group.id
+        store.store(group_id, [*first, *self.records.of(group_id, plan.changes)], self._host.clock.now_ms())
+
+    def work_off(self, store: GroupStore, now: float, carry_out: Callable[[Any], object]) -> None:
+        """Do what the timers lead to that have fired: `carry_out` stores and accepts a plan."""
+        timers = self._coordinator.timers
+        work_off_due(timers.take(), carry_out, timers.fire_again, self._host.clock, self._host.failures, now)
+
+    def tombstones(self, group: G) -> list[KeyAndValue]:
+        """Return the records that end a group, without its offsets."""
+        return self.records.of(group.id, self._coordinator.removal(group))
+
+    def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
+        """Let go of groups that another node coordinates from now on."""
+        for group_id in list(self._coordinator.groups):
+            if is_led_elsewhere(group_id):
+                self._coordinator.forget(group_id)
+
+
+class GroupSettingsOf:
+    """The settings of groups of one type: what is set for a group, within the bounds of the broker."""
+
+    def __init__(self, host: Host, own_type: str) -> None:
+        self._host = host
+        self._own_type = own_type
+
+    def own(self, group_id: str) -> Mapping[str, str]:
+        """Return what is set for a group."""
+        return self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
+
+    def intervals(self, group_id: str) -> tuple[int, int, int]:
+        """Return the session timeout, and the intervals of heartbeats and of assignments, in milliseconds."""
+        own, config = self.own(group_id), self._host.config
+        session_ms, heartbeat_ms, assignment_ms = (
+            group_setting(own, config, self._own_type, name)
+            for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+        )
+        return session_ms, heartbeat_ms, assignment_ms

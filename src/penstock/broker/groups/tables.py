@@ -1,0 +1,57 @@
+"""The groups of one coordinator as a table: their size, which of them are listed, and which were stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+
+class _State(Protocol):
+    @property
+    def size_bytes(self) -> int: ...
+    def apply(self, change: Any) -> None: ...
+
+
+class PlannedGroup(Protocol):
+    """A group whose state is changed by plans."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def stored(self) -> Any:
+        """The state that is stored."""
+
+
+G = TypeVar("G", bound=PlannedGroup)
+
+
+def size_of(groups: Mapping[str, PlannedGroup], group_bytes: int) -> int:
+    """Return about how many bytes groups take in memory; `group_bytes` is for each, without its state."""
+    return sum(group_bytes + len(each.id) + int(each.stored.size_bytes) for each in groups.values())
+
+
+def listed(
+    groups: Mapping[str, G], own_type: str, states: Iterable[str] = (), types: Iterable[str] = ()
+) -> list[G]:
+    """Return the groups in these states and of these types, in any case of letters; none named means all."""
+    wanted_states = {state.lower() for state in states}
+    wanted_types = {kind.lower() for kind in types}
+    if wanted_types and own_type not in wanted_types:
+        return []
+    return [each for each in groups.values() if not wanted_states or each.state.lower() in wanted_states]
+
+
+def restored(stored: Mapping[Any, Any], make: Callable[[str], G]) -> dict[str, G]:
+    """Return the groups of one partition, by id, with the changes that were stored of them.
+
+    `stored` has changes by the key's type, group and member; None where there is a tombstone.
+    """
+    groups: dict[str, G] = {}
+    for (_, group_id, _), change in stored.items():
+        if change is not None:
+            if group_id not in groups:
+                groups[group_id] = make(group_id)
+            groups[group_id].stored.apply(change)
+    return groups
