@@ -159,7 +159,7 @@ class ConsumerWorld:
             if self.store(plan):
                 self.coordinator.accept(plan, self.now)
             else:
-                self.coordinator.fire_again(timer, self.now)
+                self.coordinator.timers.fire_again(timer, self.now)
         self.check()
 
     @property

@@ -69,10 +69,10 @@ class LoadedPartitions(Generic[T]):
         Raises:
             KafkaError: NOT_COORDINATOR (16), another node leads it, or it cannot be read.
         """
-        found = self._loaded.get(index)
-        if found is not None and self._topic.partitions[index].leads:
-            return found[1]
         partition = self._topic.led(index)
+        found = self._loaded.get(index)
+        if found is not None:
+            return found[1]
         losses = Losses()
         try:
             state = self._read(index, losses)

@@ -147,9 +147,10 @@ class StateTopic:
         Raises:
             KafkaError: NOT_COORDINATOR (16), there is no such topic, or another node leads the partition.
         """
-        if not self.exists:
-            raise error_for(ErrorCode.NOT_COORDINATOR, f"there is no {self.name} yet")
-        partition = self.partitions[index]
+        partitions = self.partitions
+        if index >= len(partitions):
+            raise error_for(ErrorCode.NOT_COORDINATOR, f"there is no {self.name}-{index} yet")
+        partition = partitions[index]
         if not partition.leads:
             raise error_for(ErrorCode.NOT_COORDINATOR, f"another broker leads {self.name}-{index}")
         return partition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.logs import logger_named
@@ -10,8 +10,6 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.broker.coordination.records import KeyAndValue
-    from penstock.broker.coordination.state_topic import StateTopic
     from penstock.broker.coordination.timers import Timer
     from penstock.clock import Clock
     from penstock.common.failures import Failures
@@ -19,20 +17,17 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 
-def store_records(
-    topic: StateTopic, index: int, records: Sequence[KeyAndValue], now_ms: int, what: str
-) -> int:
-    """Store the records of one decision in a partition, all or none. Return the offset of the first.
+def store_records(append: Callable[[], int], what: str) -> int:
+    """Store the records of one decision, which `append` appends, all or none. Return what it returns.
 
-    The topic is made if there is none. `what` says in errors whose records they are.
+    `what` says in the broker's log whose records they are.
 
     Raises:
         KafkaError: the error to answer with. NOT_COORDINATOR (16), the log cannot be written, or
             UNKNOWN_SERVER_ERROR (-1), they exceed what a batch of the topic may have.
     """
     try:
-        topic.create(now_ms)
-        return topic.append(index, records, now_ms, what)
+        return append()
     except StorageError as error:
         logger.error("%s could not be stored: %s", what, error)
         raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None

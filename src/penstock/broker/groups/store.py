@@ -151,6 +151,18 @@ class GroupStore:
 
     # --- writing -----------------------------------------------------------------------------------------
 
+    def _begin(self, group_id: str, now_ms: int) -> int:
+        """Return the partition of a group, which this node leads and has read; of a new topic if need be.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), another node leads it.
+            StorageError: the topic cannot be made.
+        """
+        self.topic.create(now_ms)
+        index = self.topic.partition_of(group_id)
+        self.loaded.open(index)
+        return index
+
     def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """Store records of one group: all or none of them. Return the offset of the first record.
 
@@ -158,8 +170,8 @@ class GroupStore:
             KafkaError: MESSAGE_TOO_LARGE (10).
             StorageError: they could not be written.
         """
-        self.topic.create(now_ms)
-        return self.topic.append(self.topic.partition_of(group_id), records, now_ms, f"group {group_id}")
+        index = self._begin(group_id, now_ms)
+        return self.topic.append(index, records, now_ms, f"group {group_id}")
 
     def store(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
         """Store the records of one decision about a group, if there are any: all or none of them.
@@ -168,8 +180,7 @@ class GroupStore:
             KafkaError: the error to answer with, as in `store_records`.
         """
         if records:
-            index = self.topic.partition_of(group_id)
-            store_records(self.topic, index, records, now_ms, f"group {group_id}")
+            store_records(lambda: self.append(group_id, records, now_ms), f"group {group_id}")
 
     def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
         """Store offsets, then keep them.
@@ -199,7 +210,7 @@ class GroupStore:
             StorageError: they could not be written; nothing has changed.
         """
         records = [offset_record(group_id, partition, committed) for partition, committed in commits]
-        index = self.topic.partition_of(group_id)
+        index = self._begin(group_id, now_ms)
         first = self.topic.append_in_transaction(
             index, records, producer, now_ms, verification, f"group {group_id}"
         )

@@ -192,7 +192,8 @@ class ShareStateService:
                 has changed.
         """
         records = [record_of(change) for change in changes]
-        first = store_records(self.topic, index, records, self._host.clock.now_ms(), "the states of share groups")
+        what, now_ms = "the states of share groups", self._host.clock.now_ms()
+        first = store_records(lambda: self.topic.append(index, records, now_ms, what), what)
         for number, change in enumerate(changes):
             states.apply(change, first + number)
 
