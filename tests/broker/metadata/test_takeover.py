@@ -16,11 +16,12 @@ from penstock.broker.metadata.metadata_log import frame
 from penstock.broker.metadata.stores import open_disk_store, open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
-from penstock.errors import StorageError
+from penstock.errors import KafkaError, StorageError
 from penstock.log.directory.identity_files import read_meta_properties
 from penstock.log.directory.metadata_snapshots import Quorum, write_snapshot
 from penstock.log.segments.headers import headers_behind
 from penstock.log.segments.segment_files import segment_path
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
@@ -450,7 +451,7 @@ def test_metadata_come_from_a_snapshot_and_the_log_behind_it(form: str, tmp_path
         expected = {"t", "u"} | ({"after"} if form != "no log" else set())
         assert set(node.cluster.topics) - {"new-0"} == expected, "what was deleted does not come back"
         assert node.cluster.topic("u").config.overrides == {"retention.ms": "1234"}
-        assert node.cluster.topic("t").partition(0).leader_epoch == 2
+        assert node.cluster.topic("t").partition(0).leader_epoch == 3 + number, "each start has its epoch"
         assert node.cluster.new_producer_id(NOW_MS) >= 4000
         assert (tmp_path / "stale-0").is_dir()
         if not number:
@@ -574,10 +575,39 @@ def test_leader_epochs_go_on_where_apache_kafka_left_a_partition_without_a_leade
     assert epoch_told(node) == 4, "the same number before and after the log is opened"
     node.store.close()
     node = open_node(tmp_path)
-    assert epoch_told(node) == 4, "we leave no partition without a leader, and begin no epoch at a start"
+    assert epoch_told(node) == 5, "each start begins an epoch"
     node.store.close()
     epochs = [header.partition_leader_epoch for _, _, header in headers_behind(str(tmp_path / "t-0"))]
     assert epochs == [2, 4]
+
+
+def test_each_start_of_a_broker_begins_a_leader_epoch(tmp_path: Path) -> None:
+    """By it consumers find out what a crash has cut off; as at Apache Kafka."""
+
+    def ends(node: Node) -> list[tuple[int, int]]:
+        partition = node.cluster.topic("t").partition(0)
+        return [partition.end_of_epoch(epoch) for epoch in range(5)]
+
+    node = open_node(tmp_path)
+    make_topic(node, "t")
+    produce(node, batch_of(b"v"))
+    assert (epoch_told(node), ends(node)[:2]) == (0, [(0, 1), (-1, -1)])
+    for _ in range(2):  # two starts, and nothing is written in between
+        node.store.close()
+        node = open_node(tmp_path)
+    assert epoch_told(node) == 2
+    assert ends(node) == [(0, 1), (0, 1), (2, 1), (-1, -1), (-1, -1)]
+    produce(node, batch_of(b"w"))
+    assert ends(node) == [(0, 1), (0, 1), (2, 2), (-1, -1), (-1, -1)]
+    node.store.close()
+    checkpoint = (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text().split("\n")
+    assert checkpoint[:4] == ["0", "2", "0 0", "2 1"]
+    node = open_node(tmp_path)
+    assert ends(node) == [(0, 1), (0, 1), (2, 2), (3, 2), (-1, -1)]
+    with pytest.raises(KafkaError) as refusal:
+        node.cluster.topic("t").partition(0).check_leader_epoch(2)
+    assert refusal.value.code == ErrorCode.FENCED_LEADER_EPOCH
+    node.store.close()
 
 
 def test_raft_epochs_do_not_go_back(tmp_path: Path) -> None:
@@ -613,7 +643,7 @@ def test_raft_epochs_do_not_go_back_behind_the_state_of_the_quorum(tmp_path: Pat
 
 
 def test_a_start_that_writes_nothing_begins_no_epoch(tmp_path: Path) -> None:
-    Directory(tmp_path)
+    Directory(tmp_path).append([RemoveTopicRecord(topic_id=T_ID)])  # with a topic, it leads that anew
     before = (tmp_path / METADATA / "quorum-state").read_bytes()
     open_node(tmp_path).store.close()
     assert (tmp_path / METADATA / "quorum-state").read_bytes() == before

@@ -1,7 +1,7 @@
 """The partitions of a topic of state that a coordinator has read, each in one epoch of its leader.
 
 A partition is read once, from its beginning. It stays as long as this node leads it in the same epoch, or in
-the next one: every change of leaders begins an epoch, so that nobody else has led it in between.
+the next one: every change of leaders begins an epoch, so that no node else has led it in between.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_RE
 from penstock.broker.metadata.planning import partition_record
 from penstock.broker.partitions.log_store import NOT_REGISTERED
 from penstock.common.logs import logger_named
+from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -54,7 +55,7 @@ class OwnAuthority:
         `config` is what the broker was started with.
 
         Raises:
-            StorageError: the log cannot be read or written.
+            StorageError: the log cannot be read, or not written where that is needed.
         """
         is_new = True
         removed_ids: set[bytes] = set()
@@ -67,7 +68,8 @@ class OwnAuthority:
             self.commit(self._first_records(config), now_ms)
         self._note_level()
         self._store.broker_epoch = self.log.registrations.get(self._store.node_id, NOT_REGISTERED)
-        self._lead_all(now_ms)
+        if not is_new:
+            self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)
 
     def _first_records(self, config: BrokerConfig) -> list[Message]:
@@ -88,9 +90,10 @@ class OwnAuthority:
         return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
 
     def _lead_all(self, now_ms: int) -> None:
-        """Lead every partition, in an epoch after the last: Apache Kafka leaves them without a leader.
+        """Lead every partition, in an epoch of this start: by it consumers find out what a crash has cut off.
 
-        Clients that have seen the epoch without a leader would wait for ever for a later one (KIP-320).
+        Apache Kafka's epochs grow with each start as well; a directory of it leaves partitions without a
+        leader, and clients that have seen that epoch would wait for ever for a later one (KIP-320).
         """
         here, has_elr = self._store.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
         records = [
@@ -104,10 +107,18 @@ class OwnAuthority:
             )
             for topic in self._image.topics.values()
             for partition in topic.partitions
-            if partition.leader != here
         ]
-        if records:
+        if not records:
+            return
+        leads_all = all(
+            each.leader == here for topic in self._image.topics.values() for each in topic.partitions
+        )
+        try:
             self.commit(records, now_ms)
+        except StorageError as error:
+            if not leads_all:
+                raise
+            logger.warning("partitions stay in the leader epochs of the last start: %s", error)
 
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
         """Write records for topics whose data were written by another broker.
