@@ -183,7 +183,7 @@ class GroupService:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
         groups = self.coordinator.groups
-        if group_id not in groups:
+        if group_id not in groups and not self._is_modern(group_id, None):
             self.store.load(group_id)
         return groups.get(group_id)
 
