@@ -12,7 +12,7 @@ from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, prod
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.folding import FoldedMetadata
 from penstock.broker.metadata.image import METADATA_FEATURE
-from penstock.broker.metadata.metadata_log import frame
+from penstock.broker.metadata.metadata_log import MetadataLog, frame
 from penstock.broker.metadata.stores import open_disk_store, open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
@@ -607,6 +607,24 @@ def test_each_start_of_a_broker_begins_a_leader_epoch(tmp_path: Path) -> None:
     with pytest.raises(KafkaError) as refusal:
         node.cluster.topic("t").partition(0).check_leader_epoch(2)
     assert refusal.value.code == ErrorCode.FENCED_LEADER_EPOCH
+    node.store.close()
+
+
+def test_a_start_on_a_disk_that_refuses_stays_in_the_last_leader_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = open_node(tmp_path)
+    make_topic(node, "t")
+    node.store.close()
+
+    def fail(*what: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataLog, "append", fail)
+        node = open_node(tmp_path)
+    assert epoch_told(node) == 0
+    assert "partitions stay in the leader epochs of the last start: the disk is full" in caplog.text
     node.store.close()
 
 
