@@ -482,7 +482,8 @@ class Partition:
         # An empty log that was not there when the epoch began has nothing of earlier ones.
         if self.leads and (epoch == self.leader_epoch or (is_empty and 0 <= epoch < self.leader_epoch)):
             return epoch, log.end_offset
-        latest = self.leader_epoch if self.leads else log.leader_epochs.latest
+        # The only replica may have begun epochs in which nothing was written.
+        latest = self.leader_epoch if self.leads and len(self.replicas) == 1 else log.leader_epochs.latest
         if epoch < 0 or not entries or epoch > latest:
             return -1, -1
         return log.leader_epochs.end_of(epoch, log.end_offset) or (epoch, entries[0][1])
