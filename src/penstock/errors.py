@@ -84,8 +84,8 @@ class SerializationError(EncodeError):
 class DeserializationError(DecodeError):
     """A deserializer of the application has raised. What it raised is `__cause__`.
 
-    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as handed out: the
-    consumer's next call goes on behind it. `seek` to its offset to have it again.
+    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as handed
+    out: the consumer's next call goes on behind it. `seek` to its offset to have it again.
     """
 
     def __init__(self, message: str, record: Any) -> None:
