@@ -95,7 +95,7 @@ def test_a_plain_broker_has_faults_once_they_are_asked_for() -> None:
                 fault.wait()
                 with WireClient(broker.port) as other:
                     assert codes(other.ask(produce_to(("t", 0)), 9)) == {("t", 0): 0}
-        assert [each.number for each in broker.connections] == [1]
+                    assert [each.number for each in broker.connections] == [1, 2]
 
 
 # --- fail ---------------------------------------------------------------------------------------------------
