@@ -276,7 +276,7 @@ class Broker(Served):
         return self._injected
 
     def _inject(self) -> None:
-        """Have the server get its faults and observers, before whatever is sent to it from now on."""
+        """Have the server get its faults and observers, before any request that is sent to it from now on."""
         loop, injected = self._thread.loop, self._injected
 
         def install() -> None:
