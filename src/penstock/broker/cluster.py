@@ -250,7 +250,7 @@ class Cluster(Served):
         return self._injected
 
     def _inject(self) -> None:
-        """Have the servers get their faults and observers, before any request that is sent to them from now on."""
+        """Have the servers get their faults and observers, before any request that is sent from now on."""
         injected = self._injected
 
         def install() -> None:
