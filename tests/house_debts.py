@@ -7,12 +7,4 @@ ROOMS_IN_CIRCLES: frozenset[str] = frozenset()
 LONGER_THAN_800_LINES: frozenset[str] = frozenset()
 TELLS_OF_PEOPLE: frozenset[str] = frozenset()
 NAMED_BUT_MISSING: frozenset[str] = frozenset()
-CUT_BY_INHERITANCE: frozenset[str] = frozenset(
-    {
-        "penstock.broker.broker.Broker",
-        "penstock.broker.cluster.Cluster",
-        "penstock.broker.levers.LeveredCluster",
-        "penstock.broker.network.connection.Connection",
-        "penstock.model.Record",
-    }
-)
+CUT_BY_INHERITANCE: frozenset[str] = frozenset()

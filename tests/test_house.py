@@ -60,6 +60,7 @@ NOT_FOR_A_START = (
     "penstock.broker.config.release_settings",
     "penstock.broker.config.resource_keys",
     "penstock.broker.config.security_settings",
+    "penstock.broker.faults",
     "penstock.broker.groups",
     "penstock.broker.handlers.postponed_records",
     "penstock.broker.network.metrics",

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from penstock.client import Consumer as Consumer
     from penstock.client import Producer as Producer
     from penstock.client import ShareConsumer as ShareConsumer
-    from penstock.client.record import Record as Record
     from penstock.cloudevents import Event as Event
     from penstock.model import EARLIEST as EARLIEST
     from penstock.model import LATEST as LATEST
+    from penstock.model import Record as Record
     from penstock.model import RecordMetadata as RecordMetadata
     from penstock.model import TopicPartition as TopicPartition
     from penstock.queries import capture_dataset as capture_dataset
@@ -59,7 +59,7 @@ _HOMES = {
     "Event": "cloudevents",
     "LATEST": "model",
     "Producer": "client",
-    "Record": "client.record",
+    "Record": "model",
     "RecordMetadata": "model",
     "ShareConsumer": "client",
     "TopicPartition": "model",

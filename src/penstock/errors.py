@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.printable import printable
 
-if TYPE_CHECKING:
-    from penstock.model import Record
-
 
 class PenstockError(Exception):
     """Base of every error that Penstock raises on purpose.
@@ -87,11 +84,11 @@ class SerializationError(EncodeError):
 class DeserializationError(DecodeError):
     """A deserializer of the application has raised. What it raised is `__cause__`.
 
-    `record` is the record as it is in the topic, with key and value as bytes. It counts as handed out: the
-    consumer's next call goes on behind it. `seek` to its offset to have it again.
+    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as handed
+    out: the consumer's next call goes on behind it. `seek` to its offset to have it again.
     """
 
-    def __init__(self, message: str, record: Record) -> None:
+    def __init__(self, message: str, record: Any) -> None:
         super().__init__(message)
         self.record = record
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from penstock.common.hints import with_hints
@@ -11,6 +12,9 @@ from penstock.printable import printable
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from penstock.cloudevents.event import Event
+    from penstock.cloudevents.outcome import InvalidEvent, NotAnEvent
 
     K = TypeVar("K", default=bytes)
     V = TypeVar("V", default=bytes)
@@ -65,13 +69,13 @@ class Headerless(tuple[Header, ...]):
 HEADERLESS = Headerless()
 
 
+@with_hints("Record", leave=("__new__",))
 class Record(NamedTuple, Generic[K, V]):
     """One record with its position in a topic. `timestamp` is in milliseconds since 1970, UTC.
 
     A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes
-    four times as long to build. What consumers return, and what `penstock.Record` names, is
-    `penstock.client.record.Record`: the same tuple, which also reads CloudEvents. Its type arguments are the
-    types of key and value, bytes by default.
+    four times as long to build. Key and value are bytes, or what the deserializers of a consumer return, or
+    None: ``Record[str, dict]``.
     """
 
     topic: str
@@ -82,6 +86,30 @@ class Record(NamedTuple, Generic[K, V]):
     key: K | None
     value: V | None
     headers: Sequence[Header]
+
+    @property
+    def event(self) -> Event | NotAnEvent | InvalidEvent:
+        """The CloudEvent that the record carries; `NotAnEvent` or `InvalidEvent` where it carries none.
+
+        Never raises, unless a deserializer has made something else than bytes or text of key or value.
+        Decoded at each access, in the strict profile;
+        `penstock.cloudevents.from_message(record, ...)` takes options.
+        """
+        # By its name: the room that reads events stands on records, and most records are no events.
+        read_record = import_module("penstock.cloudevents.read_record")
+        found: Event | NotAnEvent | InvalidEvent = read_record.from_record(self.key, self.value, self.headers)
+        return found
+
+
+@with_hints("ShareRecord", leave=("__new__",))
+class ShareRecord(Record[K, V]):
+    """One record of a topic, locked for a share consumer until it is acknowledged, or its lock runs out.
+
+    The tuple of `penstock.Record`. `delivery_count` is how often it was delivered, this time included.
+    """
+
+    # Instances have a dictionary: a tuple of nine would not be the tuple that programs unpack.
+    delivery_count: int = 1
 
 
 class OffsetRange(NamedTuple):

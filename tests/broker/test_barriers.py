@@ -213,12 +213,12 @@ def of_bad_group(group: Any, *_: Any, **__: Any) -> bool:
 CONNECTION_PLACES = [
     Place(f"connection {function}", Connection, function, of_bad_client, trigger, component)
     for function, trigger, component in (
-        ("_deliver", Bed.ask_for_metadata, "request"),
-        ("_flush", Bed.ask_for_metadata, "request"),
-        ("_note_time", Bed.ask_for_metadata, "request"),
+        ("deliver", Bed.ask_for_metadata, "request"),
+        ("flush", Bed.ask_for_metadata, "request"),
+        ("note_time", Bed.ask_for_metadata, "request"),
         ("_wait", Bed.poll, "request"),
         ("_run_again", Bed.poll, "waiter"),
-        ("_go_on", Bed.poll, "request"),
+        ("go_on", Bed.poll, "request"),
         ("_take_requests", Bed.fetch_much, "request"),
         ("_send", Bed.fetch_much, "request"),
         ("_cancel_parked", Bed.poll_and_go, "connection"),

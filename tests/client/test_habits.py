@@ -25,7 +25,7 @@ from penstock import errors as errors_module
 from penstock.client import AsyncAdmin, Delivery, NewTopic
 from penstock.client.addresses import parse_address, what_to_look_at
 from penstock.client.config import ConsumerConfig, ProducerConfig
-from penstock.client.record import Records
+from penstock.client.fetch.fetched_records import Records
 from penstock.common.habits.table import advice, table
 from penstock.errors import CallError, ConfigError, KafkaError, NetworkError, PenstockError, UnknownNameError
 from penstock.model import RecordMetadata, TimestampType
@@ -480,7 +480,7 @@ KAFKA_ERROR = KafkaError(36, "TOPIC_ALREADY_EXISTS", "there is one")
         ("KafkaCluster(num_brokers=3)", "write brokers=3"),
         ("KafkaCluster().stop_broker(1)", "cluster.stop(1)"),
         ("KafkaCluster().bootstrap_server", "cluster.bootstrap_servers"),
-        ("penstock.Cluster().kill(1)", "penstock.testing.KafkaCluster"),
+        ("penstock.Cluster().kill_node(1)", "cluster.kill(1)"),
         ("penstock.Cluster(3, 'data', 'h', [1], [2])", "by name"),
     ],
 )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from penstock import Consumer, Producer, read_topic
-from penstock.broker.interceptors import InterceptorChain, Stage
+from penstock.broker.interceptors import Stage
+from penstock.broker.network.server import Server
 from penstock.model import TopicPartition
 from penstock.protocol.api_keys import ApiKey
 from penstock.testing import KafkaCluster
@@ -26,9 +27,9 @@ class WatchedCluster(KafkaCluster):
         super().__init__(*args, **settings)
         self.served: Counter[int] = Counter()
 
-    def _intercept(self, node: Any, chain: InterceptorChain) -> None:
-        super()._intercept(node, chain)
-        chain.set(Stage.CUSTOM, lambda route: self._counting(node.id, route))
+    def _prepare(self, node: int, server: Server) -> None:
+        super()._prepare(node, server)
+        server.node.interceptors.set(Stage.CUSTOM, lambda route: self._counting(node, route))
 
     def _counting(self, node: int, route: Any) -> Any:
         if route.key != ApiKey.FETCH:

@@ -25,10 +25,9 @@ from penstock.client.config import (
     ShareConsumerConfig,
     known_names,
 )
-from penstock.client.record import Record
 from penstock.client.security.options import INERT, OPTIONS
 from penstock.common.habits.table import advice
-from penstock.model import RecordMetadata, TopicPartition
+from penstock.model import Record, RecordMetadata, TopicPartition
 
 __all__ = ["pytestmark"]
 

@@ -13,7 +13,7 @@ import pytest
 from compat.peers import java, java_command, maven_classpath, real_kafka
 from penstock import Admin, Broker, Producer, ShareConsumer, TopicPartition
 from penstock.cli import main
-from penstock.client.record import ShareRecord
+from penstock.model import ShareRecord
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 

@@ -4,35 +4,54 @@
         producer = SomeKafkaClient(bootstrap_servers=broker.bootstrap_servers)
 
 It listens on a socket and implements Kafka's protocol, so any client can use it. Started, stopped and
-started again it keeps its port and its data, also those in memory.
+started again it keeps its port and its data, also those in memory. `KafkaBroker` is the same with defaults
+for tests.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.clock import Clock, SystemClock
+from penstock.clock import Clock, MovableClock, SystemClock, movable, stoppable
 from penstock.common.hints import with_hints
 from penstock.common.listening.serving_thread import Served, ServingThread
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, NetworkError
 
 if TYPE_CHECKING:
+    from penstock.broker.client_metrics.newest_values import ClientMetric
+    from penstock.broker.client_metrics.service import ClientMetrics
     from penstock.broker.config.keyword_settings import BrokerSettings
-    from penstock.broker.interceptors import InterceptorChain
-    from penstock.broker.network.connection import Connection
+    from penstock.broker.faults.faults import Faults
+    from penstock.broker.faults.injection import FaultInjection
     from penstock.broker.network.server import Server
+    from penstock.broker.node import Node
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
+
+
+T = TypeVar("T")
+
+
+class ConnectionInfo(NamedTuple):
+    """One open connection: its number (what `connection=` of a fault means), and who is at its other end."""
+
+    number: int
+    client_id: str | None
+    address: str
 
 
 class Companion(Protocol):
@@ -68,6 +87,10 @@ class Broker(Served):
             is no such release.
     """
 
+    _defaults: Mapping[str, str] = {}
+    """Settings that differ from the defaults of Kafka unless they are given."""
+    _new_clock: Callable[[], Clock] = SystemClock
+
     def __init__(
         self,
         data_dir: str | os.PathLike[str] | None = None,
@@ -98,7 +121,7 @@ class Broker(Served):
             raise ConfigError(f"registry is {registry!r}: True, or a port from 1 to 65535, is needed")
         if not isinstance(interceptors, Iterable):
             raise ConfigError(f"interceptors is {interceptors!r}: a list of functions is needed")
-        texts = settings_texts(config or {}, settings)
+        texts = settings_texts({**self._defaults, **(config or {})}, settings)
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
         if listen_07 is not None:
@@ -118,7 +141,9 @@ class Broker(Served):
         ):
             host, port = listening_at(self.config)
         self.host = host
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = clock or self._new_clock()
+        if clock is None and isinstance(self.clock, MovableClock):
+            self.clock.when_moved = self._clock_was_moved
         self._port = port
         self.server: Server | None = None
         """What serves while it runs. It belongs to the broker's thread: for looking, not for touching."""
@@ -126,6 +151,11 @@ class Broker(Served):
         self._memory: MemoryStore | None = None
         self._interceptors = tuple(interceptors)
         self._thread = ServingThread(self._serving)
+        self._numbers = itertools.count(1)
+        self._injected: FaultInjection | None = None
+        self._pause: threading.Event | None = None
+        self.chosen_cluster_id: str | None = None
+        """The id that the cluster gets when the broker starts, in the place of one made up."""
         self._registry_port = None if registry is False else 0 if registry is True else registry
         self._registry: Companion | None = None
 
@@ -215,6 +245,7 @@ class Broker(Served):
         Raises:
             StorageError: the data could not be forced to disk.
         """
+        self.resume()
         registry, self._registry = self._registry, None
         if registry is not None:
             registry.stop()
@@ -222,21 +253,304 @@ class Broker(Served):
 
     stop = close
 
+    # --- what stands in its way --------------------------------------------------------------------------
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on demand with requests, answers and connections of clients."""
+        return self._injection().faults
+
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer.
+
+        Returns a function that takes it away.
+        """
+        return self._injection().observe(interceptor, self._inject)
+
+    def _injection(self) -> FaultInjection:
+        if self._injected is None:
+            from penstock.broker.faults.injection import FaultInjection  # most brokers have no faults
+
+            self._injected = FaultInjection()
+            self._inject()
+        return self._injected
+
+    def _inject(self) -> None:
+        """Have the server get its faults and observers, before any request that is sent to it from now on."""
+        loop, injected = self._thread.loop, self._injected
+
+        def install() -> None:
+            if injected is not None and self.server is not None:
+                injected.install(self.server)
+
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(install)
+
+    # --- what happens to it ------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Stop in mid-stride, as under SIGSTOP: connections stay, new ones wait, nothing is answered."""
+        if self._pause is not None:
+            return
+        self._pause = go_on = threading.Event()
+        paused = threading.Event()
+
+        def stand_still() -> None:
+            paused.set()
+            go_on.wait()
+
+        self._running_loop().call_soon_threadsafe(stand_still)
+        paused.wait()
+
+    def resume(self) -> None:
+        """Go on after `pause`. Harmless otherwise."""
+        pause, self._pause = self._pause, None
+        if pause is not None:
+            pause.set()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stand still for the length of a block."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def kill(self) -> None:
+        """End as under kill -9: connections drop, nothing is flushed, no clean shutdown is noted.
+
+        What had been written is there after `start`: with a directory by way of recovery, as after a crash.
+        """
+        if self.is_running:
+            self.resume()
+            self._call(lambda server: setattr(server, "dies", True))
+            self.close()
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop (or kill) and start again, with the same port and the same data."""
+        if kill:
+            self.kill()
+        else:
+            self.close()
+        self.start()
+
+    def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
+        """Put the broker's clock forward; what is due by then happens before this returns.
+
+        Sessions expire, retention deletes, long polls end. Connections do not count as idle for that time.
+        ``broker.clock.advance(hours=1)`` does the same, unless the broker was made with a clock.
+        """
+        step_ms = ms + round(seconds * 1000)
+        movable(self.clock).advance(step_ms)
+        if getattr(self.clock, "when_moved", None) is None:  # a clock that is not the broker's own
+            self._clock_was_moved(step_ms)
+
+    def _clock_was_moved(self, step_ms: int) -> None:
+        """Have what is due now happen, in the broker's thread, which may be the caller's."""
+
+        def look(server: Server) -> None:
+            for connection in server.connections:
+                connection.active_at += step_ms / 1000
+            server.clock_moved()
+
+        if self._thread.loop is not None:
+            self._call(look)
+
+    def stop_clock(self) -> None:
+        """Let the broker's time stand still, until `start_clock` or `advance`. Harmless when it does.
+
+        Sessions, retention and timeouts of transactions wait; requests are served.
+
+        Raises:
+            ConfigError: the broker was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).stop()
+
+    def start_clock(self) -> None:
+        """Let time go on from where it stood. Harmless when it goes.
+
+        Raises:
+            ConfigError: the broker was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).start()
+
+    # --- what happens to share groups --------------------------------------------------------------------
+
+    def expire_locks(self, group: str, topic: str | None = None, partition: int | None = None) -> int:
+        """End the locks of a share group, as if their time were over; return how many records are free for
+        that. A `topic` and a `partition` narrow it down.
+        """
+        return self._call(lambda server: server.node.sharing.end_locks(group, topic, partition))
+
+    def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
+        """End the share sessions of a group, or of a member, as the broker does when it has too many.
+
+        Returns how many. What they had locked is free, and their next request gets
+        SHARE_SESSION_NOT_FOUND (122).
+        """
+        return self._call(lambda server: server.node.sharing.end_sessions(group, member_id))
+
+    # --- what happens to logins --------------------------------------------------------------------------
+
+    def expire_sessions(self, user: str | None = None) -> int:
+        """End the sessions of a user, or of all, as if their tokens had expired; return how many.
+
+        Their next request that does not begin a new authentication closes its connection.
+        """
+
+        def expire(server: Server) -> int:
+            from penstock.broker.security.gate import SaslGate
+
+            count = 0
+            for connection in server.connections:
+                gate = connection.session.resource(SaslGate)
+                if gate is not None and user in (None, connection.session.principal.name):
+                    gate.authenticator.end_session(server.monotonic())
+                    count += 1
+            return count
+
+        return self._call(expire)
+
+    def revoke_user(self, user: str) -> None:
+        """Take all passwords from a user, and end the sessions that there are.
+
+        Later logins are refused as those with a wrong password are.
+        """
+
+        def revoke(server: Server) -> None:
+            cluster = server.node.cluster
+            names = [key for key in cluster.security.credentials if key[0] == user]
+            records = [
+                RemoveUserScramCredentialRecord(name=name, mechanism=mechanism) for name, mechanism in names
+            ]
+            cluster.alter(records, server.node.clock.now_ms())
+            for security in server.securities.values():
+                if security.users is not None:
+                    security.users.passwords.pop(user, None)
+
+        from penstock.protocol.messages.remove_user_scram_credential_record import (
+            RemoveUserScramCredentialRecord,
+        )
+
+        self._call(revoke)
+        self.expire_sessions(user)
+
+    def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
+        """Give the broker another certificate, for new connections.
+
+        `expired` makes one whose time has passed; `hosts` one for these names only.
+
+        Raises:
+            ConfigError: the broker was not made with `security`, or has no TLS.
+        """
+        if self.security is None or not self.security.has_tls:
+            raise ConfigError("a broker without TLS has no certificate; make it with security='SASL_SSL'")
+        self.security.rotate_certificate(expired=expired, hosts=hosts)
+        if self.is_running:
+            self._call(lambda server: server.renew_certificates())
+
+    # --- what it has -------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str | None = None, partitions: int = 1, **settings: object) -> str:
+        """Create a topic and return its name; unnamed, it gets a name of its own. Settings as in `Broker`.
+
+        Raises:
+            KafkaError: it exists, or its name or a setting will not do.
+        """
+        import uuid  # a broker needs neither for a start
+
+        from penstock.broker.metadata.planning import Planner
+
+        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
+        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
+
+        def create(server: Server) -> None:
+            cluster = server.node.cluster
+            plan = Planner(cluster).new_topic(topic, partitions, configs=texts)
+            cluster.create_topics([plan], server.node.clock.now_ms())
+
+        self._call(create)
+        return topic
+
+    def subscribe_to_client_metrics(
+        self, metrics: Sequence[str] = ("*",), *, interval_ms: int = 100, match: str = "", name: str = "test"
+    ) -> None:
+        """Ask clients to push metrics (KIP-714). The broker needs `penstock.client.metrics`.
+
+        `metrics` are beginnings of names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is how often; a
+        client that has asked before learns of it after its interval, which is five minutes without a
+        subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is that of the
+        subscription; another one of this name is replaced.
+
+        Raises:
+            ConfigError: `penstock.client.metrics` is off.
+            KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42): a value does not fit.
+        """
+        from penstock.broker.config.resource_keys import check_kept
+        from penstock.broker.config.resource_types import METRICS_RESOURCE
+        from penstock.protocol.messages.config_record import ConfigRecord
+
+        texts = {"metrics": ",".join(metrics), "interval.ms": str(interval_ms), "match": match}
+
+        def subscribe(server: Server) -> None:
+            node = server.node
+            _taken(node)
+            check_kept(node.config, METRICS_RESOURCE, texts)
+            node.cluster.alter(
+                [
+                    ConfigRecord(
+                        resource_type=METRICS_RESOURCE, resource_name=name, name=key, value=text or None
+                    )
+                    for key, text in texts.items()
+                ],
+                node.clock.now_ms(),
+            )
+
+        self._call(subscribe)
+
+    def client_metrics(self, name: str = "", client_id: str | None = None) -> list[ClientMetric]:
+        """The newest value of every metric that clients have pushed; who has pushed last comes last.
+
+        `name` is the beginning of names of metrics; `client_id` that of one client. What clients have pushed
+        stays after they have closed.
+
+        Raises:
+            ConfigError: `penstock.client.metrics` is off.
+        """
+        return [
+            row
+            for row in self._call(lambda server: _taken(server.node).values.rows())
+            if row.name.startswith(name) and client_id in (None, row.client_id)
+        ]
+
+    @property
+    def connections(self) -> list[ConnectionInfo]:
+        """The connections that are open now, oldest first."""
+
+        def look(server: Server) -> list[ConnectionInfo]:
+            sessions = [each.session for each in server.connections]
+            return [
+                ConnectionInfo(each.connection_id, each.client_id, each.client_address) for each in sessions
+            ]
+
+        return self._call(look)
+
     # --- the thread --------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
-        store = self._open_store()
         async with serving(
             self.config,
-            store,
+            self._open_store(),
             self.clock,
             self.host,
             self._port,
             interceptors=self._interceptors,
-            connect=self._connect(),
+            numbers=self._numbers,
         ) as server:
-            self._intercept(server.node.interceptors)
+            if self._injected is not None:
+                self._injected.install(server)
             self._port = server.address[1]
             if self.security is not None:
                 self.security.seed(server.node)
@@ -247,16 +561,68 @@ class Broker(Served):
             yield
             self.server = None
 
-    def _intercept(self, chain: InterceptorChain) -> None:
-        """Put more interceptors into the chain of the broker that has just been started."""
-
-    def _connect(self) -> Callable[[Server], Connection] | None:
-        """What makes the object of each connection; None for the usual `Connection`."""
-        return None
-
     def _open_store(self) -> LogStore:
         if self.config.data_dir is not None:
-            return open_store(self.config, self.clock)
-        if self._memory is None:
-            self._memory = MemoryStore(self.config.node_id, self.clock)
-        return self._memory
+            store: LogStore = open_store(self.config, self.clock)
+        else:
+            store = self._memory = self._memory or MemoryStore(self.config.node_id, self.clock)
+        if self.chosen_cluster_id is not None:
+            store.cluster_id = self.chosen_cluster_id
+        return store
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        loop = self._thread.loop
+        if loop is None:
+            raise NetworkError("the broker is not running; start it first")
+        return loop
+
+    def _call(self, function: Callable[[Server], T]) -> T:
+        """Have the broker's thread, which may be the caller's, call `function`; return what it returns."""
+        loop = self._running_loop()
+
+        def run() -> T:
+            if self.server is None:
+                raise NetworkError("the broker is not running; start it first")
+            return function(self.server)
+
+        if asyncio._get_running_loop() is loop:
+            return run()
+        done: Future[T] = Future()
+
+        def finish() -> None:
+            try:
+                done.set_result(run())
+            except BaseException as error:
+                done.set_exception(error)
+
+        loop.call_soon_threadsafe(finish)
+        return done.result()
+
+
+TEST_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    # Without sessions every Fetch names its partitions, so that a fault finds those it concerns.
+    "max.incremental.fetch.session.cache.slots": "0",
+}
+"""What differs from the defaults of Kafka unless it is set: groups form at once, fetches are complete."""
+
+
+@with_hints("KafkaBroker")
+class KafkaBroker(Broker):
+    """A `Broker` with defaults for tests: the same arguments, attributes and methods.
+
+    Groups form at once, fetches name all their partitions, and the clock, which is the machine's until then,
+    can be put forward with `advance`.
+    """
+
+    clock: MovableClock
+    """The clock, for ``broker.clock.advance(hours=1)``; or the one that the broker was made with."""
+
+    _defaults = TEST_SETTINGS
+    _new_clock = MovableClock
+
+
+def _taken(node: Node) -> ClientMetrics:
+    if node.client_metrics is None:
+        raise ConfigError("no metrics of clients are taken: give the broker penstock_client_metrics=True")
+    return node.client_metrics

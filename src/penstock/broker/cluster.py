@@ -5,32 +5,57 @@ loop.
         producer = SomeKafkaClient(bootstrap_servers=cluster.bootstrap_servers)
 
 Each broker has ports, logs, listeners and a rack of its own. One object in the process is the controller of
-all, and never fails. It is for tests, and for seeing what a cluster does to a program; `penstock.testing`
-adds what can happen to a cluster.
+all, and never fails. It is for tests, and for seeing what a cluster does to a program. Its levers are calls
+from any thread but the cluster's own, which `penstock cluster` makes by hand. `KafkaCluster` is the same with
+defaults for tests.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from random import Random
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.broker.cluster_node import ClusterNode, Shared
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
-from penstock.clock import Clock, SystemClock
+from penstock.broker.faults.injection import FaultInjection
+from penstock.broker.groups.share_state.keys import ShareKey
+from penstock.broker.held_requests import Held, holding, nothing
+from penstock.broker.interceptors import Stage
+from penstock.broker.lever_states import NodeState, PartitionState, Replica
+from penstock.broker.metadata.planning import Planner
+from penstock.broker.partitions.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
+from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.transport.messages import CONTROLLER
+from penstock.clock import Clock, MovableClock, movable, stoppable
 from penstock.common.hints import with_hints
+from penstock.common.java_hash import partition_of
 from penstock.common.listening.serving_thread import Served, ServingThread
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, NetworkError
 
 if TYPE_CHECKING:
     import os
 
-    from penstock.broker.interceptors import InterceptorChain
-    from penstock.broker.network.connection import Connection
+    from penstock.broker.faults.faults import Faults
     from penstock.broker.network.server import Server
+    from penstock.broker.requests.routes import Interceptor
     from penstock.broker.security.throwaway import Security
+    from penstock.broker.sharing.service import ShareService
+
+T = TypeVar("T")
+
+SharePlace = tuple[str, str, int]
+"""A share partition: a share group, a topic, and the number of a partition."""
+
+SETTLING_TURNS = 10
+"""Turns of the loop in which a message has gone to a broker, and its answer has come back."""
 
 BROKERS_MAX = 100
 """Brokers of one cluster: each takes descriptors, timers and, with all others, connections between them."""
@@ -46,11 +71,18 @@ class Cluster(Served):
     Kafka's dotted names, or as keyword arguments with underscores: ``Cluster(min_insync_replicas=2)``.
     Topics get as many replicas as there are brokers, three at most, unless `default.replication.factor` says
     otherwise. `as_version` and `security` are as in `Broker`; between brokers nothing crosses a socket.
+    `clock` may be a `ManualClock`: then time stands still until `advance`.
+
+    Every call returns when what it does is done, but for what is said otherwise. Brokers are named by their
+    ids.
 
     Raises:
         ConfigError: a keyword is no setting (the nearest one is suggested), or a value does not fit; the
             numbers of brokers, ports and racks do not; or there is no such release.
     """
+
+    _defaults: Mapping[str, str] = {}
+    """Settings that differ from the defaults of Kafka unless they are given."""
 
     def __init__(
         self,
@@ -73,7 +105,7 @@ class Cluster(Served):
             raise ConfigError(f"a cluster has 1 to {BROKERS_MAX} brokers, not {brokers}")
         if ports and len(ports) != brokers:
             raise ConfigError(f"{brokers} brokers need as many ports, not {len(ports)}")
-        texts = settings_texts(config or {}, settings, "Cluster")
+        texts = settings_texts({**self._defaults, **(config or {})}, settings, "Cluster")
         texts.setdefault("default.replication.factor", str(min(brokers, 3)))
         self.security: Security | None = None
         """Throw-away certificates and users, the same for all brokers, where there are some."""
@@ -83,7 +115,7 @@ class Cluster(Served):
             self.security = security_of(security)
             texts = {**self.security.settings(host, 0), **texts}
         self.host = host
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = clock or MovableClock()
         self.data_dir = None if data_dir is None else str(data_dir)
         self.config = BrokerConfig(texts, as_version)
         """The settings that all brokers have in common."""
@@ -101,7 +133,12 @@ class Cluster(Served):
                     f"{self.security.protocol}://{'[' + host + ']' if ':' in host else host}:{port}"
                 )
             self._nodes[number] = ClusterNode(number, rack, host, port, own, self._shared, as_version)
-        self._thread = ServingThread(self._serving)
+        self._thread = ServingThread(self.serving)
+        self._serving_on: asyncio.AbstractEventLoop | None = None
+        self._held: set[int] = set()
+        """The brokers that answer no client."""
+        self._paused: dict[int, Callable[[], None]] = {}
+        self._injected: FaultInjection | None = None
 
     # --- where it is -------------------------------------------------------------------------------------
 
@@ -158,13 +195,24 @@ class Cluster(Served):
 
     # --- starting and stopping ---------------------------------------------------------------------------
 
-    def start(self) -> Self:
-        """Start all brokers; return when clients can connect to each. Does nothing if it runs already.
+    def start(self, node: int | None = None) -> Self:
+        """Start all brokers, or one that was stopped or killed, with its port and its data.
+
+        Returns when clients can connect. Does nothing if it runs already.
 
         Raises:
             NetworkError: an address cannot be listened on.
             StorageError: a data directory cannot be used, or another broker uses it.
         """
+        if node is not None:
+            found = self._node(node)
+
+            async def start() -> None:
+                await self._start(found)
+                await found.wait_until_alive()
+
+            self._await(start())
+            return self
         if not self.is_running:
             log_unheeded(self.config)
         self._thread.start("penstock-cluster")
@@ -178,12 +226,434 @@ class Cluster(Served):
         """
         self._thread.stop()
 
-    # --- the thread --------------------------------------------------------------------------------------
+    # --- what stands in its way --------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _serving(self) -> AsyncIterator[None]:
-        async with self.serving():
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on demand with requests of clients to any broker.
+
+        What passes between brokers is no request.
+        """
+        return self._injection().faults
+
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Put an interceptor next to the handlers: it gets what brokers do, not what faults answer.
+
+        Returns a function that takes it away.
+        """
+        return self._injection().observe(interceptor, self._inject)
+
+    def _injection(self) -> FaultInjection:
+        if self._injected is None:
+            self._injected = FaultInjection()
+            self._inject()
+        return self._injected
+
+    def _inject(self) -> None:
+        """Have the servers get their faults and observers, before any request that is sent from now on."""
+        injected = self._injected
+
+        def install() -> None:
+            for node in self._nodes.values():
+                if injected is not None and node.server is not None:
+                    injected.install(node.server)
+
+        if self._serving_on is not None:
+            self._serving_on.call_soon_threadsafe(install)
+
+    # --- brokers -----------------------------------------------------------------------------------------
+
+    def stop(self, node: int) -> None:
+        """Stop a broker in order: others lead before its connections close.
+
+        Raises:
+            StorageError: data could not be forced to disk.
+        """
+        self.resume(node)
+        self._await(self._node(node).stop())
+
+    def kill(self, node: int, *, fence: bool = False) -> None:
+        """End a broker as under kill -9. Others lead once its session is over, or at once with `fence`."""
+        self.resume(node)
+        self._await(self._node(node).kill())
+        if fence:
+            self.fence(node)
+
+    def fence(self, node: int) -> None:
+        """Have the controller take a broker for dead, as if its session were over. If it lives, it comes
+        back.
+        """
+        self._call(lambda: self._commit(self._shared.quorum.controller.fence(node)))
+
+    def restart(self, node: int, *, kill: bool = False) -> None:
+        """Stop (or kill) a broker and start it again, with its port and its data."""
+        if kill:
+            self.kill(node)
+        else:
+            self.stop(node)
+        self.start(node)
+
+    def pause(self, node: int) -> None:
+        """Stop a broker in mid-stride, as under SIGSTOP: connections stay, and nothing is answered or
+        sent.
+        """
+        found = self._node(node)
+
+        def pause() -> None:
+            server = found.server
+            if server is None or node in self._paused:
+                return
+            self._paused[node] = server.run_due
+            self._held.add(node)
+            server.run_due = nothing  # type: ignore[method-assign]
+            self._shared.transport.pause(node)
+
+        self._call(pause)
+
+    def resume(self, node: int) -> None:
+        """Go on after `pause`. Harmless otherwise."""
+        found = self._node(node)
+
+        def resume() -> None:
+            run_due = self._paused.pop(node, None)
+            if run_due is None or found.server is None:
+                return
+            found.server.run_due = run_due  # type: ignore[method-assign]
+            self._shared.transport.resume(node)
+            self._release(found)
+
+        if self._serving_on is not None:
+            self._call(resume)
+
+    @contextmanager
+    def paused(self, node: int) -> Iterator[None]:
+        """Have a broker stand still for the length of a block."""
+        self.pause(node)
+        try:
             yield
+        finally:
+            self.resume(node)
+
+    # --- links -------------------------------------------------------------------------------------------
+
+    def cut(self, one: int, *others: int) -> None:
+        """Let nothing pass between a broker and others; with none named, all others and the controller."""
+        ends = others or (*(each for each in self.node_ids if each != one), CONTROLLER)
+        self._check_ends(one, *ends)
+
+        def cut() -> None:
+            for other in ends:
+                self._shared.transport.links.cut(one, other)
+
+        self._call(cut)
+
+    def cut_link(self, one: int, other: int) -> None:
+        """Let nothing pass between two brokers."""
+        self._node(one)
+        self._node(other)
+        self.cut(one, other)
+
+    def cut_off(self, node: int) -> None:
+        """Let nothing pass between a broker and all others, the controller included."""
+        self._node(node)
+        self.cut(node)
+
+    def cut_from_controller(self, node: int) -> None:
+        """Let nothing pass between a broker and the controller: it is fenced, and does not learn of it."""
+        self._node(node)
+        self.cut(node, CONTROLLER)
+
+    def cut_from_clients(self, node: int) -> None:
+        """Answer no client any more; brokers still reach each other."""
+        found = self._node(node)
+        self._call(lambda: self._held.add(found.id))
+
+    def slow(self, one: int, other: int, ms: float) -> None:
+        """Deliver everything between two brokers so many milliseconds late."""
+        self._node(one)
+        self._node(other)
+        self._call(lambda: self._shared.transport.links.slow(one, other, ms / 1000))
+
+    def _check_ends(self, *ends: int) -> None:
+        for each in ends:
+            if each != CONTROLLER:
+                self._node(each)
+
+    def heal(self, node: int | None = None) -> None:
+        """Let everything pass again, to and from one broker or everywhere, without delay."""
+
+        def heal() -> None:
+            self._shared.transport.links.heal(node)
+            for each in self._nodes.values() if node is None else [self._node(node)]:
+                if each.id not in self._paused:
+                    self._release(each)
+                if each.member is not None and each.is_running:
+                    each.member.beat()
+
+        self._call(heal)
+
+    def _release(self, node: ClusterNode) -> None:
+        self._held.discard(node.id)
+        if node.server is not None:
+            node.server.node.purgatory.notify(Held(node.id))
+            node.server.run_due()
+
+    def nodes(self) -> list[NodeState]:
+        """Return all brokers, those that do not run included."""
+
+        def look() -> list[NodeState]:
+            known = self._shared.quorum.brokers.by_id
+            found = []
+            for node in self._nodes.values():
+                state = "paused" if node.id in self._paused else "running" if node.is_running else "stopped"
+                registered = known.get(node.id)
+                is_frozen = node.member is not None and node.is_running and node.member.frozen
+                is_cut = node.id in self._held and node.id not in self._paused
+                is_fenced = registered is None or registered.fenced
+                found.append(NodeState(node.id, node.bootstrap, state, is_fenced, is_frozen, is_cut))
+            return found
+
+        return self._call(look)
+
+    # --- partitions --------------------------------------------------------------------------------------
+
+    def create_topic(
+        self,
+        name: str | None = None,
+        partitions: int = 1,
+        *,
+        replicas: int | Sequence[Sequence[int]] = -1,
+        **settings: object,
+    ) -> str:
+        """Create a topic and return its name; unnamed, it gets a name of its own.
+
+        `replicas` is a number, or the brokers of each partition, the preferred leader first. Settings as in
+        `Cluster`.
+
+        Raises:
+            KafkaError: it exists, or its name, replicas or a setting will not do.
+        """
+        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
+        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
+
+        def create() -> None:
+            nodes, links, paused = self._shared.nodes.items(), self._shared.transport.links, self._paused
+            able = [node for each, node in nodes if each not in paused and links.passes(each, CONTROLLER)]
+            if not able:
+                raise NetworkError("no broker that runs reaches the controller; start one, or heal first")
+            node = able[0]
+            node.cluster.catch_up()
+            planner = Planner(node.cluster)
+            if isinstance(replicas, int):
+                plan = planner.new_topic(topic, partitions, replicas, configs=texts)
+            else:
+                assigned = dict(enumerate(replicas))
+                plan = planner.new_topic(topic, assignments=assigned, configs=texts)
+            node.cluster.create_topics([plan], node.clock.now_ms())
+
+        self._call(create)
+        self._settle()
+        return topic
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionState:
+        """Return a partition as the controller has it.
+
+        Raises:
+            KeyError, IndexError: there is no such partition.
+        """
+
+        def look() -> PartitionState:
+            found = self._shared.quorum.image.topics[topic].partitions[partition]
+            return PartitionState(
+                found.leader, found.leader_epoch, found.replicas.assigned, found.replicas.in_sync
+            )
+
+        return self._call(look)
+
+    def replicas(self, topic: str, partition: int = 0) -> list[Replica]:
+        """Return the replicas of a partition on the brokers that run."""
+
+        def look() -> list[Replica]:
+            found = []
+            for node in self._shared.nodes.values():
+                known = node.cluster.topics[topic].partitions[partition]
+                if node.node_id in known.replicas:
+                    log = known.reader
+                    found.append(
+                        Replica(node.node_id, log.start_offset, known.high_watermark, log.end_offset)
+                    )
+            return found
+
+        return self._call(look)
+
+    def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
+        """Have another in-sync replica lead a partition: the one named, or the next; return which.
+
+        Raises:
+            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
+        """
+        state = self.partition(topic, partition)
+        target = node
+        if target is None:
+            others = [each for each in state.replicas if each in state.in_sync and each != state.leader]
+            target = others[0] if others else state.leader
+        chosen = target
+        self._call(lambda: self._commit(self._shared.quorum.controller.lead(topic, partition, chosen)))
+        self._settle()
+        return chosen
+
+    def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
+        """Elect the preferred leader; or any, of a partition that has none, with the loss that it brings.
+
+        Raises:
+            KafkaError: as ElectLeaders answers: 80, 83, or 84 where nothing has to be elected.
+        """
+        kind = Kind.UNCLEAN if unclean else Kind.PREFERRED
+        self._call(lambda: self._commit(self._shared.quorum.controller.elect(topic, partition, kind)))
+        self._settle()
+
+    def shrink_isr(self, topic: str, partition: int, node: int) -> None:
+        """Remove a follower from the in-sync replicas, and freeze it, so that it does not come back by
+        itself.
+
+        Raises:
+            KafkaError: INVALID_REQUEST (42), it leads the partition.
+        """
+        self.freeze_follower(node)
+        self._call(lambda: self._commit(self._shared.quorum.controller.shrink(topic, partition, node)))
+        self._settle()
+
+    def freeze_follower(self, node: int) -> None:
+        """Stop a broker from following others: it lives, and leads, and falls behind. `thaw_follower` ends
+        it.
+        """
+        self._freeze(node, True)
+
+    def thaw_follower(self, node: int) -> None:
+        """Have a broker follow its leaders again."""
+        self._freeze(node, False)
+
+    def _freeze(self, node: int, frozen: bool) -> None:
+        member = self._node(node).member
+        if member is None:
+            raise NetworkError(f"broker {node} is not running; start it first")
+        self._call(lambda: member.freeze(frozen))
+
+    # --- coordinators ------------------------------------------------------------------------------------
+
+    def coordinator(
+        self,
+        *,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        share: SharePlace | None = None,
+    ) -> int:
+        """Return the broker that coordinates a group, a transactional id, or the state of a share partition:
+        group, topic and partition of `share`; -1 for none.
+
+        Raises:
+            KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
+        """
+        topic, partition = self._state_of(group, transactional_id, share)
+        return self.partition(topic, partition).leader
+
+    def move_coordinator(
+        self,
+        *,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        share: SharePlace | None = None,
+        node: int | None = None,
+    ) -> int:
+        """Have another broker coordinate a group, a transactional id, or the state of a share partition:
+        group, topic and partition of `share`; return which.
+
+        Raises:
+            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
+            KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
+        """
+        return self.move_leader(*self._state_of(group, transactional_id, share), node=node)
+
+    def _state_of(
+        self, group: str | None, transactional_id: str | None, share: SharePlace | None
+    ) -> tuple[str, int]:
+        if share is not None:
+            name, index = share[1:]
+            topic_id = self._call(lambda: self._shared.quorum.image.topics[name].id)
+            topic, key = SHARE_STATE_TOPIC, ShareKey(share[0], topic_id, index).text
+        elif group is not None:
+            topic, key = OFFSETS_TOPIC, group
+        else:
+            topic, key = TRANSACTIONS_TOPIC, transactional_id or ""
+        count = self._call(lambda: len(self._shared.quorum.image.topics[topic].partitions))
+        return topic, partition_of(key, count)
+
+    # --- what happens to share groups --------------------------------------------------------------------
+
+    def expire_locks(self, group: str, topic: str | None = None, partition: int | None = None) -> int:
+        """End the locks of a share group, as if their time were over, at all brokers; return how many records
+        are free for that. A `topic` and a `partition` narrow it down.
+        """
+        return self._call(lambda: sum(each.end_locks(group, topic, partition) for each in self._sharing()))
+
+    def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
+        """End the share sessions of a group, or of a member, at all brokers, as those do that have too many.
+
+        Returns how many. What they had locked is free, and their next request gets
+        SHARE_SESSION_NOT_FOUND (122).
+        """
+        return self._call(lambda: sum(each.end_sessions(group, member_id) for each in self._sharing()))
+
+    def _sharing(self) -> list[ShareService]:
+        return [node.sharing for node in self._shared.nodes.values()]
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
+        """Put the clock of all brokers forward; what is due by then happens.
+
+        Brokers that live are not fenced for it: they have sent heartbeats meanwhile.
+        """
+        step_ms = ms + round(seconds * 1000)
+        shared = self._shared
+
+        async def move() -> None:
+            movable(self.clock).advance(step_ms)
+            for node in self._nodes.values():
+                can_beat = shared.transport.links.passes(node.id, CONTROLLER) and node.id not in self._paused
+                if node.server is not None and can_beat:
+                    shared.quorum.controller.heard(node.id, self.clock.monotonic())
+            for node in self._nodes.values():
+                if node.server is not None and node.id not in self._paused:
+                    for connection in node.server.connections:
+                        connection.active_at += step_ms / 1000
+                    node.server.clock_moved()
+            shared.expire()
+            for _ in range(SETTLING_TURNS):
+                await asyncio.sleep(0)
+
+        self._await(move())
+
+    def stop_clock(self) -> None:
+        """Let time stand still for all brokers, until `start_clock` or `advance`. Harmless when it does.
+
+        Sessions, retention and timeouts of transactions wait; requests are served. So are transactions, but
+        topics that are made meanwhile have no followers before the clock goes on: make them before.
+
+        Raises:
+            ConfigError: the cluster was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).stop()
+
+    def start_clock(self) -> None:
+        """Let time go on from where it stood. Harmless when it goes.
+
+        Raises:
+            ConfigError: the cluster was made with a clock that cannot be stopped.
+        """
+        stoppable(self.clock).start()
+
+    # --- the thread --------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -192,14 +662,17 @@ class Cluster(Served):
         Raises:
             NetworkError, StorageError: as `start`.
         """
-        self._shared.begin(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._shared.begin(loop)
         try:
             for node in self._nodes.values():
                 await self._start(node)
             for node in self._nodes.values():
                 await node.wait_until_alive()
+            self._serving_on = loop
             yield
         finally:
+            self._serving_on = None
             # All at once: no leader moves, so that the next start finds every replica in sync.
             for node in self._nodes.values():
                 node.leave()
@@ -209,16 +682,69 @@ class Cluster(Served):
                 raise failures[0]
 
     async def _start(self, node: ClusterNode) -> None:
-        await node.start(self._connect(node), lambda chain: self._intercept(node, chain))
+        await node.start(lambda server: self._prepare(node.id, server))
         if self.security is not None and node.server is not None:
             self.security.seed(node.server.node)
 
-    def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
-        """Put more interceptors into the chain of a broker that has just been started."""
+    def _prepare(self, node: int, server: Server) -> None:
+        """Give a broker that starts what stands in the way of its requests."""
+        server.node.interceptors.set(Stage.CUSTOM, lambda route: holding(route, node, self._held))
+        if self._injected is not None:
+            self._injected.install(server)
 
-    def _connect(self, node: ClusterNode) -> Callable[[Server], Connection] | None:
-        """What makes the object of each connection to a broker; None for the usual `Connection`."""
-        return None
+    def _commit(self, records: Sequence[Any]) -> None:
+        self._shared.quorum.commit(records, self.clock.now_ms())
+
+    def _settle(self) -> None:
+        """Let what was decided reach the brokers."""
+
+        async def turns() -> None:
+            for _ in range(SETTLING_TURNS):
+                await asyncio.sleep(0)
+
+        self._await(turns())
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if self._serving_on is None:
+            raise NetworkError("the cluster is not running; start it first")
+        return self._serving_on
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have the cluster's thread run a coroutine, and return what it returns."""
+        try:
+            loop = self._loop()
+        except NetworkError:
+            work.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def _call(self, function: Callable[[], T]) -> T:
+        """Have the cluster's thread call a function, and return what it returns."""
+
+        async def call() -> T:
+            return function()
+
+        return self._await(call())
+
+
+CLUSTER_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "max.incremental.fetch.session.cache.slots": "0",
+    "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "1000",
+    "replica.lag.time.max.ms": "2000",
+}
+"""What differs from the defaults of Kafka unless it is set: what takes Kafka ten seconds takes one."""
+
+
+@with_hints("KafkaCluster")
+class KafkaCluster(Cluster):
+    """A `Cluster` with defaults for tests: the same arguments, attributes and methods.
+
+    Groups form at once, fetches name all their partitions, and brokers take each other for dead sooner.
+    """
+
+    _defaults = CLUSTER_SETTINGS
 
 
 def _own_ports(advertised: str, place: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,8 +35,6 @@ from penstock.model import TopicPartition
 if TYPE_CHECKING:
     from random import Random
 
-    from penstock.broker.interceptors import InterceptorChain
-    from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
     from penstock.broker.partitions.log_store import LogStore
     from penstock.clock import Clock
@@ -78,6 +77,8 @@ class Shared:
         self.loop: asyncio.AbstractEventLoop
         self.transport: LocalTransport
         self.quorum: Quorum
+        self.numbers = itertools.count(1)
+        """The numbers of connections to any broker."""
         self.nodes: dict[int, Node] = {}
         """The nodes that run."""
         self._store: LogStore | None = None
@@ -207,10 +208,11 @@ class ClusterNode:
 
     async def start(
         self,
-        connect: Callable[[Server], Connection] | None,
-        intercept: Callable[[InterceptorChain], None],
+        prepare: Callable[[Server], None],
     ) -> None:
         """Start; return when clients can connect. Nothing if it runs already.
+
+        `prepare` is called with the server before the broker joins the cluster.
 
         Raises:
             NetworkError, StorageError, ConfigError: it cannot start.
@@ -219,7 +221,7 @@ class ClusterNode:
             return
         self._stopping = asyncio.Event()
         started: asyncio.Future[None] = self._shared.loop.create_future()
-        self._task = self._shared.loop.create_task(self._live(started, connect, intercept))
+        self._task = self._shared.loop.create_task(self._live(started, prepare))
         try:
             await started
         except BaseException:
@@ -237,8 +239,7 @@ class ClusterNode:
     async def _live(
         self,
         started: asyncio.Future[None],
-        connect: Callable[[Server], Connection] | None,
-        intercept: Callable[[InterceptorChain], None],
+        prepare: Callable[[Server], None],
     ) -> None:
         shared = self._shared
         try:
@@ -249,10 +250,10 @@ class ClusterNode:
                 shared.clock,
                 self.host,
                 self.port,
-                connect=connect,
+                numbers=shared.numbers,
                 make_node=self._make_node,
             ) as server:
-                intercept(server.node.interceptors)
+                prepare(server)
                 self._keep_ports(server)
                 self.server = server
                 member = self.member

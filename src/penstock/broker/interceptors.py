@@ -17,8 +17,7 @@ sees each request once. The response may come later, as a `Wait`; `when_answered
 response in both cases.
 
 Bytes on the wire, before a request is decoded and after a response is encoded, are out of reach here: the
-one seam for those is the `connect` argument of `penstock.broker.network.serving.serving`, which makes the
-object of each connection.
+one seam for those is `penstock.broker.network.server.Server.set_faults`, which gives connections a part.
 """
 
 from __future__ import annotations

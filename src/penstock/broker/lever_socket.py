@@ -25,7 +25,7 @@ from penstock.common.own_thread import in_own_thread
 from penstock.errors import ConfigError, PenstockError, StorageError
 
 if TYPE_CHECKING:
-    from penstock.broker.levers import LeveredCluster
+    from penstock.broker.cluster import Cluster
 
 logger = logger_named("penstock.broker")
 
@@ -63,7 +63,7 @@ LEVERS: Mapping[str, Mapping[str, type]] = {
     "start_clock": {},
     "advance": {"ms": int},
 }
-"""The methods of `LeveredCluster` that can be called, and the types of their arguments."""
+"""The methods of `Cluster` that can be called, and the types of their arguments."""
 
 ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
 """The furthest that one call puts the clock forward: a year."""
@@ -105,7 +105,7 @@ def check_is_private(path: str) -> None:
 
 
 @asynccontextmanager
-async def serving_levers(cluster: LeveredCluster, port: int) -> AsyncIterator[str | None]:
+async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | None]:
     """Serve the levers of a cluster for the length of a block; give the path of the socket.
 
     Without a socket, where this system has none or the directory will not do, the block runs all the same,
@@ -142,7 +142,7 @@ async def serving_levers(cluster: LeveredCluster, port: int) -> AsyncIterator[st
 class _Serving:
     """The connections to one socket."""
 
-    def __init__(self, cluster: LeveredCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._count = 0
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}

@@ -131,15 +131,15 @@ async def serve_cluster(
     Raises:
         ConfigError, NetworkError, StorageError: as `run_broker`.
     """
+    from penstock.broker.cluster import Cluster
     from penstock.broker.lever_socket import serving_levers  # most processes are one broker
-    from penstock.broker.levers import LeveredCluster
 
     stopping = _stopping(parent)
     count = config.integer("penstock.brokers")
     texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
     ports = [port + each if port else 0 for each in range(count)]
     release = None if config.release is None else config.release.name
-    cluster = LeveredCluster(count, config.data_dir, host, ports, config=texts, as_version=release)
+    cluster = Cluster(count, config.data_dir, host, ports, config=texts, as_version=release)
     async with cluster.serving(), serving_levers(cluster, cluster.ports[0]):
         gc.collect()
         gc.freeze()

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
     from penstock.client.produce.producer import AsyncProducer as AsyncProducer
-    from penstock.client.record import ShareRecord as ShareRecord
     from penstock.client.share.acknowledgements import AcknowledgeType as AcknowledgeType
     from penstock.client.share.consumer import AsyncShareConsumer as AsyncShareConsumer
     from penstock.client.share.workers import PoolSummary as PoolSummary
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics as Statistics
     from penstock.client.transactions.steps import TransactionCoordinates as TransactionCoordinates
     from penstock.model import OffsetRange as OffsetRange
+    from penstock.model import ShareRecord as ShareRecord
 
 _HOMES = {
     "AcknowledgeType": "share.acknowledgements",
@@ -101,7 +101,7 @@ _HOMES = {
     "StreamsMemberDescription": "admin.streams_groups",
     "StreamsSubtopology": "admin.streams_groups",
     "StreamsTask": "admin.streams_groups",
-    "ShareRecord": "record",
+    "ShareRecord": ".model",
     "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",

@@ -13,7 +13,7 @@ from penstock.errors import DeserializationError, SerializationError
 from penstock.model import K, TopicPartition, V
 
 if TYPE_CHECKING:
-    from penstock.client.record import Record
+    from penstock.model import Record
 
 Serializer = Callable[[Any], bytes | None]
 Deserializer = Callable[[bytes], Any]

@@ -19,7 +19,8 @@ def lazy_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for `package`.
 
-    `homes` maps each public name to the submodule that holds it, relative to the package. A name is
+    `homes` maps each public name to the submodule that holds it, relative to the package: ``.broker`` is
+    beside it. A name is
     imported once and kept. Where an optional library is missing for it, asking for the name raises a
     `MissingDependencyError` with the extra to install; where there is no such name, what to type comes from
     the table of `penstock.common.habits`.
@@ -35,7 +36,7 @@ def lazy_names(
 
             refuse_name(package, name, list(homes))
         try:
-            module = importlib.import_module(f"{package}.{home}")
+            module = importlib.import_module(f".{home}", package)
         except ImportError as error:
             raise missing(error, f"{package}.{name}") from error
         value: object = getattr(module, name)

@@ -25,13 +25,13 @@ from penstock.gateway.v07.offsets import SLOT_BYTES_MAX, SLOT_BYTES_MIN
 if TYPE_CHECKING:
     import ssl
 
+    from penstock.broker.faults.faults import Faults
     from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.server import GatewayServer
     from penstock.gateway.v07.counts import Counts07
     from penstock.gateway.v07.listener import Listener07
     from penstock.gateway.versions import Translation
-    from penstock.testing.faults import Faults
 
 DEFAULT_PORTS = 100
 """How many ports behind that of the gateway brokers have, where nothing else is said."""

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.testing.broker import KafkaBroker as KafkaBroker
-    from penstock.testing.cluster import KafkaCluster as KafkaCluster
-    from penstock.testing.faults import Fault as Fault
-    from penstock.testing.faults import Faults as Faults
-    from penstock.testing.requests import Request as Request
+    from penstock.broker.broker import KafkaBroker as KafkaBroker
+    from penstock.broker.cluster import KafkaCluster as KafkaCluster
+    from penstock.broker.faults.faults import Fault as Fault
+    from penstock.broker.faults.faults import Faults as Faults
+    from penstock.broker.faults.requests import Request as Request
 
 _HOMES = {
-    "Fault": "faults",
-    "Faults": "faults",
-    "KafkaBroker": "broker",
-    "KafkaCluster": "cluster",
-    "Request": "requests",
+    "Fault": ".broker.faults.faults",
+    "Faults": ".broker.faults.faults",
+    "KafkaBroker": ".broker.broker",
+    "KafkaCluster": ".broker.cluster",
+    "Request": ".broker.faults.requests",
 }
 
 __all__ = ["Fault", "Faults", "KafkaBroker", "KafkaCluster", "Request"]

@@ -28,10 +28,10 @@ from penstock.common.listening import endings
 from penstock.testing import ended
 
 if TYPE_CHECKING:
-    from penstock.testing.broker import KafkaBroker
+    from penstock.broker.broker import KafkaBroker
+    from penstock.broker.cluster import KafkaCluster
     from penstock.testing.chaos.history import History
     from penstock.testing.chaos.runs import ChaosRun
-    from penstock.testing.cluster import KafkaCluster
     from penstock.testing.replay.cluster import PlayedCluster
 
 
@@ -193,7 +193,7 @@ def kafka_broker(
     ``@pytest.mark.kafka(recording="orders.rec")`` plays a recording beside the test module instead: the test
     fails where the application asks for what was not recorded. ``otherwise="broker"`` passes that on.
     """
-    from penstock.testing.broker import KafkaBroker
+    from penstock.broker.broker import KafkaBroker
 
     settings = dict(kafka_settings)
     for mark in reversed(list(request.node.iter_markers("kafka"))):
@@ -220,7 +220,7 @@ def kafka_cluster(
     request: pytest.FixtureRequest, kafka_settings: dict[str, object]
 ) -> Iterator[KafkaCluster]:
     """A cluster of three for this test alone; ``@pytest.mark.kafka(brokers=5)`` sets it up."""
-    from penstock.testing.cluster import KafkaCluster
+    from penstock.broker.cluster import KafkaCluster
 
     settings = dict(kafka_settings)
     for mark in reversed(list(request.node.iter_markers("kafka"))):
@@ -262,7 +262,7 @@ def kafka_chaos(request: pytest.FixtureRequest) -> ChaosRun:
 @pytest.fixture(scope="session")
 def kafka_session_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
     """One broker for the whole run."""
-    from penstock.testing.broker import KafkaBroker
+    from penstock.broker.broker import KafkaBroker
 
     with KafkaBroker(**kafka_settings) as broker:  # type: ignore[arg-type]
         yield broker

@@ -11,8 +11,8 @@ import pytest
 
 from client.share.fake_queue import ACCEPTED, REJECTED, FakeQueue, fake_queue
 from penstock import AcknowledgeType, AsyncShareConsumer, ShareConsumer, TopicPartition
-from penstock.client.record import ShareRecord
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, UnsupportedVersionError
+from penstock.model import ShareRecord
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse

@@ -17,8 +17,8 @@ from typing import Any
 
 from free_ports import free_ports
 from penstock import Broker
+from penstock.broker.cluster import Cluster
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.levers import LeveredCluster
 from penstock.errors import PenstockError
 
 OF_THE_HARNESS = {"unstable.feature.versions.enable", "unstable.api.versions.enable"}
@@ -46,7 +46,7 @@ class Brokers:
             raise Lacking("settings of a controller by itself")
         self.ports = free_ports(self.count)
         settings = self._settings(wanted)
-        self._served: Broker | LeveredCluster
+        self._served: Broker | Cluster
         if self.count == 1:
             settings |= own.get(0, {}) | self._listening(wanted, 0)
             if "log.dirs" not in settings:
@@ -54,7 +54,7 @@ class Brokers:
                 settings["log.dirs"] = ",".join(names)
             self._served = Broker(host="localhost", port=self.ports[0], config=settings)
         else:
-            self._served = LeveredCluster(
+            self._served = Cluster(
                 self.count,
                 None if "log.dirs" in settings else str(directory),
                 "localhost",

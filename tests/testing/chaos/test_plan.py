@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
+from penstock.broker.faults.faults import code_of, key_of
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.testing.chaos import FAULTS, Finding, HistoryError, findings
 from penstock.testing.chaos.plan import DEFAULT_FAULTS, KINDS, Plan, PlannedFault, checked_kinds, draw, parsed
 from penstock.testing.chaos.search import Attempt, Failure, Options, search
-from penstock.testing.faults import code_of, key_of
 
 
 def test_a_seed_draws_the_same_plan_on_every_machine() -> None:

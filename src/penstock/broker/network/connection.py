@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+import socket
+import struct
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.network.descriptions import caller, described, wrong_protocol
@@ -39,14 +41,31 @@ if TYPE_CHECKING:
 TURN_SECONDS = 0.005
 """How long requests that have arrived together may keep the loop before others have a turn."""
 
+Outcome: TypeAlias = "list[Piece] | Unanswered | None"
+"""What becomes of a request: its answer, a wait for that, or no answer at all."""
+
+
+class FrameFaults(Protocol):
+    """The faults of one connection: they stand before its `handle` and its `deliver`, and call them."""
+
+    def handle(self, frame: memoryview) -> None:
+        """Take a request that has arrived, whose memory may be used for another one afterwards."""
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Take what has become of a request."""
+
+    def go_on(self) -> None:
+        """Take what was held back: the connection turns to what has arrived meanwhile."""
+
+    def end(self) -> None:
+        """The connection has ended."""
+
 
 class Connection(asyncio.BufferedProtocol):
     """The protocol object of one connection."""
 
     __slots__ = (
         "_blocked",
-        "_busy",
-        "_closing",
         "_context",
         "_parked",
         "_respond",
@@ -57,6 +76,9 @@ class Connection(asyncio.BufferedProtocol):
         "_unanswered",
         "_wire",
         "active_at",
+        "busy",
+        "faults",
+        "is_closing",
         "listener",
         "number",
         "peer",
@@ -71,7 +93,10 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, server: ConnectionHost) -> None:
         self._server = server
         self._wire = ServerConnection(server.scratch, self, server.frame_bytes_max)
-        self._busy = self._blocked = self._closing = False
+        self._blocked = False
+        self.busy = False
+        """Whether it takes no request now: one is at work, or faults keep it from that."""
+        self.is_closing = False
         self._unanswered: Unanswered | None = None
         self._parked: DelayedOperation | None = None
         self._sending: LargeAnswer | None = None
@@ -79,11 +104,13 @@ class Connection(asyncio.BufferedProtocol):
         self.active_at = 0.0
         self.peer = "?"
         self.number = server.next_number()
+        self.faults: FrameFaults | None = None
+        """What happens on purpose to its requests and answers."""
         self.listener: Listener | None = None
         """The listener that has accepted it; None for the only one of a broker without security."""
         self.security: ListenerSecurity | None = None
         """What its listener asks of clients, if anything."""
-        self._respond: Callable[[memoryview, Context[Node]], list[Piece] | Unanswered | None] = answer
+        self._respond: Callable[[memoryview, Context[Node]], Outcome] = answer
 
     # --- what the transport calls ------------------------------------------------------------------------
 
@@ -113,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.session.advertised_address = listener.advertised
         self._context = Context(self._server.node, self.session)
         if not self._server.admit(self):
-            self._closing = True
+            self.is_closing = True
             self._transport.abort()
         elif self.security is not None:
             self._begin_login(self.security)
@@ -138,14 +165,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._wire.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._closing:
+        if self.is_closing:
             return
         server = self._server
         try:
-            self._note_time()
+            self.note_time()
             self._wire.received(nbytes)
             self._take_requests()
-            self._flush()
+            self.flush()
         except Exception:
             self.fail("bytes that have arrived")
         if server.node.purgatory.has_due:
@@ -161,11 +188,11 @@ class Connection(asyncio.BufferedProtocol):
         self._blocked = False
         if self._sending is not None:
             self._sending.go_on()
-        elif not self._busy:
+        elif not self.busy:
             self._continue()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._closing = True
+        self.is_closing = True
         caught = self._server.node.failures.caught
         for end in (
             self._cancel_parked,
@@ -195,13 +222,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _cancel_timers(self) -> None:
         self._stop_sending()
+        if self.faults is not None:
+            self.faults.end()
         if self._sending is not None:
             # A task that has not begun yet never comes to its end either.
             self._server.answers.drop(self)
         if self._resting is not None:
             self._resting.cancel()
 
-    def _note_time(self) -> None:
+    def note_time(self) -> None:
         """Requests that arrive or are resumed in this turn have one time."""
         context = self._context
         self.active_at = context.now = context.arrived = self._server.monotonic()
@@ -212,27 +241,28 @@ class Connection(asyncio.BufferedProtocol):
     def _take_requests(self) -> None:
         """Handle the requests that have arrived whole, as far as they may be handled now."""
         wire = self._wire
+        handle = self.handle if self.faults is None else self.faults.handle
         try:
-            while (frame := wire.next_request(self._busy or self._blocked)) is not None:
-                self._handle(frame)
+            while (frame := wire.next_request(self.busy or self._blocked)) is not None:
+                handle(frame)
                 if wire.rest is not None:
                     self._pause_for_others()
         except FrameSizeError as error:
             self._close(f"{error}{wrong_protocol(error.beginning)}")
             return
-        if (self._busy or self._blocked) and wire.is_full:
+        if (self.busy or self._blocked) and wire.is_full:
             self._transport.pause_reading()
 
     def _pause_for_others(self) -> None:
         """Between two requests that have arrived together: flush large output, and yield the loop."""
         if self._wire.queued_bytes >= INLINE_BYTES_MAX:
-            self._flush()
-        if self._server.monotonic() - self.active_at > TURN_SECONDS and not self._busy:
-            self._busy = True
+            self.flush()
+        if self._server.monotonic() - self.active_at > TURN_SECONDS and not self.busy:
+            self.busy = True
             self._server.loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
-        self._busy = False
+        self.busy = False
         self._continue()
 
     def lend(self, size: int) -> bytearray | None:
@@ -255,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- requests ----------------------------------------------------------------------------------------
 
-    def _handle(self, frame: memoryview) -> None:
+    def handle(self, frame: memoryview) -> None:
         """Answer one request. The frame's memory may be used for another one afterwards."""
         try:
             outcome = self._respond(frame, self._context)
@@ -264,9 +294,11 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             self.fail(described(frame))
         else:
-            self._deliver(outcome)
+            deliver = self.deliver if self.faults is None else self.faults.deliver
+            deliver(outcome)
 
-    def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
+    def deliver(self, outcome: Outcome) -> None:
+        """Send the answer to the open request, wait for it, or go on without one."""
         if type(outcome) is list:
             if len(outcome) == 1 and len(outcome[0]) <= INLINE_BYTES_MAX:
                 self._wire.respond(outcome[0])  # type: ignore[arg-type]  # a response begins in memory
@@ -283,8 +315,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _rest(self) -> None:
         """The client has used more than its quota: its answer leaves, and no request is taken for a while."""
-        self._busy = True
-        self._flush()
+        self.busy = True
+        self.flush()
         seconds = self._context.throttle_ms / 1000
         self._context.throttle_ms = 0
         self._resting = self._server.loop.call_later(seconds, self._end_rest)
@@ -292,14 +324,14 @@ class Connection(asyncio.BufferedProtocol):
     def _end_rest(self) -> None:
         self._resting = None
         if self._sending is None:
-            self._busy = False
+            self.busy = False
             self._continue()
 
     def _wait(self, outcome: Unanswered) -> None:
         if not self._server.hold(outcome.frame_bytes):
             self._close("requests that wait take too much memory")
             return
-        self._busy = True
+        self.busy = True
         self._unanswered = outcome
         self._parked = self._server.park(outcome.wait, self._run_again)
 
@@ -309,19 +341,20 @@ class Connection(asyncio.BufferedProtocol):
         if unanswered is None:
             return
         self._forget_unanswered()
-        self._busy = False
-        if self._closing:
+        self.busy = False
+        if self.is_closing:
             return
         context = self._context
         try:
             context.now = self._server.monotonic()
             context.now_ms = self._server.now_ms()
-            self._deliver(unanswered.run())
+            deliver = self.deliver if self.faults is None else self.faults.deliver
+            deliver(unanswered.run())
         except CloseConnection as error:
             self._close(str(error), error.reply)
         except Exception:
             self.fail("a request that waited")
-        if not self._busy:
+        if not self.busy:
             self._continue()
 
     def _forget_unanswered(self) -> None:
@@ -338,24 +371,26 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._close("an error of the broker")
         except Exception:
-            self._closing = True
+            self.is_closing = True
             self._transport.abort()
 
     def _continue(self) -> None:
         """Go on, called by the event loop."""
         try:
-            self._go_on()
+            self.go_on()
         except Exception:
             self.fail("what had arrived")
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Turn to what has arrived while a request was at work."""
-        if self._closing:
+        if self.is_closing:
             return
-        self._note_time()
+        self.note_time()
+        if self.faults is not None:
+            self.faults.go_on()
         self._take_requests()
-        self._flush()
-        if not (self._busy or self._blocked or self._closing):
+        self.flush()
+        if not (self.busy or self._blocked or self.is_closing):
             self._transport.resume_reading()
         if self._server.node.purgatory.has_due:
             self._server.run_due()
@@ -365,12 +400,12 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self, pieces: list[Piece]) -> None:
         size = sum(map(len, pieces))
         if size > INLINE_BYTES_MAX:
-            self._flush()
+            self.flush()
             memory = sum(len(piece) for piece in pieces if not isinstance(piece, FileRegion))
             if memory > INLINE_BYTES_MAX and not self._server.answers.keep(self, memory):
                 self._close("answers that are not read take too much memory (penstock.kept.state.bytes.max)")
                 return
-            self._busy = True
+            self.busy = True
             self._sending = LargeAnswer(self, self._transport, self._server.loop, pieces)
             return
         try:
@@ -383,10 +418,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._wire.respond(whole)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the answers that are queued."""
         if self._wire.queued_bytes:
             data = self._wire.data_to_send()
-            if not self._closing:
+            if not self.is_closing:
                 self._transport.write(data)
 
     def note_activity(self) -> None:
@@ -398,9 +434,9 @@ class Connection(asyncio.BufferedProtocol):
         self._sending = None
         self._server.answers.drop(self)
         self._wire.complete()
-        self._busy = self._resting is not None
+        self.busy = self._resting is not None
         self.note_activity()
-        if not self._busy:
+        if not self.busy:
             self._continue()
 
     @property
@@ -416,24 +452,34 @@ class Connection(asyncio.BufferedProtocol):
 
     def _close(self, reason: str, reply: bytes = b"") -> None:
         """Hang up, after what is due to the peer, and `reply`, have been written."""
-        if not self._closing:
+        if not self.is_closing:
             self._log_end(reason)
             if reply:
                 self._wire.respond(reply)
-            self._flush()
-            self._closing = True
+            self.flush()
+            self.is_closing = True
             self._wire.end()
             self._stop_sending()
             self._transport.close()
 
     def close(self, reason: str) -> None:
         """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
-        if not self._closing and not self._server.is_stopping:
+        if not self.is_closing and not self._server.is_stopping:
             self._log_end(reason)
-        self._closing = True
+        self.is_closing = True
         self._wire.end()
         self._stop_sending()
         self._transport.abort()
+
+    def reset(self, reason: str) -> None:
+        """Hang up at once with a TCP reset in the place of an orderly end."""
+        sock = self._transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close(reason)
+
+    def set_aside(self) -> None:
+        """Let later requests overtake the open one, whose answer comes later: a fault on purpose."""
+        self._wire.set_aside()
 
     def _stop_sending(self) -> None:
         """Take the socket out of the loop before the transport closes it.
@@ -459,7 +505,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def owes_answer(self) -> bool:
         """Whether an answer is on its way that has not left this process."""
-        return not self._closing and (
+        return not self.is_closing and (
             self._sending is not None
             or self._wire.queued_bytes > 0
             or self._transport.get_write_buffer_size() > 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.network.connection import Connection
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
 from penstock.broker.network.listeners import PLAINTEXT, Listener, bind_error, listeners_of
@@ -25,7 +26,7 @@ from penstock.common.operating_system import REUSE_ADDRESS
 from penstock.errors import NetworkError, StorageError
 
 if TYPE_CHECKING:
-    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.connection import FrameFaults
     from penstock.broker.network.host import Hosted
     from penstock.broker.requests.purgatory import DelayedOperation, Wait
     from penstock.broker.security.listener_security import ListenerSecurity
@@ -69,14 +70,14 @@ class Server:
         ConfigError: `advertised.listeners` is malformed.
     """
 
-    def __init__(
-        self, node: Node, loop: asyncio.AbstractEventLoop, connect: Callable[[Server], Connection]
-    ) -> None:
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop, numbers: Iterator[int]) -> None:
+        """`numbers` counts the connections of the broker, over restarts too."""
         config = node.config
         self.node = node
         self.dies = False
         """Whether the server ends like a killed process: nothing is flushed, no clean shutdown is marked."""
-        self._connect = connect
+        self._numbers = numbers
+        self._faults_of: Callable[[Connection], FrameFaults] | None = None
         self.login_limits = LoginLimits(
             config.integer("penstock.unauthenticated.connections.max"),
             config.integer("penstock.authentication.timeout.ms") / 1000,
@@ -188,8 +189,8 @@ class Server:
         """What makes the protocol object of a connection that a listener accepts."""
         security = self.securities.get(listener.name)
 
-        def make() -> asyncio.BaseProtocol:
-            connection = self._connect(self)
+        def make() -> Connection:
+            connection = Connection(self)
             connection.listener, connection.security = listener, security
             return connection
 
@@ -197,9 +198,7 @@ class Server:
             from penstock.broker.network.tls_front import TlsFront
 
             assert security is not None
-            connection = self._connect(self)
-            connection.listener, connection.security = listener, security
-            return TlsFront(self, connection, security)
+            return TlsFront(self, make(), security)
 
         return make_encrypted if listener.has_tls else make
 
@@ -287,13 +286,24 @@ class Server:
     # --- connections -------------------------------------------------------------------------------------
 
     def next_number(self) -> int:
-        """The number of a new connection; the first is 1."""
+        """The number of a new connection; the first of a broker is 1."""
         self.accepted += 1
-        return self.accepted
+        return next(self._numbers)
+
+    def set_faults(self, faults_of: Callable[[Connection], FrameFaults]) -> None:
+        """Give each connection a part for its faults: those that are open, and those to come."""
+        self._faults_of = faults_of
+        for connection in self.connections:
+            self._give_faults(connection)
+
+    def _give_faults(self, connection: Hosted) -> None:
+        if self._faults_of is not None and isinstance(connection, Connection) and connection.faults is None:
+            connection.faults = self._faults_of(connection)
 
     def admit(self, connection: Hosted) -> bool:
         """Add a new connection; False where its address has too many, or the server stops."""
         self.connections[connection] = None
+        self._give_faults(connection)
         is_good = self._quotas.admit(connection.peer)
         if self.is_stopping:
             return False

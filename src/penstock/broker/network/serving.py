@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from penstock.broker.interceptors import Stage
-from penstock.broker.network.connection import Connection
 from penstock.broker.network.server import Server
 from penstock.broker.node import Node
 from penstock.common.logs import logger_named
@@ -31,21 +31,21 @@ async def serving(
     port: int,
     *,
     interceptors: Sequence[Interceptor] = (),
-    connect: Callable[[Server], Connection] | None = None,
+    numbers: Iterator[int] | None = None,
     make_node: Callable[..., Node] = Node,
 ) -> AsyncIterator[Server]:
     """Serve `store` on the running loop for as long as the block lasts, then close it.
 
-    `interceptors` stand around every handler, the first outermost. `connect` makes the object of each
-    connection, `Connection` by default: the seam for what happens to bytes rather than to requests.
-    `make_node` takes the arguments of `Node`: a member of a cluster is made in another way.
+    `interceptors` stand around every handler, the first outermost. `numbers` are those of connections,
+    from 1 by default. `make_node` takes the arguments of `Node`: a member of a cluster is made
+    in another way.
     """
     server: Server | None = None
     loop = asyncio.get_running_loop()
     try:
         async with AsyncExitStack() as stack:
             node = make_node(config, store, clock, interceptors)
-            server = Server(node, loop, connect or Connection)
+            server = Server(node, loop, numbers or itertools.count(1))
             metrics_port = config["penstock.metrics.port"]
             if isinstance(metrics_port, int):
                 from penstock.broker.network.metrics import Metrics, serving_metrics

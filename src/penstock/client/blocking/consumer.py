@@ -15,10 +15,9 @@ from penstock.client.closing import closing_patience_s
 from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer, WhenDone
 from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import Callback
-from penstock.client.record import Record
 from penstock.common.extras import need_arrow
 from penstock.common.hints import with_hints
-from penstock.model import COLUMN_NAMES, K, TopicPartition, V
+from penstock.model import COLUMN_NAMES, K, Record, TopicPartition, V
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, Unpack
 from penstock.client.arguments import checked, column_names, flag, poll_ms, seconds, size
 from penstock.client.blocking.base import Blocking
 from penstock.client.closing import closing_patience_s
-from penstock.client.record import ShareRecord
 from penstock.client.share.acknowledgements import AcknowledgementCallback, AcknowledgeType
 from penstock.client.share.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncShareConsumer
 from penstock.client.share.readings import SHARE_COLUMN_NAMES
 from penstock.common.extras import need_arrow
 from penstock.common.hints import with_hints
 from penstock.errors import ConfigError
-from penstock.model import K, TopicPartition, V
+from penstock.model import K, ShareRecord, TopicPartition, V
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -38,12 +38,11 @@ from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import Callback, Callbacks, GroupSession
-from penstock.client.record import Record
 from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
 from penstock.common.hints import with_hints
 from penstock.errors import ConfigError, NetworkError, PenstockError
-from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, TopicPartition, V
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, Record, TopicPartition, V
 
 if TYPE_CHECKING:
     from datetime import datetime

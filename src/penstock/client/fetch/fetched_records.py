@@ -14,7 +14,7 @@ from penstock.client.arguments import size
 from penstock.client.cluster.metadata import NO_TOPIC_ID, is_recreated, recreated
 from penstock.client.counters import PartitionCounters
 from penstock.client.fetch.readings import ColumnReading, RowReading
-from penstock.client.record import Record, Records
+from penstock.common.hints import with_hints
 from penstock.common.logs import logger_named
 from penstock.errors import (
     DecodeError,
@@ -23,7 +23,7 @@ from penstock.errors import (
     PenstockError,
     TopicRecreatedError,
 )
-from penstock.model import EARLIEST, LATEST, K, TopicPartition, V
+from penstock.model import EARLIEST, LATEST, K, Record, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -46,6 +46,13 @@ COMMITTED = -5
 
 BY_AGE = -6
 """Stands for the first record that is not older than the duration of ``auto.offset.reset``."""
+
+
+@with_hints("records", leave=("__init__",))
+class Records(list[Record[K, V]], Generic[K, V]):
+    """What `poll` returns: a list of records, which says so where one record or a mapping is expected."""
+
+    __slots__ = ()
 
 
 class FetchedRecords(Generic[K, V]):

@@ -7,10 +7,10 @@ of reading can go on from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from penstock.client.fetch.cursors import FetchedPart
-from penstock.client.record import Record
+from penstock.model import Record
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 from penstock.records.rows import iter_rows
 
@@ -42,7 +42,6 @@ class RowReading:
             verify=check_crcs,
             limit_bytes=unpack.max_bytes,
             limit_records=unpack.max_records,
-            record_class=Record,
         )
         self._is_exhausted = False
         self.load()
@@ -55,7 +54,7 @@ class RowReading:
                 if piece is None:
                     self._is_exhausted = True
                 else:
-                    self.rows, self.next_offset = cast("list[Record]", piece[0]), piece[1]
+                    self.rows, self.next_offset = piece[0], piece[1]
                     self.index = 0
         return self.index < len(self.rows)
 

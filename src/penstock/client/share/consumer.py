@@ -21,7 +21,6 @@ from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.member import Member
 from penstock.client.group.requests import MemberSettings
 from penstock.client.group.state_machine import Driven, Phase
-from penstock.client.record import ShareRecord
 from penstock.client.serializers import Deserializers
 from penstock.client.share.acknowledgements import AcknowledgementCallback, AcknowledgeType, joined
 from penstock.client.share.fetcher import ShareFetcher
@@ -33,7 +32,7 @@ from penstock.client.share.session import FetchTerms
 from penstock.common.extras import need_arrow
 from penstock.common.hints import with_hints
 from penstock.errors import ConfigError, NetworkError, PenstockError, RequestTimeoutError
-from penstock.model import K, TopicPartition, V
+from penstock.model import K, ShareRecord, TopicPartition, V
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
-from penstock.client.record import ShareRecord
 from penstock.client.share.acknowledgements import AcknowledgeType
 from penstock.client.share.offset_map import OffsetMap, Run
 from penstock.client.share.readings import ColumnReading, RowReading, runs_of
 from penstock.errors import ConfigError, DeserializationError, PenstockError
-from penstock.model import K, Record, TopicPartition, V
+from penstock.model import K, Record, ShareRecord, TopicPartition, V
 
 if TYPE_CHECKING:
     import pyarrow as pa

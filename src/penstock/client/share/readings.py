@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.record import ShareRecord
 from penstock.client.share.acknowledgements import GAP, AcknowledgeType
 from penstock.client.share.holdings import AcquiredPart, gaps
 from penstock.client.share.offset_map import OffsetMap, Run
 from penstock.errors import CorruptRecordError, DecodeError, UnpackLimitError
-from penstock.model import COLUMN_NAMES
+from penstock.model import COLUMN_NAMES, ShareRecord
 from penstock.records.compression.budget import UnpackLimits, naming_place
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.rows import iter_rows

@@ -21,8 +21,8 @@ from penstock.errors import ConfigError, DecodeError, DeserializationError
 from penstock.model import TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.client.record import ShareRecord
     from penstock.client.share.holdings import Holdings
+    from penstock.model import ShareRecord
 
 Handler = Callable[..., Any]
 """Takes a record; returns None to accept it, or an `AcknowledgeType`. A function, or a coroutine function."""

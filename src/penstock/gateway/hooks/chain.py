@@ -25,9 +25,9 @@ from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
+    from penstock.broker.faults.faults import Faults
     from penstock.gateway.hooks.asked import Steps
     from penstock.gateway.hooks.hook import OnBatches, OnRequest, OnResponse
-    from penstock.testing.faults import Faults
 
 TOPIC_NAMES_MAX = 10_000
 """Names of topics that are kept by id; then all are asked for again."""
@@ -69,7 +69,7 @@ class Hooks:
     def faults_of(self) -> Faults:
         """Return the faults, which are there from the first time on that they are asked for."""
         if self.faults is None:
-            from penstock.testing.faults import Faults
+            from penstock.broker.faults.faults import Faults
 
             self.faults = Faults(self.renew)
         return self.faults

@@ -9,15 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
+from penstock.broker.faults.answers import failing
+from penstock.broker.faults.damage import damaged
+from penstock.broker.faults.requests import Request
 from penstock.gateway.calls import Damaged, HangUp, Overtaken, Rest, Silence
 from penstock.protocol.header import RequestHeader
-from penstock.testing.answers import failing
-from penstock.testing.damage import damaged
-from penstock.testing.requests import Request
 
 if TYPE_CHECKING:
+    from penstock.broker.faults.faults import Fault, Faults
     from penstock.gateway.hooks.asked import Answering, Asked, Steps
-    from penstock.testing.faults import Fault, Faults
 
 
 def suffering(asked: Asked, faults: Faults, hooks: Answering) -> Steps:

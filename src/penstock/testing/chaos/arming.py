@@ -1,7 +1,7 @@
 """Puts the faults of a plan into a broker or a cluster, and takes them out again.
 
-What concerns a connection or an answer is a fault of `penstock.testing.faults`. What concerns a broker as a
-whole happens in its thread, before the request is handled: members are expelled, the clock jumps.
+What concerns a connection or an answer is a fault of `penstock.broker.faults.faults`. What concerns a broker
+as a whole happens in its thread, before the request is handled: members are expelled, the clock jumps.
 A thread moves leaders and coordinators of a cluster, and restarts brokers, right after the moment.
 """
 
@@ -14,18 +14,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.cluster import KafkaCluster
+from penstock.broker.faults.faults import Fault, Faults
 from penstock.broker.groups.consumer.group import Heartbeat
 from penstock.errors import PenstockError
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from penstock.testing.cluster import KafkaCluster
-from penstock.testing.faults import Fault, Faults
 from penstock.testing.report import nodes_of
 
 if TYPE_CHECKING:
+    from penstock.broker.broker import KafkaBroker
+    from penstock.broker.faults.requests import Request
     from penstock.broker.node import Node
-    from penstock.testing.broker import KafkaBroker
     from penstock.testing.chaos.plan import Plan, PlannedFault
-    from penstock.testing.requests import Request
 
 HAND_PATIENCE_S = 10.0
 """How long a lever that is under way is waited for at the end of a run."""

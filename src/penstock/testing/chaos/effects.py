@@ -18,11 +18,11 @@ from penstock.testing.chaos.reading import end_offsets
 from penstock.testing.report import nodes_of
 
 if TYPE_CHECKING:
+    from penstock.broker.broker import KafkaBroker
+    from penstock.broker.cluster import KafkaCluster
     from penstock.broker.context import Context
     from penstock.broker.requests.routes import Answer, VersionedRoute
-    from penstock.testing.broker import KafkaBroker
     from penstock.testing.chaos.recorder import Recorder
-    from penstock.testing.cluster import KafkaCluster
 
 PENDING_MAX = 10_000
 """How many producers may have offsets in open transactions; the oldest are dropped beyond that."""

@@ -33,8 +33,8 @@ from penstock.testing.chaos.work_rules import work_findings
 from penstock.testing.chaos.write_rules import write_findings
 
 if TYPE_CHECKING:
-    from penstock.testing.broker import KafkaBroker
-    from penstock.testing.cluster import KafkaCluster
+    from penstock.broker.broker import KafkaBroker
+    from penstock.broker.cluster import KafkaCluster
 
 
 class History:

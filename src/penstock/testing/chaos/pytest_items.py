@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
+from penstock.broker.broker import KafkaBroker
+from penstock.broker.cluster import KafkaCluster
 from penstock.testing import ended
-from penstock.testing.broker import KafkaBroker
 from penstock.testing.chaos.history import History
 from penstock.testing.chaos.plan import Plan
 from penstock.testing.chaos.runs import ChaosRun, split_options, under_chaos
 from penstock.testing.chaos.search import Attempt, Failure, search
-from penstock.testing.cluster import KafkaCluster
 
 RUN = pytest.StashKey[ChaosRun]()
 """The run that an item is in."""

@@ -15,9 +15,9 @@ from penstock.testing.chaos.history import History
 from penstock.testing.chaos.search import RUNS, Attempt, Failure, Options, search
 
 if TYPE_CHECKING:
-    from penstock.testing.broker import KafkaBroker
+    from penstock.broker.broker import KafkaBroker
+    from penstock.broker.cluster import KafkaCluster
     from penstock.testing.chaos.plan import Plan
-    from penstock.testing.cluster import KafkaCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -178,13 +178,13 @@ def _run(
 ) -> None:
     made: dict[str, Any] = {"kafka_history": run.history, "kafka_chaos": run}
     if "kafka_broker" in names or "kafka_topic" in names:
-        from penstock.testing.broker import KafkaBroker
+        from penstock.broker.broker import KafkaBroker
 
         broker = made["kafka_broker"] = stack.enter_context(KafkaBroker(**settings))
         if "kafka_topic" in names:
             made["kafka_topic"] = broker.create_topic()
     if "kafka_cluster" in names:
-        from penstock.testing.cluster import KafkaCluster
+        from penstock.broker.cluster import KafkaCluster
 
         made["kafka_cluster"] = stack.enter_context(KafkaCluster(**{**CLUSTER_SETTINGS, **settings}))
     brokers = [made[name] for name in ("kafka_broker", "kafka_cluster") if name in made]

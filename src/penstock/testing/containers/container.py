@@ -10,8 +10,8 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
+from penstock.broker.broker import KafkaBroker
 from penstock.errors import ConfigError, PenstockError
-from penstock.testing.broker import KafkaBroker
 from penstock.testing.containers import commands
 from penstock.testing.containers.environment import Listener, listener_at, read_environment
 

@@ -25,7 +25,7 @@ from penstock.testing.replay.answers import Answers, Reply
 from penstock.testing.replay.logs import Unrecorded
 
 if TYPE_CHECKING:
-    from penstock.testing.broker import KafkaBroker
+    from penstock.broker.broker import KafkaBroker
     from penstock.testing.replay.exchanges import Exchange
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
@@ -80,7 +80,7 @@ class PlayedCluster(Served):
     def start(self) -> PlayedCluster:
         """Begin to serve; return when clients can connect. What was answered once stays answered."""
         if self._passes_on and self.broker is None:
-            from penstock.testing.broker import KafkaBroker
+            from penstock.broker.broker import KafkaBroker
 
             self.broker = KafkaBroker(host=self._host).start()
         self._thread.start("penstock-replay")

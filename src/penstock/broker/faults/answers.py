@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.broker.context import CloseConnection, Context
+from penstock.broker.faults.entities import NO_ENTITY, Entity
+from penstock.broker.faults.faults import Fault, Faults
+from penstock.broker.faults.requests import Request
 from penstock.broker.requests.routes import Answer, Interceptor, VersionedRoute, when_answered
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import ResponseParts, error_arrays, fields_at
 from penstock.protocol.schema.definition import FieldSpec, StructSpec
-from penstock.testing.entities import NO_ENTITY, Entity
-from penstock.testing.faults import Fault, Faults
-from penstock.testing.requests import Request
 
 CodeOf = Callable[[Entity], int]
 """The error code for a entity, 0 where it is not to fail."""

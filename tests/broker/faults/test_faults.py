@@ -10,6 +10,8 @@ import pytest
 
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient
+from penstock.broker.broker import Broker
+from penstock.broker.faults.faults import Faults, code_of
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -23,7 +25,6 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.format.batch_header import read_header
 from penstock.testing import KafkaBroker, Request
-from penstock.testing.faults import Faults, code_of
 
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 
@@ -73,6 +74,28 @@ def fetch_of(topic: str, index: int, offset: int = 0, max_wait_ms: int = 0) -> F
     return FetchRequest(
         min_bytes=1, max_wait_ms=max_wait_ms, topics=[FetchTopic(topic=topic, partitions=[partition])]
     )
+
+
+# --- any broker ---------------------------------------------------------------------------------------------
+
+
+def test_a_plain_broker_has_faults_once_they_are_asked_for() -> None:
+    """The connection is older than the faults, and the broker stands still when they are set."""
+    with Broker() as broker:
+        broker.create_topic("t")
+        with WireClient(broker.port) as client:
+            assert codes(client.ask(produce_to(("t", 0)), 9)) == {("t", 0): 0}
+            assert broker.server is not None
+            (connection,) = broker.server.connections
+            assert connection.faults is None  # type: ignore[attr-defined]
+            with broker.paused():
+                fault = broker.faults.drop("Produce", connection=1)
+            with fault:
+                client.send(produce_to(("t", 0)), 9)
+                fault.wait()
+                with WireClient(broker.port) as other:
+                    assert codes(other.ask(produce_to(("t", 0)), 9)) == {("t", 0): 0}
+                    assert [each.number for each in broker.connections] == [1, 2]
 
 
 # --- fail ---------------------------------------------------------------------------------------------------

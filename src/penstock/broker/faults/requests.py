@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.faults.entities import Entity, Guide, TopicNames
 from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.error_response import definition_of
-from penstock.testing.entities import Entity, Guide, TopicNames
 
 if TYPE_CHECKING:
     from penstock.protocol.header import RequestHeader

@@ -10,6 +10,8 @@ import pytest
 from broker.bench_node import context_of, make_node, make_topic
 from broker.handlers.test_every_version import REQUESTS
 from penstock.broker.context import CloseConnection
+from penstock.broker.faults.answers import Answerer
+from penstock.broker.faults.requests import Request
 from penstock.broker.handlers import ROUTES
 from penstock.broker.requests.dispatch import call
 from penstock.broker.requests.purgatory import Wait
@@ -18,8 +20,6 @@ from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response
 from penstock.protocol.header import RequestHeader
 from penstock.protocol.message import Struct
-from penstock.testing.answers import Answerer
-from penstock.testing.requests import Request
 
 CODE = 41
 

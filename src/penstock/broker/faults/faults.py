@@ -14,14 +14,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Literal, TypedDict, Unpack
 
+from penstock.broker.faults.entities import Entity
+from penstock.broker.faults.requests import Request
 from penstock.broker.handlers import ROUTES
 from penstock.common.hints import with_hints
 from penstock.common.suggestions import did_you_mean, nearest
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.testing.entities import Entity
-from penstock.testing.requests import Request
 
 REQUESTS_KEPT = 10_000
 """How many requests a fault keeps; older ones are dropped."""

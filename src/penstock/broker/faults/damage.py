@@ -10,8 +10,8 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response
 
 if TYPE_CHECKING:
-    from penstock.testing.faults import Change, Damage
-    from penstock.testing.requests import Request
+    from penstock.broker.faults.faults import Change, Damage
+    from penstock.broker.faults.requests import Request
 
 _BODY_AT = 8
 """Where the body of an answer begins: after its size and its correlation id."""

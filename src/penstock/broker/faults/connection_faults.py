@@ -1,82 +1,74 @@
-"""`FaultyConnection`: faults of connections (delayed, lost, reordered and damaged frames).
+"""`ConnectionFaults`: faults of one connection (delayed, lost, reordered and damaged frames).
 
-It takes the place of the broker's own `Connection`, so that a broker without faults has no hook to pass.
-Error codes on demand are answered by an interceptor, `penstock.testing.answers.answering_faults`.
+It is a part that a connection has only where the broker has faults, so that others have no hook to pass.
+Error codes on demand are answered by an interceptor, `penstock.broker.faults.answers.answering_faults`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import socket
-import struct
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from penstock.broker.network.connection import Connection
+from penstock.broker.faults.damage import damaged
+from penstock.broker.faults.requests import Request
 from penstock.broker.requests.dispatch import Unanswered
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.log.contract import FileRegion
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.codec import codec_for
 from penstock.protocol.header import decode_request_header
-from penstock.testing.damage import damaged
-from penstock.testing.faults import Fault, Faults
-from penstock.testing.requests import Request
 
 if TYPE_CHECKING:
+    from penstock.broker.faults.faults import Fault, Faults
+    from penstock.broker.network.connection import Connection, Outcome
     from penstock.broker.network.server import Server
     from penstock.broker.requests.routes import Piece
 
-Outcome: TypeAlias = "list[Piece] | Unanswered | None"
 
-
-class FaultyConnection(Connection):
-    """One connection of a `KafkaBroker`. `number` counts them from 1, over restarts of the broker."""
+class ConnectionFaults:
+    """What faults do to the requests and the answers of one connection of a server."""
 
     __slots__ = (
-        "_ends",
+        "_connection",
         "_faults",
         "_held_answer",
         "_held_frame",
         "_next_frame",
         "_plan",
+        "_server",
         "_timer",
     )
 
-    def __init__(self, server: Server, faults: Faults, numbers: itertools.count[int]) -> None:
-        super().__init__(server)
+    def __init__(self, server: Server, connection: Connection, faults: Faults) -> None:
+        self._server = server
+        self._connection = connection
         self._faults = faults
-        self.number = next(numbers)
         self._plan: tuple[Request, list[Fault]] | None = None
         self._held_frame: bytearray | None = None
         self._held_answer: list[Piece] | None = None
         self._next_frame: bytearray | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    @property
-    def client_id(self) -> str | None:
-        """What the client has called itself last."""
-        return self.session.client_id
-
-    def connection_lost(self, error: Exception | None) -> None:
+    def end(self) -> None:
+        """The connection has ended: nothing comes late any more."""
         if self._timer is not None:
             self._timer.cancel()
-        super().connection_lost(error)
 
     # --- before ------------------------------------------------------------------------------------------
 
-    def _handle(self, frame: memoryview) -> None:
+    def handle(self, frame: memoryview) -> None:
+        """Have a request handled, after what goes wrong with it."""
         if not self._faults.active:
-            super()._handle(frame)
+            self._connection.handle(frame)
             return
         try:
             request = self._read(frame)
             happening = self._faults.happening_to(request) if request is not None else []
         except Exception:
-            self.fail("a fault for a request")
+            self._connection.fail("a fault for a request")
             return
         if request is None or not happening:
-            super()._handle(frame)
+            self._connection.handle(frame)
         else:
             self._suffer(bytearray(frame), request, happening)
 
@@ -85,14 +77,14 @@ class FaultyConnection(Connection):
         copied = memoryview(bytearray(frame))
         try:
             header, position = decode_request_header(copied)
-            route = self._context.node.router.find(header.api_key, header.api_version)
+            route = self._server.node.router.find(header.api_key, header.api_version)
             message = codec_for(API_TABLE[route.key].request, route.version).decode(copied, position)[0]
         except (DecodeError, UnsupportedVersionError):
             return None
-        return Request(header, message, self.number, self._topic_name)
+        return Request(header, message, self._connection.number, self._topic_name)
 
     def _topic_name(self, topic_id: bytes) -> str | None:
-        topic = self._context.node.cluster.topics_by_id.get(topic_id)
+        topic = self._server.node.cluster.topics_by_id.get(topic_id)
         return topic.name if topic is not None else None
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
@@ -104,36 +96,37 @@ class FaultyConnection(Connection):
             self._hang_up(before["close"])
         elif "reorder" in before:
             self._held_frame = frame
-            self._wire.set_aside()
+            self._connection.set_aside()
             self._set_timer(before["reorder"].seconds, self._release_frame)
         elif "delay" in before:
-            self._busy = True
+            self._connection.busy = True
             rest = [fault for fault in happening if fault is not before["delay"]]
             self._set_timer(before["delay"].seconds, self._answer_late, frame, request, rest)
         else:
             self._answer(frame, request, happening)
 
     def _answer_late(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
-        self._busy = False
-        self._note_time()
+        self._connection.busy = False
+        self._connection.note_time()
         self._answer(frame, request, happening)
-        if not self._busy:
-            self._go_on()
+        if not self._connection.busy:
+            self._connection.go_on()
 
     def _answer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
         failures = [fault for fault in happening if fault.kind == "fail"]
         self._plan = request, happening
         self._faults.planned = (request, failures) if failures else None
         try:
-            super()._handle(memoryview(frame))
+            self._connection.handle(memoryview(frame))
         finally:
             self._faults.planned = None
 
     # --- after -------------------------------------------------------------------------------------------
 
-    def _deliver(self, outcome: Outcome) -> None:
+    def deliver(self, outcome: Outcome) -> None:
+        """Have an outcome delivered, after what goes wrong with it."""
         if isinstance(outcome, Unanswered) or (self._plan is None and not self._holds_something):
-            super()._deliver(outcome)
+            self._connection.deliver(outcome)
             return
         plan, self._plan = self._plan, None
         after = {fault.kind: fault for fault in plan[1] if fault.applied} if plan else {}
@@ -144,18 +137,18 @@ class FaultyConnection(Connection):
             self._hang_up(after["close"])
             return
         if outcome is None:
-            self._wire.complete()
+            self._connection.deliver(None)
         elif "corrupt" in after and plan is not None:
             self._corrupt(outcome, after["corrupt"], plan[0])
         elif "reorder" in after:
             self._held_answer = outcome
-            self._wire.set_aside()
+            self._connection.set_aside()
             self._set_timer(after["reorder"].seconds, self._release_answer)
         elif "delay" in after:
-            self._busy = True
+            self._connection.busy = True
             self._set_timer(after["delay"].seconds, self._deliver_late, outcome)
         else:
-            super()._deliver(outcome)
+            self._connection.deliver(outcome)
             self._let_follow()
 
     @property
@@ -164,58 +157,55 @@ class FaultyConnection(Connection):
 
     def _let_follow(self) -> None:
         """Something has overtaken what was held back: that comes now."""
-        if self._held_answer is not None and not self._busy:
+        if self._held_answer is not None and not self._connection.busy:
             held, self._held_answer = self._held_answer, None
-            super()._deliver(held)
+            self._connection.deliver(held)
         if self._held_frame is not None:
             held_frame, self._held_frame = self._held_frame, None
-            if self._busy:
+            if self._connection.busy:
                 self._next_frame = held_frame
             else:
-                super()._handle(memoryview(held_frame))
+                self._connection.handle(memoryview(held_frame))
 
-    def _go_on(self) -> None:
-        if self._next_frame is not None and not (self._busy or self._closing):
+    def go_on(self) -> None:
+        """Have the request handled that others have overtaken."""
+        if self._next_frame is not None and not self._connection.busy:
             frame, self._next_frame = self._next_frame, None
-            self._note_time()
-            super()._handle(memoryview(frame))
-        super()._go_on()
+            self._connection.handle(memoryview(frame))
 
     def _release_frame(self) -> None:
-        if self._held_frame is not None and not self._closing:
+        if self._held_frame is not None and not self._connection.is_closing:
             self._let_follow()
-            self._flush()
+            self._connection.flush()
 
     def _release_answer(self) -> None:
-        if self._held_answer is not None and not self._closing:
+        if self._held_answer is not None and not self._connection.is_closing:
             self._let_follow()
-            self._flush()
+            self._connection.flush()
 
     def _deliver_late(self, outcome: list[Piece]) -> None:
-        self._busy = False
-        super()._deliver(outcome)
-        if not self._busy:
-            self._go_on()
+        self._connection.busy = False
+        self._connection.deliver(outcome)
+        if not self._connection.busy:
+            self._connection.go_on()
 
     def _corrupt(self, outcome: list[Piece], fault: Fault, request: Request) -> None:
         whole = b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in outcome)
-        super()._deliver([damaged(whole, fault.damage, request)])
+        self._connection.deliver([damaged(whole, fault.damage, request)])
         if fault.damage == "cut":
-            self._close("a fault cuts the answer")
+            self._connection.hang_up("a fault cuts the answer")
 
     # --- ends --------------------------------------------------------------------------------------------
 
     def _fall_silent(self) -> None:
         """Answer nothing any more. What comes is read on for a while, so as to notice when the peer goes."""
-        self._busy = True
+        self._connection.busy = True
 
     def _hang_up(self, fault: Fault) -> None:
         if fault.reset:
-            sock = self._transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.close("a fault")
+            self._connection.reset("a fault")
         else:
-            self._close("a fault")
+            self._connection.hang_up("a fault")
 
     def _set_timer(self, seconds: float, function: Any, *arguments: Any) -> None:
         if self._timer is not None:
@@ -226,4 +216,4 @@ class FaultyConnection(Connection):
         try:
             function(*arguments)
         except Exception:
-            self.fail("a fault that comes late")
+            self._connection.fail("a fault that comes late")
