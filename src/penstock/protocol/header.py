@@ -91,7 +91,7 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
         elif length != -1:
             raise DecodeError(f"client id of {length} bytes")
         if header_version == 2:
-            position = _skip_tags(frame, position)
+            position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
     except (struct.error, IndexError, DecodeError) as error:
         raise DecodeError(f"request header: {error}") from error
     if position > len(frame):

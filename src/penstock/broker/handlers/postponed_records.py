@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.broker.handlers.produce import accept
 from penstock.broker.handlers.produce_answers import (
     Flushing,
     Needs,
-    accept,
     answer,
     answered_start_offset,
     copy_outcome,

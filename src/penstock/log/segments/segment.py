@@ -71,6 +71,9 @@ logger = logger_named("penstock.log")
 STARTS_REMEMBERED = 64
 """Ends of reads that a segment keeps: at each of them some consumer will read on."""
 
+READ_AT_ONCE_BYTES = 4096
+"""Reads up to this size are answered with bytes. To hand on a region of a file costs more than to copy it."""
+
 _UNKNOWN = (-1, 0)
 
 
@@ -345,16 +348,40 @@ class FileSegment(Segment):
             if first_end > stop:
                 raise self._damaged(f"the batch at position {start} reaches past others, to {first_end}")
             file = self._file.opened(keep=not self._sealed)
-            pieces.append(FileRegion(file, start, stop - start))
+            size = stop - start
+            is_small = size <= READ_AT_ONCE_BYTES
+            pieces.append(self._bytes(file, start, size) if is_small else FileRegion(file, start, size))
         # What is beyond the limit is left to the next read, which says what is wrong.
         return stop - start, stop == self.size != limit
 
     def entries(self, offset: int) -> Iterator[Entry]:
         return self._walk(self._position_of(offset))
 
+    def _bytes(self, file: OpenFile, position: int, size: int) -> bytes:
+        """Read some bytes of the open file.
+
+        Raises:
+            StorageError: they cannot be read, or are not there any more.
+        """
+        try:
+            found = operating_system.pread(file.fileno(), size, position)
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+        if len(found) < size:
+            raise self._damaged(f"it ends at {position + len(found)}, before {position + size}")
+        return found
+
     def _end_within(self, start: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> int:
         """Return where the last batch ends that is within the limits, reading from `start`."""
         limit = start + max_bytes
+        if at_least_one and max_bytes <= self._interval:
+            # Such a limit is reached by the first batch mostly, and lies before the next entry of the index.
+            for entry in self._walk(start):
+                stop = entry.position + entry.size
+                if entry.last_offset >= up_to_offset or stop < limit:
+                    break
+                self._remember(entry.last_offset + 1, stop, 0)
+                return stop
         known = self._indexed(lambda index: min(index.place_at(limit), index.place_of(up_to_offset)))
         if known > start:
             start, at_least_one = known, False
