@@ -52,7 +52,9 @@ class Way:
 
     def below(self, *beginnings: str) -> Counter[str]:
         """What lies in these rooms."""
-        return Counter({path: count for path, count in self.calls.items() if path.startswith(beginnings)})
+        return Counter(
+            {path: count for path, count in dict(self.calls).items() if path.startswith(beginnings)}
+        )
 
 
 @contextmanager
