@@ -63,8 +63,8 @@ from penstock.log.segments.segment_files import (
     remove_segment_files,
     segment_path,
 )
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
-from penstock.records.format.batch_header import HEADER_BYTES, read_header
+from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, unpack_head, walk, walk_checked
+from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTES, read_header
 
 logger = logger_named("penstock.log")
 
@@ -337,6 +337,11 @@ class FileSegment(Segment):
         limit = self._limit
         if start >= limit:
             raise DamagedLogError(self._problem)
+        if at_least_one and max_bytes <= self._interval:
+            batch = self._only_batch(start, max_bytes, up_to_offset)
+            if batch is not None:
+                pieces.append(batch)
+                return len(batch), start + len(batch) == self.size != limit
         if self.size - start <= max_bytes and up_to_offset >= self.end_offset:
             stop = self.size
             self._remember(self.end_offset, stop, 0)
@@ -357,6 +362,29 @@ class FileSegment(Segment):
     def entries(self, offset: int) -> Iterator[Entry]:
         return self._walk(self._position_of(offset))
 
+    def _only_batch(self, start: int, max_bytes: int, up_to_offset: int) -> bytes | None:
+        """Return the batch that begins at `start`, where it reaches so small a limit alone, and is small.
+
+        None where another way has to find out what there is, or what is wrong.
+
+        Raises:
+            StorageError: the file cannot be read.
+        """
+        size = min(READ_AT_ONCE_BYTES, min(self.size, self._limit) - start)
+        if size < HEADER_BYTES:
+            return None
+        data = self._bytes(self._file.opened(keep=not self._sealed), start, size)
+        base_offset, length, _, magic, _, delta, _ = unpack_head(data)
+        end, last_offset = length + LENGTH_EXTRA_BYTES, base_offset + delta
+        if (
+            magic != 2
+            or not max(HEADER_BYTES, max_bytes) <= end <= size
+            or not self.base_offset <= base_offset <= last_offset < min(up_to_offset, self.end_offset)
+        ):
+            return None
+        self._remember(last_offset + 1, start + end, 0)
+        return data[:end]
+
     def _bytes(self, file: OpenFile, position: int, size: int) -> bytes:
         """Read some bytes of the open file.
 
@@ -374,14 +402,6 @@ class FileSegment(Segment):
     def _end_within(self, start: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> int:
         """Return where the last batch ends that is within the limits, reading from `start`."""
         limit = start + max_bytes
-        if at_least_one and max_bytes <= self._interval:
-            # Such a limit is reached by the first batch mostly, and lies before the next entry of the index.
-            for entry in self._walk(start):
-                stop = entry.position + entry.size
-                if entry.last_offset >= up_to_offset or stop < limit:
-                    break
-                self._remember(entry.last_offset + 1, stop, 0)
-                return stop
         known = self._indexed(lambda index: min(index.place_at(limit), index.place_of(up_to_offset)))
         if known > start:
             start, at_least_one = known, False
