@@ -16,9 +16,9 @@ M = TypeVar("M", bound=Message)
 
 _SIZE = struct.Struct(">i")
 pack_response_head = struct.Struct(">ii").pack
-"""The size of what follows, and a header of version 0: the correlation id."""
+"""Pack the size of what follows, and a header of version 0: the correlation id."""
 pack_tagged_response_head = struct.Struct(">iix").pack
-"""The same with a header of version 1, whose section of tagged fields is empty: one byte more."""
+"""Pack the size of what follows, and a header of version 1, whose section of tagged fields is empty."""
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Any]:

@@ -45,7 +45,6 @@ from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.postponed_records import Postponed
-    from penstock.broker.partitions.partition import Appended
     from penstock.broker.transactions.service import Joining
 
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
@@ -243,19 +242,14 @@ def _append(
     purgatory = context.node.purgatory
     if partition in purgatory.waiting:
         purgatory.notify(partition, len(records) if records else 0)
-    response = accept(data.index, appended)
-    if flusher is not None and partition.needs_flush:
-        delayed.append(Flushing(flusher.flush(partition), response))
-    return response
-
-
-def accept(index: int, appended: Appended) -> PartitionProduceResponse:
-    """The outcome of records that have been appended."""
     base_offset, time_ms, start_offset = appended
-    return PartitionProduceResponse(
+    response = PartitionProduceResponse(
         index=index,
         base_offset=base_offset,
         log_append_time_ms=time_ms,
         log_start_offset=start_offset,
         record_errors=_NO_RECORDS,
     )
+    if flusher is not None and partition.needs_flush:
+        delayed.append(Flushing(flusher.flush(partition), response))
+    return response
