@@ -20,11 +20,10 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of this machine."""
 
+    monotonic = staticmethod(time.monotonic)
+
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 class ManualClock:

@@ -24,7 +24,8 @@ ROWS = 400
 
 
 def offsets_of(answer: Any) -> list[int]:
-    data = b"".join(piece.read() for piece in answer.records)
+    pieces = answer.records
+    data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
     rows = [row for start, end, _ in split_batches(data) for row in decode_batch(data, start, end, "t", 0)]
     return [row.offset for row in rows]
 

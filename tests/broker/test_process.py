@@ -150,3 +150,19 @@ def test_a_file_size_limit_stands_for_a_full_disk(tmp_path: Path) -> None:
         os.kill(popen.pid, signal.SIGKILL)
     with process("--data-dir", str(tmp_path)) as broker:
         assert put(broker.port) == [3]
+
+
+def test_a_start_loads_no_openssl_and_stops_the_collector_until_it_has_ended() -> None:
+    """OpenSSL takes a tenth of a start; a broker with TLS loads it when it reads its certificates."""
+    script = """
+import gc, sys, types
+from penstock.broker.command_line import read, run
+def serve(**settings):
+    print("asyncio" in sys.modules, "_ssl" in sys.modules, gc.isenabled())
+    import ssl
+    return 0 if ssl.OPENSSL_VERSION else 1
+sys.modules["penstock.broker.process"] = types.SimpleNamespace(run_broker=serve)
+print(run(read(["--port", "0"])), gc.isenabled())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False", "0", "True"]

@@ -315,3 +315,16 @@ def test_what_is_no_bytes(message_class, source):
     codec.decode(message_class().encode(9))
     with pytest.raises(TypeError, match="bytes-like object"):
         codec.decode(source)
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16382, 16383, 16384, 2_097_151])
+def test_records_of_every_length_of_a_length(size: int) -> None:
+    """A length that takes two bytes, as most of records do, is read in place."""
+    sent = produce_request(b"x" * size)
+    codec = codec_for(ProduceRequest, 9)
+    found, end = codec.decode(memoryview(bytearray(codec.encode(sent))))
+    assert end == len(codec.encode(sent))
+    assert bytes(found.topic_data[0].partition_data[0].records or b"") == b"x" * size
+    short = memoryview(bytearray(codec.encode(sent)[:-3]))
+    with pytest.raises(DecodeError):
+        codec.decode(short)

@@ -7,6 +7,8 @@ explain and complain, from the same table.
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -194,20 +196,40 @@ def usage(program: str) -> str:
     )
 
 
+def _import_asyncio_without_openssl() -> None:
+    """Import asyncio as on a Python without `ssl`, unless either is there already.
+
+    It would load OpenSSL, which costs a tenth of a start. A broker with TLS imports `ssl` itself: it encrypts
+    without asyncio (`penstock.broker.network.tls_front`).
+    """
+    if "asyncio" in sys.modules or "ssl" in sys.modules:
+        return
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # the import of it fails, for which asyncio provides
+    try:
+        import asyncio  # noqa: F401
+    finally:
+        del sys.modules["ssl"]
+
+
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or Ctrl-C; returns the exit code.
 
     Raises:
         PenstockError: the port is in use, the directory cannot be written, a setting is unknown.
     """
+    gc.disable()  # a start makes what stays; `penstock.broker.process` lets the collector run again
+    _import_asyncio_without_openssl()
     from penstock.broker.process import run_broker
 
-    return run_broker(
-        data_dir=settings.data_dir,
-        host=settings.host,
-        port=settings.port,
-        config=settings.config,
-        as_version=settings.as_version,
-        config_file=settings.config_file,
-        for_tests=settings.for_tests,
-    )
+    try:
+        return run_broker(
+            data_dir=settings.data_dir,
+            host=settings.host,
+            port=settings.port,
+            config=settings.config,
+            as_version=settings.as_version,
+            config_file=settings.config_file,
+            for_tests=settings.for_tests,
+        )
+    finally:
+        gc.enable()

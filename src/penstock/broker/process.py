@@ -141,8 +141,7 @@ async def serve_cluster(
     release = None if config.release is None else config.release.name
     cluster = Cluster(count, config.data_dir, host, ports, config=texts, as_version=release)
     async with cluster.serving(), serving_levers(cluster, cluster.ports[0]):
-        gc.collect()
-        gc.freeze()
+        _settle_soon()
         place = cluster.data_dir or "memory"
         cluster_id = cluster.cluster_id
         announce(Ready(cluster.bootstrap_servers, cluster.ports[0], cluster_id, f"cluster of {count}", place))
@@ -170,9 +169,7 @@ async def serve(
     clock = SystemClock()
     store = open_store(config, clock)
     async with serving(config, store, clock, host, port) as server:
-        # What exists by now stays: the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
+        _settle_soon()
         node_id, place = server.node.node_id, store.describe()
         profile = f", as Kafka {config.release.name}" if config.release is not None else ""
         if not store.was_clean:
@@ -189,6 +186,22 @@ async def serve(
         )
         await stopping.wait()
     logger.info("stopped in order")
+
+
+SETTLING_S = 0.25
+"""Seconds from listening until what a start leaves behind is cleared up: the first clients go before it."""
+
+
+def _settle_soon() -> None:
+    """Let the garbage collector run from a while later on; `penstock.broker.command_line` has stopped it."""
+    asyncio.get_running_loop().call_later(SETTLING_S, _settle)
+
+
+def _settle() -> None:
+    # What exists by now stays: the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _stopping(parent: ParentProcess | None) -> asyncio.Event:

@@ -29,6 +29,9 @@ from penstock.records.format.crc import crc32
 # base offset, length, leader epoch, magic, crc (skipped), attributes, last offset delta,
 # base timestamp (skipped), max timestamp
 _HEADER = Struct(">qiib4xhi8xq")
+unpack_head = _HEADER.unpack_from
+"""Read from a buffer what a walk looks at: offset, length, epoch, magic, attributes, offset delta, time."""
+
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")

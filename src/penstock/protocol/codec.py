@@ -92,8 +92,11 @@ class Codec(Generic[M]):
             EncodeError: a value does not fit its type, or this version cannot carry it.
         """
         parts: list[Any] = []
-        self.write(message, parts)
-        return self.join(message, parts)
+        try:
+            self._write(message, parts)
+            return join_chunks(parts) if self._has_large else [b"".join(parts)]
+        except Exception as error:
+            raise self._explain(message, error) from error
 
     def join(self, message: M, parts: list[Any]) -> list[Any]:
         """Join the small ones of the pieces that `write` appended, and the pieces before them.

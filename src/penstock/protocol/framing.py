@@ -15,8 +15,10 @@ from penstock.protocol.message import Message
 M = TypeVar("M", bound=Message)
 
 _SIZE = struct.Struct(">i")
-_RESPONSE_HEAD = struct.Struct(">ii")
-_TAGGED_RESPONSE_HEAD = struct.Struct(">iiB")
+pack_response_head = struct.Struct(">ii").pack
+"""Pack the size of what follows, and a header of version 0: the correlation id."""
+pack_tagged_response_head = struct.Struct(">iix").pack
+"""Pack the size of what follows, and a header of version 1, whose section of tagged fields is empty."""
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Any]:
@@ -45,8 +47,8 @@ def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes
     `has_tags` is whether the header has version 1; its section of tagged fields is empty.
     """
     if has_tags:
-        return _TAGGED_RESPONSE_HEAD.pack(body_bytes + 5, correlation_id, 0)
-    return _RESPONSE_HEAD.pack(body_bytes + 4, correlation_id)
+        return pack_tagged_response_head(body_bytes + 5, correlation_id)
+    return pack_response_head(body_bytes + 4, correlation_id)
 
 
 def encode_response(message: Message, version: int, correlation_id: int) -> list[Any]:

@@ -73,7 +73,11 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
         DecodeError: the bytes are no request header.
     """
     try:
-        key, version, correlation_id = _START.unpack_from(frame, 0)
+        has_length = len(frame) >= _START_AND_LENGTH.size
+        if has_length:
+            key, version, correlation_id, length = _START_AND_LENGTH.unpack_from(frame, 0)
+        else:
+            key, version, correlation_id = _START.unpack_from(frame, 0)
         header_version = _VERSIONS.get((key, version))
         if header_version is None:
             api = API_TABLE.get(key)
@@ -82,7 +86,8 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
             header_version = _VERSIONS[key, version] = request_header_version(key, version)
         if header_version == 0:
             return RequestHeader(key, version, correlation_id), 8
-        length = _START_AND_LENGTH.unpack_from(frame, 0)[3]
+        if not has_length:
+            raise DecodeError(f"{len(frame)} bytes are too few")
         position = 10
         client_id = None
         if length >= 0:
@@ -91,7 +96,7 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
         elif length != -1:
             raise DecodeError(f"client id of {length} bytes")
         if header_version == 2:
-            position = _skip_tags(frame, position)
+            position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
     except (struct.error, IndexError, DecodeError) as error:
         raise DecodeError(f"request header: {error}") from error
     if position > len(frame):

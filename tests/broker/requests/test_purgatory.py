@@ -81,7 +81,7 @@ def test_nothing_is_kept_of_what_has_left() -> None:
         lot.purgatory.notify("x")
         lot.run()
     assert len(lot.purgatory._deadlines) < 200
-    assert not lot.purgatory._by_key
+    assert not lot.purgatory.waiting
 
 
 def test_whoever_parks_is_resumed_exactly_once() -> None:

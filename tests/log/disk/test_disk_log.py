@@ -131,9 +131,13 @@ def test_a_full_index_ends_the_segment(tmp_path: Path) -> None:
     assert log.offset_for_timestamp(T0 + 17) == (17, T0 + 17)
 
 
+LARGE = b"v" * 2000
+"""A value of which three make a batch that is not read at once."""
+
+
 def test_reads_are_regions_of_files(tmp_path: Path) -> None:
-    log = open_log(tmp_path / "t-0")
-    made = fill(log, 20)
+    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=45_000))
+    made = fill(log, 20, value=LARGE)
     pieces = log.read(4, 1 << 20).pieces
     assert len(pieces) > 2
     assert all(isinstance(piece, FileRegion) for piece in pieces)
@@ -156,7 +160,7 @@ def open_files(path: Path) -> int:
 def test_files_close_with_their_last_reader(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0", LogConfig())
     assert open_files(tmp_path) == 0  # an idle partition costs no descriptor
-    fill(log, 5)
+    fill(log, 5, value=LARGE)
     region = log.read(0, 100).pieces[0]
     assert isinstance(region, FileRegion)
     assert open_files(tmp_path) == 1
@@ -169,8 +173,8 @@ def test_files_close_with_their_last_reader(tmp_path: Path) -> None:
 
 
 def test_no_more_files_are_open_than_are_in_use(tmp_path: Path) -> None:
-    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=300))
-    made = fill(log, 40)
+    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=14_000))
+    made = fill(log, 40, value=LARGE)
     assert len(names(tmp_path / "t-0", ".log")) > 10
     assert open_files(tmp_path) == 1
     held = [log.read(offset, 10) for offset in (1, 2, 3, 40)]
@@ -184,11 +188,11 @@ def test_no_more_files_are_open_than_are_in_use(tmp_path: Path) -> None:
     held.clear()
     assert open_files(tmp_path) == 1
     log.truncate_to(30)
-    fill(log, 2)
+    fill(log, 2, value=LARGE)
     assert open_files(tmp_path) == 1
     log.close()
     assert open_files(tmp_path) == 0
-    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=300))
+    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=14_000))
     assert open_files(tmp_path) == 0
 
 

@@ -319,12 +319,12 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
     reading.found_bytes += size
     reading.left_bytes -= size
     reading.keys.append(partition)
-    end_offset = partition.high_watermark
+    high_watermark, last_stable_offset, log_start_offset = partition.bounds
     response = PartitionData(
         partition_index=asked.partition,
-        high_watermark=end_offset,
-        last_stable_offset=partition.last_stable_offset,
-        log_start_offset=partition.log_start_offset,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
+        log_start_offset=log_start_offset,
         aborted_transactions=_aborted(partition, asked.fetch_offset, size) if committed_only else None,
         records=records,
     )

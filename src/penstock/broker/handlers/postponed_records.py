@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from penstock.broker.handlers.produce_answers import (
     Flushing,
     Needs,
-    accept,
     answer,
     answered_start_offset,
     copy_outcome,
@@ -138,7 +137,8 @@ def _append_prepared(each: Postponed, acks: int, context: Context[Needs], flushe
         return True
     size = len(each.admitted[0]) if each.admitted is not None else 0
     context.node.purgatory.notify(partition, size)
-    copy_outcome(each.response, accept(index, appended))
+    response = each.response
+    response.base_offset, response.log_append_time_ms, response.log_start_offset = appended
     if flusher is not None and partition.needs_flush:
         flushes.append(Flushing(flusher.flush(partition), each.response))
     return True

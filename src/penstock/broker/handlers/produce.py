@@ -20,7 +20,6 @@ from penstock.broker.context import Context
 from penstock.broker.handlers.produce_answers import (
     Flushing,
     Needs,
-    accept,
     answer,
     answered_start_offset,
     refuse,
@@ -37,6 +36,7 @@ from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -46,6 +46,8 @@ from penstock.records.compression.budget import UnpackBudget
 if TYPE_CHECKING:
     from penstock.broker.handlers.postponed_records import Postponed
     from penstock.broker.transactions.service import Joining
+
+_NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 
 NOTHING = UnpackBudget(0, 0)
 """For records that are rarely looked into: where they must be, that happens in a thread."""
@@ -215,7 +217,9 @@ def _append(
     joins: Joining | None,
 ) -> PartitionProduceResponse:
     """Append the records for one partition; what cannot be finished at once goes into `delayed`."""
-    partition = topic.partition(data.index)
+    index, partitions = data.index, topic.partitions
+    # A wrong number is refused by the topic.
+    partition = partitions[index] if 0 <= index < len(partitions) else topic.partition(index)
     records = data.records
     flusher = context.node.flusher_for(partition) if topic.config.flushes else None
     budget = NOTHING
@@ -235,8 +239,17 @@ def _append(
         postponed.joining = joins
         delayed.append(postponed)
         return response
-    context.node.purgatory.notify(partition, len(records) if records else 0)
-    response = accept(data.index, appended)
+    purgatory = context.node.purgatory
+    if partition in purgatory.waiting:
+        purgatory.notify(partition, len(records) if records else 0)
+    base_offset, time_ms, start_offset = appended
+    response = PartitionProduceResponse(
+        index=index,
+        base_offset=base_offset,
+        log_append_time_ms=time_ms,
+        log_start_offset=start_offset,
+        record_errors=_NO_RECORDS,
+    )
     if flusher is not None and partition.needs_flush:
         delayed.append(Flushing(flusher.flush(partition), response))
     return response

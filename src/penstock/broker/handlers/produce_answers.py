@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.partition import Appended, Partition
+    from penstock.broker.partitions.partition import Partition
     from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
     from penstock.broker.requests.purgatory import Purgatory
     from penstock.broker.requests.release_profiles import Profile
@@ -45,8 +45,6 @@ _WITHOUT_START_OFFSET = (
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 )
-
-_NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 
 
 class Needs(UsesSideThread, Protocol):
@@ -108,18 +106,6 @@ def _wait_for_flushes(
 
     keys = list(dict.fromkeys(flush for flush, _ in flushes))
     return Wait(keys, context.now + FLUSH_PATIENCE_S, len(keys), report)
-
-
-def accept(index: int, appended: Appended) -> PartitionProduceResponse:
-    """The outcome of records that have been appended."""
-    base_offset, time_ms, start_offset = appended
-    return PartitionProduceResponse(
-        index=index,
-        base_offset=base_offset,
-        log_append_time_ms=time_ms,
-        log_start_offset=start_offset,
-        record_errors=_NO_RECORDS,
-    )
 
 
 def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:

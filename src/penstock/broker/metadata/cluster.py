@@ -140,14 +140,14 @@ class Cluster:
 
     def topic(self, name: str) -> Topic:
         """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3)."""
-        topic = self.topics.get(name)
+        topic = self.replicas.topics.get(name)
         if topic is None:
             raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         return topic
 
     def topic_by_id(self, topic_id: bytes) -> Topic:
         """Raises KafkaError: UNKNOWN_TOPIC_ID (100)."""
-        topic = self.topics_by_id.get(topic_id)
+        topic = self.replicas.topics_by_id.get(topic_id)
         if topic is None:
             raise error_for(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}")
         return topic

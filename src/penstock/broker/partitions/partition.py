@@ -23,10 +23,10 @@ from penstock.log.memory import MemoryLog
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import (
+    LENGTH_EXTRA_BYTES,
     TRANSACTIONAL_BIT,
-    set_base_offset,
-    set_leader_epoch,
     set_max_timestamp_log_append,
+    stamp_header,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ NO_TIME = -1
 _NOTHING = MemoryLog(now_ms=NO_TIME)
 """The empty log that stands for a partition to which nothing was ever written."""
 
+
+_new = tuple.__new__
 
 KEPT_OFFSET_MAX = 2**62
 """The highest first offset of a batch that keeps its offset: the log can go on behind it."""
@@ -323,6 +325,18 @@ class Partition:
         return self.reader.start_offset
 
     @property
+    def bounds(self) -> tuple[int, int, int]:
+        """High watermark, last stable offset and the log's start: what an answer to a Fetch says of them.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        log = self._log
+        if log is None:
+            log = self._open_to_read()
+        return self._high_watermark, self._last_stable_offset, log.start_offset
+
+    @property
     def low_watermark(self) -> int:
         """The offset below which no replica has a record; with one replica, the start of its log."""
         return self.log_start_offset if self.replication is None else self.replication.low_watermark
@@ -497,7 +511,9 @@ class Partition:
             KafkaError: OFFSET_OUT_OF_RANGE (1).
             StorageError: the log cannot be read.
         """
-        log = self.reader
+        log = self._log
+        if log is None:
+            log = self._open_to_read()
         if not log.start_offset <= offset <= log.end_offset:
             raise self.out_of_range(offset)
         end_offset = self._last_stable_offset if committed_only else self._high_watermark
@@ -529,7 +545,8 @@ class Partition:
             StorageError: they could not be written; nothing has changed.
             UnpackLimitError: the records are too much for `budget`; nothing has changed.
         """
-        self.check_appends(acks)
+        if self.leader != self._store.node_id or self.replication is not None:
+            self.check_appends(acks)
         config = self.config
         if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
             batch, header = admit_batch(records, produce_version, config, now_ms, budget)
@@ -616,7 +633,9 @@ class Partition:
         config = self.config
         if len(batch) > config.segment_bytes:
             raise no_segment_holds(len(batch), config)
-        log = self.log
+        log = self._log
+        if log is None:
+            log = self._open()
         states = self._producers
         assert states is not None
         if header.producer_id >= 0:
@@ -654,8 +673,12 @@ class Partition:
         states.batches_since_snapshot += 1
         if header.producer_id >= 0:
             states.appended(header, first_offset, max_timestamp)
-        self._advance(log)
-        return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
+        if self.replication is None and not states.open:
+            self._high_watermark = self._last_stable_offset = last_offset + 1
+        else:
+            self._advance(log)
+        time_ms = now_ms if config.log_append_time else NO_TIME
+        return _new(Appended, (first_offset, time_ms, log.start_offset))
 
     def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
         """Return the offset that a copy has given to a batch.
@@ -683,7 +706,6 @@ class Partition:
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
         """Write the offset, leader epoch and append time into a batch."""
-        set_base_offset(batch, 0, first_offset)
-        set_leader_epoch(batch, 0, self.leader_epoch)
+        stamp_header(batch, 0, first_offset, len(batch) - LENGTH_EXTRA_BYTES, self.leader_epoch)
         if self.config.log_append_time:
             set_max_timestamp_log_append(batch, 0, len(batch), now_ms)

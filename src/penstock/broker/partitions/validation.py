@@ -121,7 +121,7 @@ def admit_batch(
                 and begins_right(records, size, attributes, count)
             ):
                 header = _new(BatchHeader, fields)
-                if max_ms >= 0:
+                if max_ms - now_ms > config.after_max_ms or 0 <= base_ms < now_ms - config.before_max_ms:
                     check_batch_times(records, header, config, now_ms, budget)
                 return records, header
     batch = only_batch(records, produce_version)

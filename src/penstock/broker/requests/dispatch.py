@@ -16,7 +16,7 @@ from penstock.broker.context import CloseConnection, Parts, response_too_large
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.framing import response_head
+from penstock.protocol.framing import pack_response_head, pack_tagged_response_head
 from penstock.protocol.header import decode_request_header
 
 if TYPE_CHECKING:
@@ -206,6 +206,9 @@ def encode_outcome(
         size = len(pieces[0])
         if size > context.node.response_bytes_max:
             raise response_too_large(context.node.response_bytes_max)
-    head = response_head(size, correlation_id, route.has_tagged_header)
+    if route.has_tagged_header:
+        head = pack_tagged_response_head(size + 5, correlation_id)
+    else:
+        head = pack_response_head(size + 4, correlation_id)
     pieces[0] = head + pieces[0]  # the first piece is never a region of a file
     return pieces

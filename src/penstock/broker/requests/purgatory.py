@@ -57,10 +57,13 @@ class Purgatory:
     """The requests and alarms that wait in one broker."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self.waiting: dict[Hashable, dict[DelayedOperation, None]] = {}
+        """What waits, by its keys. `notify` has nothing to do for a key that is not here."""
         self._deadlines: list[tuple[float, int, DelayedOperation]] = []
         self._ticket = count()
         self._due: list[DelayedOperation] = []
+        self.has_due = False
+        """Whether a notification has made something due. Deadlines are not considered."""
         self._waiting = 0
         self.earlier: Callable[[], None] = _ignore
         """Called when something is parked whose deadline comes before all others."""
@@ -72,7 +75,7 @@ class Purgatory:
         """Keep a request until one of its keys is notified or its deadline has passed."""
         parked = DelayedOperation(wait, resume)
         for key in parked.keys:
-            self._by_key.setdefault(key, {})[parked] = None
+            self.waiting.setdefault(key, {})[parked] = None
         self._waiting += 1
         if len(self._deadlines) > 2 * self._waiting + _SLACK:
             self._deadlines = [entry for entry in self._deadlines if entry[2].is_waiting]
@@ -84,7 +87,7 @@ class Purgatory:
 
     def notify(self, key: Hashable, amount: int = 1) -> None:
         """Count an event of `key`. Requests whose `amount` has been reached become due."""
-        waiting = self._by_key.get(key)
+        waiting = self.waiting.get(key)
         if waiting is None:
             return
         for parked in list(waiting):
@@ -92,6 +95,7 @@ class Purgatory:
             if parked.missing <= 0:
                 self._leave(parked)
                 self._due.append(parked)
+                self.has_due = True
 
     def cancel(self, parked: DelayedOperation) -> None:
         """Drop a request, because its connection has ended. Does nothing if it has run already."""
@@ -107,13 +111,8 @@ class Purgatory:
                 self._leave(parked)
                 self._due.append(parked)
         due = [parked.resume for parked in self._due if parked.resume is not None]
-        self._due = []  # only now, so that an exception above loses nothing
+        self._due, self.has_due = [], False  # only now, so that an exception above loses nothing
         return due
-
-    @property
-    def has_due(self) -> bool:
-        """Whether a notification has made something due. Deadlines are not considered."""
-        return bool(self._due)
 
     def next_deadline(self) -> float | None:
         """The earliest deadline of what is parked, None where nothing is."""
@@ -125,11 +124,11 @@ class Purgatory:
         parked.is_waiting = False
         self._waiting -= 1
         for key in parked.keys:
-            waiting = self._by_key.get(key)
+            waiting = self.waiting.get(key)
             if waiting is not None:
                 waiting.pop(parked, None)
                 if not waiting:
-                    del self._by_key[key]
+                    del self.waiting[key]
         # Its deadline may stay in the heap for a while; a request may wait for very many keys.
         parked.keys = ()
 

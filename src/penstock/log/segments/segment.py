@@ -63,13 +63,16 @@ from penstock.log.segments.segment_files import (
     remove_segment_files,
     segment_path,
 )
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
-from penstock.records.format.batch_header import HEADER_BYTES, read_header
+from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, unpack_head, walk, walk_checked
+from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTES, read_header
 
 logger = logger_named("penstock.log")
 
 STARTS_REMEMBERED = 64
 """Ends of reads that a segment keeps: at each of them some consumer will read on."""
+
+READ_AT_ONCE_BYTES = 4096
+"""Reads up to this size are answered with bytes. To hand on a region of a file costs more than to copy it."""
 
 _UNKNOWN = (-1, 0)
 
@@ -334,6 +337,11 @@ class FileSegment(Segment):
         limit = self._limit
         if start >= limit:
             raise DamagedLogError(self._problem)
+        if at_least_one and max_bytes <= self._interval:
+            batch = self._only_batch(start, max_bytes, up_to_offset)
+            if batch is not None:
+                pieces.append(batch)
+                return len(batch), start + len(batch) == self.size != limit
         if self.size - start <= max_bytes and up_to_offset >= self.end_offset:
             stop = self.size
             self._remember(self.end_offset, stop, 0)
@@ -345,12 +353,51 @@ class FileSegment(Segment):
             if first_end > stop:
                 raise self._damaged(f"the batch at position {start} reaches past others, to {first_end}")
             file = self._file.opened(keep=not self._sealed)
-            pieces.append(FileRegion(file, start, stop - start))
+            size = stop - start
+            is_small = size <= READ_AT_ONCE_BYTES
+            pieces.append(self._bytes(file, start, size) if is_small else FileRegion(file, start, size))
         # What is beyond the limit is left to the next read, which says what is wrong.
         return stop - start, stop == self.size != limit
 
     def entries(self, offset: int) -> Iterator[Entry]:
         return self._walk(self._position_of(offset))
+
+    def _only_batch(self, start: int, max_bytes: int, up_to_offset: int) -> bytes | None:
+        """Return the batch that begins at `start`, where it reaches so small a limit alone, and is small.
+
+        None where another way has to find out what there is, or what is wrong.
+
+        Raises:
+            StorageError: the file cannot be read.
+        """
+        size = min(READ_AT_ONCE_BYTES, min(self.size, self._limit) - start)
+        if size < HEADER_BYTES:
+            return None
+        data = self._bytes(self._file.opened(keep=not self._sealed), start, size)
+        base_offset, length, _, magic, _, delta, _ = unpack_head(data)
+        end, last_offset = length + LENGTH_EXTRA_BYTES, base_offset + delta
+        if (
+            magic != 2
+            or not max(HEADER_BYTES, max_bytes) <= end <= size
+            or not self.base_offset <= base_offset <= last_offset < min(up_to_offset, self.end_offset)
+        ):
+            return None
+        self._remember(last_offset + 1, start + end, 0)
+        return data[:end]
+
+    def _bytes(self, file: OpenFile, position: int, size: int) -> bytes:
+        """Read some bytes of the open file.
+
+        Raises:
+            StorageError: they cannot be read, or are not there any more.
+        """
+        try:
+            found = operating_system.pread(file.fileno(), size, position)
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+        if len(found) < size:
+            raise self._damaged(f"it ends at {position + len(found)}, before {position + size}")
+        return found
 
     def _end_within(self, start: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> int:
         """Return where the last batch ends that is within the limits, reading from `start`."""

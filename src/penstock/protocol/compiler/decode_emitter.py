@@ -87,7 +87,17 @@ class DecodeEmitter(Emitter):
             self.line(step)
             return
         self.line(f"if {' | '.join(varints)} > 127:")
-        self.line(f"    {', '.join(target for target, _ in run)}, pos = {self._long(run)}(data, {start})")
+        indent = "    "
+        if run[-1][1].mostly_two and varints == targets[-1:]:
+            more = self.name("more")
+            self.line(f"    {more} = data[{start} + {size}]")
+            self.line(f"    if {more} < 128:")
+            self.line(f"        {targets[-1]} = {targets[-1]} & 127 | {more} << 7")
+            self.line(f"        pos = {start} + {size + 1}")
+            self.line("    else:")
+            indent = "        "
+        targeted = ", ".join(target for target, _ in run)
+        self.line(f"{indent}{targeted}, pos = {self._long(run)}(data, {start})")
         self.line("else:")
         self.line(f"    {step}")
         for target, (final, kind) in zip(targets, run, strict=True):

@@ -21,10 +21,11 @@ class HeadKind:
     """How a head looks on the wire.
 
     A varint takes part in runs as the one byte of a small value: `code` is that byte's. `read` and
-    `write` are for values of any size. What a small byte stands for is looked up in `small`, if given.
+    `write` are for values of any size. What a small byte stands for is looked up in `small`, if given. Where
+    most values take two bytes, `mostly_two` has these read in place, too.
     """
 
-    __slots__ = ("code", "name", "read", "size", "small", "write")
+    __slots__ = ("code", "mostly_two", "name", "read", "size", "small", "write")
 
     def __init__(
         self,
@@ -34,6 +35,8 @@ class HeadKind:
         read: runtime.HeadReader | None,
         write: runtime.HeadWriter,
         small: Sequence[int] | None = None,
+        *,
+        mostly_two: bool = False,
     ) -> None:
         self.name = name
         self.code = code
@@ -41,6 +44,7 @@ class HeadKind:
         self.read = read
         self.write = write
         self.small = small
+        self.mostly_two = mostly_two
 
     @property
     def is_varint(self) -> bool:
@@ -81,6 +85,8 @@ def fixed_kind(code: str) -> HeadKind:
 _CODE_NAMES = {"?": "o", "16s": "u"}
 
 UVARINT = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint)
+RECORDS_BYTES = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint, mostly_two=True)
+"""The length of record batches: few of them have less than 128 bytes."""
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
 TAKEN = frozenset((

@@ -17,7 +17,15 @@ from typing import Any
 from penstock.common.suggestions import short_repr
 from penstock.protocol.compiler import runtime
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
-from penstock.protocol.compiler.emitter import INT8, INT16, INT32, ArrayPart, HeadKind, fixed_kind
+from penstock.protocol.compiler.emitter import (
+    INT8,
+    INT16,
+    INT32,
+    RECORDS_BYTES,
+    ArrayPart,
+    HeadKind,
+    fixed_kind,
+)
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter
 from penstock.protocol.compiler.wire_type import (
     COMPACT,
@@ -250,13 +258,18 @@ class Blob(LengthPrefixed):
     def holds_blobs(self) -> bool:
         return True
 
+    @property
+    def length_kind(self) -> HeadKind:
+        """How the length is read."""
+        return self.length.kind
+
     def taken(self, out: DecodeEmitter) -> str:
         """The expression that takes the bytes from `pos` to `end`."""
         return out.bytes("pos", "end")
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         sent, length = out.name("sent"), self.length
-        out.head(sent, length.kind)
+        out.head(sent, self.length_kind)
         with out.block(f"if {length.is_present(sent)}:"):
             out.line(f"end = pos + {sent}{' - 1' if length.bias else ''}")
             out.line(f"{target} = {self.taken(out)}")
@@ -303,6 +316,10 @@ class RecordSet(Blob):
     @property
     def holds_records(self) -> bool:
         return True
+
+    @property
+    def length_kind(self) -> HeadKind:
+        return RECORDS_BYTES if self.length is COMPACT else self.length.kind
 
     def taken(self, out: DecodeEmitter) -> str:
         return out.uncopied("pos", "end")

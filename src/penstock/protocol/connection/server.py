@@ -16,10 +16,13 @@ scratch buffer is moved to memory of this connection.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Protocol
 
 from penstock.protocol.connection.errors import ConnectionStateError
 from penstock.protocol.connection.frames import FRAME_BYTES_MAX, check_size
+
+_unpack_size = Struct(">i").unpack_from
 
 FRAME_START_BYTES = 64 << 10
 """What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
@@ -177,7 +180,7 @@ class ServerConnection:
         if start > self._end:
             self._keep_rest()
             return None
-        size = int.from_bytes(data[position:start], "big", signed=True)
+        size = _unpack_size(data, position)[0]
         if not REQUEST_BYTES_MIN <= size <= self._size_max:
             self.end()
             check_size(size, REQUEST_BYTES_MIN, self._size_max)

@@ -24,6 +24,9 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 unpack_header = _HEADER.unpack_from
 """Read the fields of `BatchHeader` from a buffer without checking any; `read_header` checks them."""
 
+stamp_header = struct.Struct(">qii").pack_into
+"""Write into a buffer, from a position on: base offset, length field and leader epoch of a batch."""
+
 _ENTRY = struct.Struct(">qi4xb")
 _PRODUCER = struct.Struct(">qhi")
 _INT16 = struct.Struct(">h")

@@ -34,12 +34,8 @@ def _load() -> Callable[[Any], int]:
     return function
 
 
-_crc32c = _load()
-
-
-def crc32c(data: Buffer) -> int:
-    """Return the CRC-32C of `data`, any contiguous buffer, as an unsigned 32-bit number."""
-    return _crc32c(data)
+crc32c: Callable[[Buffer], int] = _load()
+"""Return the CRC-32C of any contiguous buffer, as an unsigned 32-bit number."""
 
 
 def crc32(data: Buffer) -> int:

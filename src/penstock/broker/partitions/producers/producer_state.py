@@ -19,8 +19,10 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 BATCHES_KEPT = 5
 """Java's and librdkafka's limit of requests in flight with idempotence on."""
 
-_SEQUENCES = 2**31
-"""Sequence numbers run from 0 to 2^31 - 1 and start again at 0."""
+SEQUENCE_MAX = 2**31 - 1
+"""The last sequence number: after it they start again at 0."""
+
+_SEQUENCES = SEQUENCE_MAX + 1
 
 NO_PRODUCER = -1
 

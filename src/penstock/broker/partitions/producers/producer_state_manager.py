@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
-from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.producer_state import SEQUENCE_MAX, Producers, SeenBatch
 from penstock.broker.partitions.producers.transactions import Transactions
 from penstock.records.format.batch_header import TRANSACTIONAL_BIT
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.producers.transactions import AbortedTransaction, Verification
     from penstock.log.contract import Log
     from penstock.records.format.batch_header import BatchHeader
+
+_new = tuple.__new__
 
 BATCHES_PER_SNAPSHOT = 10_000
 """How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
@@ -173,9 +175,12 @@ class ProducerStateManager:
 
     def appended(self, header: BatchHeader, first_offset: int, max_timestamp: int) -> None:
         """Take note of a batch with a producer that was appended to the log."""
-        last_offset = first_offset + header.last_offset_delta
-        seen = SeenBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp)
-        self.producers.record(header.producer_id, header.producer_epoch, seen, self.uptime_ms)
+        producers, first, delta = self._producers, header.base_sequence, header.last_offset_delta
+        if producers is None:
+            producers = self.producers
+        last = (first + delta) & SEQUENCE_MAX
+        seen = _new(SeenBatch, (first, last, first_offset, first_offset + delta, max_timestamp))
+        producers.record(header.producer_id, header.producer_epoch, seen, self.uptime_ms)
         if header.attributes & TRANSACTIONAL_BIT:
             self.transactions.record_data(header.producer_id, first_offset)
 
