@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, ClassVar
@@ -208,6 +209,21 @@ def test_what_is_forwarded_and_what_is_answered(kafka: str, monkeypatch: pytest.
         status, answer = ask(registry, "POST", path, body)
         assert (status, answer["error_code"]) == (500, 50003)
         assert ask(registry, "GET", "/subjects") == (200, [])  # reads need nobody
+
+
+def test_one_that_is_stopped_lets_no_write_wait_for_an_election(kafka: str) -> None:
+    answers = []
+    with joined(kafka, "t12", leader_eligibility=False) as reader:
+        forwarder = reader._forwarder
+        assert forwarder is not None
+        path = "/subjects/s/versions"
+        waiting = threading.Thread(target=lambda: answers.append(ask(reader, "POST", path, A.as_json())))
+        waiting.start()
+        while forwarder._under_way == 0:
+            time.sleep(0.005)
+        forwarder.stop()
+        waiting.join()
+    assert [(status, answer["error_code"]) for status, answer in answers] == [(500, 50004)]
 
 
 @pytest.mark.parametrize(

@@ -86,10 +86,15 @@ class Forwarder:
         self._leaders = leaders
         self._passes_users = passes_users
         self._under_way = 0
+        self._is_stopped = False
         try:
             self._context = ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"{ca} has no certificates of authorities: {error}") from None
+
+    def stop(self) -> None:
+        """Have writes wait for no election any more, because this registry is stopped. From any thread."""
+        self._is_stopped = True
 
     async def leader(self) -> Outcome:
         """Return the registry that writes, once there is one: this one, or that with a URL.
@@ -103,7 +108,7 @@ class Forwarder:
         self._begin()
         try:
             deadline = time.monotonic() + ELECTION_PATIENCE_S
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline and not self._is_stopped:
                 await asyncio.sleep(ELECTION_LOOK_S)
                 found = self._leaders.outcome
                 if found.is_own or found.url is not None:

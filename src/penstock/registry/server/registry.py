@@ -13,6 +13,7 @@ from penstock.common.extras import missing
 from penstock.errors import ConfigError, NetworkError
 from penstock.registry.client import RegistryClient
 from penstock.registry.server.election import Election
+from penstock.registry.server.forwarding import Forwarder
 from penstock.registry.server.group_protocol import Identity
 from penstock.registry.server.logs import TOPIC, MemoryLog, TopicLog
 from penstock.registry.server.membership import MembershipSettings
@@ -90,6 +91,7 @@ class Registry:
         self._is_eligible = leader_eligibility
         self._ca = ca
         self._election: Election | None = None
+        self._forwarder: Forwarder | None = None
         self._servers = bootstrap_servers
         self._address = (host, port)
         self._users = users
@@ -125,17 +127,15 @@ class Registry:
             import uvicorn
 
             from penstock.registry.server.app import application
-            from penstock.registry.server.forwarding import Forwarder
         except ImportError as error:
             raise missing(error, "a schema registry") from None
         try:
             self._socket = _listening(self._address)
             self._log = self._opened_log()
-            forwarder = None
             if self._election is not None:
-                forwarder = Forwarder(self._election, self._ca, passes_users=self._users is not None)
+                self._forwarder = Forwarder(self._election, self._ca, passes_users=self._users is not None)
             config = uvicorn.Config(
-                application(self._log, self._users, forwarder),
+                application(self._log, self._users, self._forwarder),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -198,6 +198,9 @@ class Registry:
 
     def stop(self) -> None:
         """Stop listening, and close what the registry has open. Another registry is elected at once."""
+        if self._forwarder is not None:
+            self._forwarder.stop()
+            self._forwarder = None
         if self._election is not None:
             self._election.stop()
             self._election = None
