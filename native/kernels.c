@@ -4878,9 +4878,15 @@ static inline bool registry_columns_span_kernels__is_utf8(bytes_t data, int64_t 
     int64_t index = 0;
     int64_t byte = 0;
     while ((at < end)) {
-        if ((((at + 8LL) <= end) && ((load_word(data, at) & (-9187201950435737472LL)) == 0LL))) {
-            at = (at + 8LL);
-            continue;
+        if (((at + 8LL) <= end)) {
+            if (((load_word(data, at) & (-9187201950435737472LL)) == 0LL)) {
+                at = (at + 8LL);
+                continue;
+            }
+        } else {
+            if ((((at + 8LL) <= data.size[0]) && ((((load_word(data, at) << (((at + 8LL) - end) * 8LL))) & (-9187201950435737472LL)) == 0LL))) {
+                return 1LL;
+            }
         }
         lead = (int64_t)data.at[CHECKED(at, COUNT(data))];
         if ((lead < 128LL)) {
@@ -4944,8 +4950,7 @@ static inline void registry_columns_span_kernels__copy_spans(bytes_t data, bytes
     int64_t size = 0;
     int64_t last = 0;
     int64_t step = 0;
-    to = 0LL;
-    ends.at[CHECKED(0LL, COUNT(ends))] = (int32_t)(0LL);
+    to = ((int64_t)ends.at[CHECKED(0LL, COUNT(ends))]);
     for (int64_t t1 = 0, t2 = count; t1 < t2; t1 += 1) {
         index = t1;
         start = (int64_t)starts.at[CHECKED(index, COUNT(starts))];
@@ -4964,9 +4969,13 @@ static inline void registry_columns_span_kernels__copy_spans(bytes_t data, bytes
                     }
                     copy_word(target, (to + last), data, (start + last));
                 } else {
-                    for (int64_t t5 = 0, t6 = size; t5 < t6; t5 += 1) {
-                        step = t5;
-                        target.at[CHECKED((to + step), COUNT(target))] = (uint8_t)((int64_t)data.at[CHECKED((start + step), COUNT(data))]);
+                    if ((((start + 8LL) <= data.size[0]) && ((to + 8LL) <= target.size[0]))) {
+                        copy_word(target, to, data, start);
+                    } else {
+                        for (int64_t t5 = 0, t6 = size; t5 < t6; t5 += 1) {
+                            step = t5;
+                            target.at[CHECKED((to + step), COUNT(target))] = (uint8_t)((int64_t)data.at[CHECKED((start + step), COUNT(data))]);
+                        }
                     }
                 }
             }
@@ -9829,5 +9838,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "723d36225bd49aac"
+#define DIGEST "91b2f7a0a1dc2175"
 #include "module.h"

@@ -12,6 +12,8 @@ from penstock.registry.schemas import RegisteredSchema, Schema
 class FakeRegistry:
     """Has schemas by id; `asked` counts calls."""
 
+    id_bytes = 4
+
     def __init__(self) -> None:
         self.schemas: dict[int, Schema] = {}
         self.subjects: dict[str, list[int]] = {}

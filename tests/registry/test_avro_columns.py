@@ -37,11 +37,9 @@ def between(writer: Any, reader: Any, rows: list[bytes]) -> tuple[list[Any], dic
     ends = np.cumsum([len(row) for row in rows])
     reasons = np.zeros(len(rows), dtype=np.uint8)
     starts = ends - np.array([len(row) for row in rows])
-    found = []
-    for chunk in read_columns(program, data, starts, ends, reasons):
-        chunk.array.validate(full=True)
-        found += chunk.array.to_pylist()
-    return found, {int(row): int(reasons[row]) for row in np.flatnonzero(reasons)}
+    array, _ = read_columns(program, data, starts, ends, reasons)
+    array.validate(full=True)
+    return array.to_pylist(), {int(row): int(reasons[row]) for row in np.flatnonzero(reasons)}
 
 
 @SLOW

@@ -6,11 +6,20 @@ import asyncio
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from penstock import Broker, Producer, read_topic
 from penstock.errors import ConfigError
-from penstock.registry import AvroSerializer, RegistryClient, Schema
+from penstock.registry import (
+    AvroDeserializer,
+    AvroSerializer,
+    Decoder,
+    RegistryClient,
+    Schema,
+    SerializationContext,
+    to_schema,
+)
 from penstock.testing import KafkaBroker
 
 ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
@@ -23,6 +32,33 @@ def test_from_a_broker_to_a_table() -> None:
             producer.send("orders", {"id": 7})
         table = read_topic("orders", broker.bootstrap_servers, value="avro", registry=broker.registry_url)
         assert table["value"].to_pylist() == [{"id": 7}]
+
+
+def test_ids_of_eight_bytes_where_the_registry_has_them() -> None:
+    with Broker(registry=True) as broker:
+        registry = {"url": broker.registry_url, "id.bytes": 8}
+        client = RegistryClient(registry)
+        serializer = AvroSerializer(client, ORDER)
+        data = serializer({"id": 7}, SerializationContext("orders"))
+        assert data == b"\0" + (1).to_bytes(8, "big") + b"\x0e"
+        assert AvroDeserializer(client)(data, SerializationContext("orders")) == {"id": 7}
+        columns = to_schema(pa.array([{"id": 8}]), "avro", client, topic="others")
+        assert columns.to_pylist() == [b"\0" + (2).to_bytes(8, "big") + b"\x02\x10"]
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send("orders", data)
+        table = read_topic("orders", broker.bootstrap_servers, value="avro", registry=registry)
+        assert table["value"].to_pylist() == [{"id": 7}]
+    with pytest.raises(ConfigError, match=r"id\.bytes is 5: ids have 4 bytes, or 8"):
+        RegistryClient({"url": "http://localhost", "id.bytes": 5})
+
+
+def test_ids_of_eight_bytes_in_tasks_of_spark() -> None:
+    from penstock.spark.registries import KnownVersions, PatientRegistry, client_for
+    from penstock.spark.value_options import registry_settings
+
+    client = client_for(registry_settings({"url": "http://localhost:1", "id.bytes": "8"}))
+    assert PatientRegistry(KnownVersions(client, "orders-value", 1), 0).id_bytes == 8
+    assert Decoder("json", PatientRegistry(client, 0))._id_bytes == 8
 
 
 @pytest.mark.kafka(registry=True)

@@ -78,7 +78,7 @@ def test_hostile_message_indexes_are_refused(data: bytes) -> None:
 
 
 def test_an_id_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(EncodeError, match="four bytes"):
+    with pytest.raises(EncodeError, match="into 4 bytes"):
         framing.id_prefix(1 << 32)
     with pytest.raises(EncodeError, match="no GUID"):
         framing.guid_header("x")

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -56,6 +56,24 @@ _url_option = registry_option("--url")
     "--certificate", type=click.Path(exists=True, dir_okay=False), help="Speak TLS with this PEM file."
 )
 @click.option("--key", type=click.Path(exists=True, dir_okay=False), help="The key of the certificate.")
+@click.option(
+    "--advertised",
+    metavar="HOST[:PORT]",
+    help="Share the topic with other registries, which reach this one here: one is elected to write.",
+)
+@click.option("--group-id", metavar="ID", help="The group that elects.  [default: schema-registry]")
+@click.option("--never-elected", is_flag=True, help="Do not be elected (leader.eligibility=false).")
+@click.option(
+    "--session-timeout-ms",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How long a dead registry stays elected.  [default: 10000]",
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="What signs the other registries' certificates.",
+)
 @property_option()
 def run(
     bootstrap_server: str | None,
@@ -64,6 +82,11 @@ def run(
     users: str | None,
     certificate: str | None,
     key: str | None,
+    advertised: str | None,
+    group_id: str | None,
+    never_elected: bool,
+    session_timeout_ms: int | None,
+    ca: str | None,
     properties: tuple[str, ...],
 ) -> None:
     """Run a schema registry until Ctrl-C or SIGTERM, and print its URL when it is ready.
@@ -72,9 +95,18 @@ def run(
     Examples:
       penstock registry run --port 0
       penstock registry run -b kafka:9092 --users users.txt
+      penstock registry run -b kafka:9092 --host 0.0.0.0 --advertised registry-1
     """
     from penstock.registry import Registry
 
+    if advertised is None and (group_id or never_elected or session_timeout_ms or ca):
+        raise ConfigError(
+            "--group-id, --never-elected, --session-timeout-ms and --ca are for registries that share "
+            "a topic: give --advertised too"
+        )
+    election: dict[str, Any] = {} if session_timeout_ms is None else _session(session_timeout_ms)
+    if group_id is not None:
+        election["group_id"] = group_id
     config = client_settings(properties) if bootstrap_server is not None else None
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
@@ -86,6 +118,10 @@ def run(
         certificate=certificate,
         key=key,
         config=config,
+        advertised=advertised,
+        leader_eligibility=not never_elected,
+        ca=ca,
+        **election,
     ) as registry:
         kept = f"topic _schemas of {bootstrap_server}" if bootstrap_server else "memory"
         put(f"schema registry at {registry.url}, schemas in {kept}")
@@ -232,6 +268,11 @@ def register(subject: str, file: str, url: str) -> None:
 
     with RegistryClient(url) as client:
         put(str(client.register(subject, schema_in_file(file))))
+
+
+def _session(timeout_ms: int) -> dict[str, int]:
+    """The session of a registry, and a heartbeat as often as Kafka's clients have it."""
+    return {"session_timeout_ms": timeout_ms, "heartbeat_interval_ms": max(1, timeout_ms * 3 // 10)}
 
 
 def _printed(text: str) -> str:

@@ -36,6 +36,7 @@ SETTINGS = {
     "ssl.key.location",
     "ssl.key.password",
     "timeout",
+    "id.bytes",
 }
 
 
@@ -89,6 +90,8 @@ class RegistryClient:
         if unknown := settings.keys() - SETTINGS:
             raise ConfigError(f"a registry client has no setting {min(unknown)!r}; it has {sorted(SETTINGS)}")
         self._urls = _urls(settings.get("url"))
+        self.id_bytes = _id_bytes(settings.get("id.bytes", 4))
+        """How many bytes ids have in front of values: 4, or 8 where Apicurio's serializers write such."""
         self._timeout_s = float(settings.get("timeout", TIMEOUT_S))
         self._context = _context(settings)
         self._authorization = _authorization(settings, self._urls[0])
@@ -366,6 +369,12 @@ def _urls(given: object) -> list[str]:
     if not found:
         raise ConfigError("a registry client needs url, as in http://localhost:8081")
     return found
+
+
+def _id_bytes(given: object) -> int:
+    if str(given) not in ("4", "8"):
+        raise ConfigError(f"id.bytes is {given!r}: ids have 4 bytes, or 8")
+    return int(str(given))
 
 
 def _authorization(settings: Mapping[str, Any], url: str) -> str | None:

@@ -120,7 +120,7 @@ class Decoder:
         subject: str | None = None,
         is_key: bool = False,
         message: str | None = None,
-        id_bytes: int = 4,
+        id_bytes: int | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Take the format (``avro``, ``json``, ``protobuf``) and what says the schemas.
@@ -129,7 +129,8 @@ class Decoder:
         `subject`, or else the newest that the first column names. Without one values are bare, and `schema`
         is the writer's as well as the reader's; JSON may do without, and its types are inferred.
         `message` is the full name of a Protobuf message; by default the file's first. Ids in front of values
-        have `id_bytes` bytes: 4, or 8 where Apicurio's serializers write content ids of eight.
+        have `id_bytes` bytes: 4, or 8 where Apicurio's serializers write content ids of eight; by default as
+        the setting ``id.bytes`` of the registry says.
 
         Raises:
             ConfigError: the arguments do not fit each other.
@@ -142,6 +143,8 @@ class Decoder:
         self._message = message
         self._header = KEY_HEADER if is_key else VALUE_HEADER
         self._readings: dict[Kind, Reading | str] = {}
+        if id_bytes is None:
+            id_bytes = getattr(self._finder, "id_bytes", 4)
         if id_bytes not in ID_SIZES:
             raise ConfigError(f"id_bytes is {id_bytes!r}: ids have 4 bytes, or 8")
         self._id_bytes = id_bytes
@@ -324,7 +327,7 @@ def from_schema(
     headers: pa.Array | pa.ChunkedArray | None = None,
     is_key: bool = False,
     message: str | None = None,
-    id_bytes: int = 4,
+    id_bytes: int | None = None,
 ) -> Decoded:
     """Return the values of one column of bytes: see `Decoder` for the arguments, `Decoder.decode` for errors.
 

@@ -11,7 +11,6 @@ that interface does not have.
 
 from __future__ import annotations
 
-import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -31,7 +30,6 @@ ID_SIZES = (4, 8)
 MESSAGE_INDEXES_MAX = 64
 """How deep the message type of a Protobuf value may be nested."""
 
-_PREFIX = struct.Struct(">bI")
 
 SchemaId = int | uuid.UUID
 """What names a schema on the wire: an id of format 0, or a GUID of format 1."""
@@ -44,15 +42,15 @@ class Framed(NamedTuple):
     begin: int
 
 
-def id_prefix(schema_id: int) -> bytes:
-    """Return the five bytes of format 0.
+def id_prefix(schema_id: int, id_bytes: int = 4) -> bytes:
+    """Return the bytes of format 0: a zero, and the id in `id_bytes` bytes.
 
     Raises:
-        EncodeError: the id has no place in four bytes.
+        EncodeError: the id has no place in so many bytes.
     """
-    if not 0 <= schema_id < 1 << 32:
-        raise EncodeError(f"the schema id {schema_id} does not fit into four bytes")
-    return _PREFIX.pack(MAGIC_ID, schema_id)
+    if not 0 <= schema_id < 1 << (8 * id_bytes - (id_bytes == 8)):
+        raise EncodeError(f"the schema id {schema_id} does not fit into {id_bytes} bytes")
+    return bytes([MAGIC_ID]) + schema_id.to_bytes(id_bytes, "big")
 
 
 def guid_header(guid: str | uuid.UUID) -> bytes:

@@ -109,7 +109,7 @@ class JsonRows:
         referenced = self._registry.referenced(found.schema)
         file = parse_protobuf(found.schema.text, {name: each.text for name, each in referenced.items()})
         kind = message_at(file, (0,)) if self._message is None else message_named(file, self._message)
-        prefix = framing.id_prefix(found.id) + framing.message_indexes(path_of(kind))
+        prefix = framing.id_prefix(found.id, self._registry.id_bytes) + framing.message_indexes(path_of(kind))
         make = GetMessageClass(kind)
 
         def write(text: bytes) -> bytes | None:

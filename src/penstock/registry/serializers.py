@@ -166,7 +166,7 @@ class _Serializer(ABC):
         payload, path = self._payload(value, schema)
         indexes = framing.message_indexes(path) if path else b""
         if not self._settings.in_header:
-            prefix = framing.id_prefix(schema_id)
+            prefix = framing.id_prefix(schema_id, self._registry.id_bytes)
             if self._settings.is_by_name:
                 self._known[key] = schema, prefix
             return prefix + indexes + payload
@@ -194,7 +194,7 @@ class _Serializer(ABC):
         chosen = self._chosen.get(subject)
         if chosen is None:
             chosen = self._chosen[subject] = self._choose(subject)
-        return chosen[0], framing.id_prefix(chosen[1])
+        return chosen[0], framing.id_prefix(chosen[1], self._registry.id_bytes)
 
     def _choose(self, subject: str) -> tuple[Schema, int, str | None]:
         settings, registry = self._settings, self._registry
@@ -241,7 +241,8 @@ class _Deserializer(ABC):
         """Return the value of some bytes."""
 
     def _framing(self, data: bytes, context: SerializationContext) -> framing.Framed:
-        return framing.read_framing(data, context.headers, is_key=context.field != VALUE)
+        id_bytes = 4 if self._registry is None else self._registry.id_bytes
+        return framing.read_framing(data, context.headers, is_key=context.field != VALUE, id_bytes=id_bytes)
 
     def _writer(self, schema_id: framing.SchemaId) -> Schema:
         assert self._registry is not None

@@ -78,6 +78,7 @@ class PatientRegistry:
     def __init__(self, finder: Finder, outage_s: float) -> None:
         self._finder = finder
         self._outage_s = outage_s
+        self.id_bytes: int = getattr(finder, "id_bytes", 4)
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema with an id. Raises as `RegistryClient`, NetworkError after the outage."""
@@ -115,6 +116,7 @@ class KnownVersions:
 
     def __init__(self, client: RegistryClient, subject: str, version: int) -> None:
         self._client = client
+        self.id_bytes = client.id_bytes
         self._subject = subject
         self._version = version
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,8 @@ from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.avro.program import Program, arrow_type, compile_program
 from penstock.registry.avro.schema import parse_avro
 from penstock.registry.columns.avro_kernel import DEPTH_MAX, read_avro
-from penstock.registry.columns.nodes import Store, to_array
+from penstock.registry.columns.gathering import Gathering
+from penstock.registry.columns.nodes import Store
 from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.schemas import Schema
 
@@ -24,19 +24,16 @@ STORE_NUMBERS_MAX = 1 << 25
 """How many numbers are kept before arrays are made of them: 256 MiB."""
 
 
-class Chunk(NamedTuple):
-    """An array of rows that were read, and their numbers."""
-
-    array: pa.Array
-    rows: Ints
-
-
-def read_columns(program: Program, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes) -> Iterable[Chunk]:
-    """Yield arrays of the values between `starts` and `ends`; `reasons` gets the reason of each row.
+def read_columns(
+    program: Program, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes
+) -> tuple[pa.Array, Ints]:
+    """Return the values between `starts` and `ends`, and their rows; `reasons` gets the reason of each row.
 
     Raises:
-        DecodeError: one row by itself takes more memory than allowed.
+        DecodeError: one row by itself takes more memory than allowed, or a column more than Arrow holds.
     """
+    gathering = Gathering(program.root, len(starts))
+    places: list[Ints] = []
     stack = np.zeros(DEPTH_MAX + 2, dtype=np.int64)
     row, count = 0, len(starts)
     store = Store(program.layout, min(ROWS, count))
@@ -69,9 +66,11 @@ def read_columns(program: Program, data: Bytes, starts: Ints, ends: Ints, reason
                 store.grow(full)
         rows = begin + np.flatnonzero(reasons[begin:row] == 0)
         if len(rows):
-            yield Chunk(to_array(program.root, store, data), rows)
+            gathering.add(store, data)
+            places.append(rows)
         if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
             store = Store(program.layout, min(ROWS, count))
+    return gathering.array(), np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
 
 
 class AvroFormat:
@@ -105,9 +104,6 @@ class AvroReading:
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
         """Return an array, the rows that are in it, and the reason of each other row."""
         reasons = np.zeros(len(starts), dtype=np.uint8)
-        chunks = list(read_columns(self._program, data, starts, ends, reasons))
+        array, rows = read_columns(self._program, data, starts, ends, reasons)
         dead = {int(row): REASONS[int(reasons[row])] for row in np.flatnonzero(reasons)}
-        if not chunks:
-            return pa.nulls(0, self._program.root.type), np.zeros(0, dtype=np.int64), dead
-        array = chunks[0].array if len(chunks) == 1 else pa.concat_arrays([chunk.array for chunk in chunks])
-        return array, np.concatenate([chunk.rows for chunk in chunks]), dead
+        return array, rows, dead

@@ -190,7 +190,7 @@ def _spans(
     total = int(sizes.sum())
     if total > COLUMN_BYTES_MAX:
         raise DecodeError(f"a column has {total:,} bytes: Arrow holds {COLUMN_BYTES_MAX:,}; read fewer rows")
-    ends = np.empty(count + 1, dtype=np.int32)
+    ends = np.zeros(count + 1, dtype=np.int32)
     target = np.empty(total, dtype=np.uint8)
     copy_spans(data, store.constants, starts, sizes, count, ends, target)
     if pa.types.is_fixed_size_binary(node.type):

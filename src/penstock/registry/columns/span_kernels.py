@@ -55,9 +55,15 @@ REASONS = {
 def is_utf8(data: Bytes, at: int, end: int) -> bool:
     """Whether some bytes are UTF-8."""
     while at < end:
-        if at + 8 <= end and word_at(data, at) & -9187201950435737472 == 0:
-            at += 8
-            continue
+        if at + 8 <= end:
+            if word_at(data, at) & -9187201950435737472 == 0:
+                at += 8
+                continue
+        # The bytes behind the end are shifted out.
+        elif at + 8 <= len(data) and (
+            wrap64(word_at(data, at) << ((at + 8 - end) * 8)) & -9187201950435737472 == 0
+        ):
+            return True
         lead = byte_at(data, at)
         if lead < 0x80:
             at += 1
@@ -104,9 +110,11 @@ def unsigned_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 def copy_spans(
     data: Bytes, constants: Bytes, starts: Ints, sizes: Ints, count: int, ends: Int32s, target: Bytes
 ) -> None:
-    """Copy spans together, and write where each ends. Starts below 0 are in the constants, from -1 down."""
-    to = 0
-    ends[0] = 0
+    """Copy spans together from ``ends[0]`` on, and write where each ends.
+
+    Starts below 0 are in the constants, from -1 down.
+    """
+    to = int(ends[0])
     for index in range(count):
         start = starts[index]
         size = sizes[index]
@@ -119,6 +127,8 @@ def copy_spans(
             for step in range(0, last, 8):
                 copy_word(target, to + step, data, start + step)
             copy_word(target, to + last, data, start + last)
+        elif start + 8 <= len(data) and to + 8 <= len(target):
+            copy_word(target, to, data, start)  # what is behind the span is written over by the next one
         else:
             for step in range(size):
                 put_byte(target, to + step, byte_at(data, start + step))

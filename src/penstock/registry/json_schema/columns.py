@@ -121,7 +121,7 @@ def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
     lengths[::2] = sizes
     target = np.empty(total + len(sizes), dtype=np.uint8)
     newline = np.array([NEWLINE], dtype=np.uint8)
-    copy_spans(data, newline, places, lengths, len(places), np.empty(len(places) + 1, dtype=np.int32), target)
+    copy_spans(data, newline, places, lengths, len(places), np.zeros(len(places) + 1, dtype=np.int32), target)
     if int(np.count_nonzero(target == NEWLINE)) != len(sizes) or not is_utf8(target, 0, len(target)):
         return None
     return target.tobytes()

@@ -17,7 +17,8 @@ from penstock.errors import DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.columns import nodes
 from penstock.registry.columns import protobuf_kernel as kernel
-from penstock.registry.columns.nodes import Layout, Node, Store, to_array
+from penstock.registry.columns.gathering import Gathering
+from penstock.registry.columns.nodes import Layout, Node, Store
 from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.protobuf.schema import (
     ProtobufSchemaError,
@@ -95,6 +96,8 @@ class Tables:
             if field.containing_oneof is not None:
                 by_oneof.setdefault(field.containing_oneof.name, []).append(entry)
         for entries in by_oneof.values():
+            if len(entries) == 1:
+                continue  # an optional field: there is no other to take away
             first = len(self._oneofs)
             self._oneofs += [entry[kernel.VALID] for entry in entries]
             for entry in entries:
@@ -215,7 +218,7 @@ class ProtobufReading:
         tables = self._tables
         reasons = np.zeros(len(starts), dtype=np.uint8)
         stack = np.zeros((kernel.DEPTH_MAX + 1) * kernel.FRAME_NUMBERS, dtype=np.int64)
-        arrays, places = [], []
+        gathering, places = Gathering(tables.root, len(starts)), []
         row = 0
         store = Store(tables.layout, min(ROWS, len(starts)))
         while row < len(starts):
@@ -249,14 +252,12 @@ class ProtobufReading:
                     store.grow(full)
             rows = begin + np.flatnonzero(reasons[begin:row] == 0)
             if len(rows):
-                arrays.append(to_array(tables.root, store, data))
+                gathering.add(store, data)
                 places.append(rows)
             if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
                 store = Store(tables.layout, min(ROWS, len(starts)))
         dead = {int(each): REASONS[int(reasons[each])] for each in np.flatnonzero(reasons)}
-        if not arrays:
-            return pa.nulls(0, tables.root.type), np.zeros(0, dtype=np.int64), dead
-        return pa.concat_arrays(arrays), np.concatenate(places), dead
+        return gathering.array(), np.concatenate(places) if places else np.zeros(0, dtype=np.int64), dead
 
 
 def _text_maker(message: Descriptor) -> Callable[[bytes], str]:

@@ -7,6 +7,7 @@ import base64
 import hmac
 import json
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -20,6 +21,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
 from penstock.registry.schemas import PROTOBUF, TYPES, Schema
+from penstock.registry.server.forwarding import (
+    ELECTION_PATIENCE_S,
+    UNREACHABLE_PAUSE_S,
+    Forwarder,
+    UnreachableError,
+)
 from penstock.registry.server.state import (
     DEFAULT_CONTEXT,
     LogRecord,
@@ -45,8 +52,14 @@ class Log(Protocol):
     state: RegistryState
     lock: threading.RLock
 
-    def write(self, records: list[LogRecord]) -> None:
-        """Write records, and return when the state has them."""
+    def ready(self) -> int:
+        """Return the term in which records may be written, once the state has all that was written before."""
+
+    def write(self, records: list[LogRecord], term: int) -> None:
+        """Write records that were decided in a term, and return when the state has them."""
+
+    def catch_up(self) -> None:
+        """Return when the state has all that was written up to now."""
 
 
 Handler = Callable[["Call"], Any]
@@ -94,13 +107,21 @@ class Call:
             raise RefusedError(400, 400, f"{name} is no number") from None
 
 
-def application(log: Log, users: Mapping[str, str] | None = None) -> ASGIApp:
-    """Return the application that answers for a log; with `users`, to those alone (basic authentication)."""
-    lock = asyncio.Lock()
+def application(
+    log: Log, users: Mapping[str, str] | None = None, forwarder: Forwarder | None = None
+) -> ASGIApp:
+    """Return the application that answers for a log.
+
+    Args:
+        log: what keeps the records.
+        users: names and passwords of those alone that are answered (basic authentication); None for all.
+        forwarder: what sends writes to the elected registry; None where there is no other.
+    """
+    desk = _Desk(log, users, forwarder)
 
     def route(path: str, **handlers: Handler) -> Route:
         async def endpoint(request: Request) -> Response:
-            return await _answer(log, lock, users, request, handlers[request.method.lower()])
+            return await desk.answer(request, handlers[request.method.lower()])
 
         return Route(path, endpoint, methods=[each.upper() for each in handlers])
 
@@ -153,42 +174,126 @@ def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = Non
     return Response(json.dumps(found), status, headers, media_type=MEDIA_TYPE)
 
 
-async def _answer(
-    log: Log, lock: asyncio.Lock, users: Mapping[str, str] | None, request: Request, handler: Handler
-) -> Response:
-    if users is not None and not _is_known(users, request.headers.get("authorization", "")):
-        return _json(
-            {"error_code": 401, "message": "HTTP 401 Unauthorized"}, 401, {"WWW-Authenticate": "Basic"}
-        )
-    try:
-        body = await _body(request)
-        call = Call(log, request, body)
-        if request.method == "GET":
-            with log.lock:
-                return _json(handler(call))
+class _Desk:
+    """Answers requests: reads from the state, writes one after another, or at the elected registry."""
+
+    def __init__(self, log: Log, users: Mapping[str, str] | None, forwarder: Forwarder | None) -> None:
+        self._log = log
+        self._users = users
+        self._forwarder = forwarder
+        self._lock = asyncio.Lock()
+        self._catching_up = asyncio.Lock()
+        self._caught_up_at = float("-inf")
+
+    async def answer(self, request: Request, handler: Handler) -> Response:
+        """Return the answer to a request."""
+        users = self._users
+        if users is not None and not _is_known(users, request.headers.get("authorization", "")):
+            return _json(
+                {"error_code": 401, "message": "HTTP 401 Unauthorized"}, 401, {"WWW-Authenticate": "Basic"}
+            )
+        try:
+            data = await _data(request)
+            body = _document(data) if request.method in ("POST", "PUT") else {}
+            if handler not in WRITERS:
+                return _json(await self._read(request, body, handler))
+            if self._forwarder is None:
+                return _json(await self._write(request, body, handler))
+            return await self._write_or_forward(self._forwarder, request, data, body, handler)
+        except RefusedError as error:
+            return _json({"error_code": error.code, "message": str(error)}, error.status)
+        except PenstockError as error:
+            _log.warning("%s %s failed: %s", request.method, request.url.path, error)
+            return _json({"error_code": 50001, "message": f"Error in the backend data store: {error}"}, 500)
+
+    async def _read(self, request: Request, body: Any, handler: Handler) -> Any:
+        try:
+            with self._log.lock:
+                return handler(Call(self._log, request, body))
+        except RefusedError as error:
+            if self._forwarder is None or error.status != 404:
+                raise
+        # Another registry may have written it a moment ago.
+        await self._catch_up()
+        with self._log.lock:
+            return handler(Call(self._log, request, body))
+
+    async def _write(self, request: Request, body: Any, handler: Handler) -> Any:
         # A change is decided against the state that it changes: one after another.
-        async with lock:
-            with log.lock:
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            term = await loop.run_in_executor(None, self._log.ready)
+            call = Call(self._log, request, body)
+            with self._log.lock:
                 found = handler(call)
-            await asyncio.get_running_loop().run_in_executor(None, log.write, call.records)
-            return _json(found)
-    except RefusedError as error:
-        return _json({"error_code": error.code, "message": str(error)}, error.status)
-    except PenstockError as error:
-        _log.warning("%s %s failed: %s", request.method, request.url.path, error)
-        return _json({"error_code": 50001, "message": f"Error in the backend data store: {error}"}, 500)
+            await loop.run_in_executor(None, self._log.write, call.records, term)
+            return found
+
+    async def _write_or_forward(
+        self, forwarder: Forwarder, request: Request, data: bytes, body: Any, handler: Handler
+    ) -> Response:
+        if handler is _register:
+            known = self._known(request, body)
+            if known is not None:
+                return _json(known)
+        scope = request.scope
+        query = scope["query_string"].decode("latin-1")
+        target = f"{scope['path']}?{query}" if query else scope["path"]
+        deadline = time.monotonic() + ELECTION_PATIENCE_S
+        while True:
+            leader = await forwarder.leader()
+            if leader.url is None:
+                return _json(await self._write(request, body, handler))
+            try:
+                answer = await forwarder.forward(leader.url, request.method, target, request.headers, data)
+                break
+            except UnreachableError as error:
+                if time.monotonic() >= deadline:
+                    _log.warning("%s", error)
+                    raise
+            # It has stopped, and another one is about to be elected.
+            await asyncio.sleep(UNREACHABLE_PAUSE_S)
+        if answer.status < 400:
+            # A client that has written here, reads here what was written.
+            await self._catch_up()
+        return Response(answer.data, answer.status, media_type=MEDIA_TYPE)
+
+    def _known(self, request: Request, body: Any) -> Any:
+        """The answer to a registration of what is registered, for which nothing is written; or None."""
+        call = Call(self._log, request, body)
+        with self._log.lock:
+            try:
+                found = _register(call)
+            except RefusedError:
+                return None  # by what this registry has read; the elected one says what holds
+        return None if call.records else found
+
+    async def _catch_up(self) -> None:
+        """Have the state contain all that is in the topic; if that cannot be read in time, go on without."""
+        asked_at = time.monotonic()
+        async with self._catching_up:
+            if self._caught_up_at >= asked_at:
+                return
+            began_at = time.monotonic()
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, self._log.catch_up)
+            except PenstockError as error:
+                _log.warning("the registry answers by what it has read so far: %s", error)
+            self._caught_up_at = began_at
 
 
-async def _body(request: Request) -> Any:
-    if request.method not in ("POST", "PUT"):
-        return {}
+async def _data(request: Request) -> bytes:
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
         if len(data) > BODY_BYTES_MAX:
             raise RefusedError(413, 413, f"The request has more than {BODY_BYTES_MAX} bytes")
+    return bytes(data)
+
+
+def _document(data: bytes) -> Any:
     try:
-        found = json.loads(bytes(data))
+        found = json.loads(data)
     except (ValueError, RecursionError):
         raise RefusedError(400, 400, "Unable to process JSON") from None
     if not isinstance(found, dict):
@@ -424,3 +529,9 @@ def _delete_mode(call: Call) -> Any:
 
 def _contexts(call: Call) -> Any:
     return call.page(sorted({DEFAULT_CONTEXT, *call.state.ids}))
+
+
+WRITERS = frozenset(
+    (_register, _delete_subject, _delete_version, _set_config, _delete_config, _set_mode, _delete_mode)
+)
+"""The handlers that write: they decide one after another, at the elected registry."""

@@ -2,6 +2,9 @@
 
 The topic is that of Confluent's registry, record for record: one partition, compacted, keys and values in
 JSON. A registry reads it from the beginning, and follows what others write.
+
+Where several registries have the topic, the elected one writes in transactions of one transactional id.
+Taking the id over fences the one that was elected before, however late it notices: no two of them write.
 """
 
 from __future__ import annotations
@@ -9,21 +12,34 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.client.blocking.producer import Producer
 from penstock.common.logs import logger_named
-from penstock.errors import ConfigError, KafkaError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    ConfigError,
+    KafkaError,
+    PenstockError,
+    ProducerFencedError,
+    RequestTimeoutError,
+    TransactionError,
+    UnsupportedVersionError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-from penstock.registry.server.state import LogRecord, RegistryState
+from penstock.registry.server.state import LogRecord, RegistryState, no_leader
 
 TOPIC = "_schemas"
 WRITE_TIMEOUT_S = 30.0
 POLL_MS = 200
+LATEST = -1
+CATCH_UP_TIMEOUT_S = 5.0
+"""How long a registry that has not found something waits to have read all that was written before."""
+TRANSACTION_TIMEOUT_MS = 15_000
+CLOSE_TIMEOUT_S = 2.0
 _log = logger_named("penstock.registry")
 
 
@@ -34,26 +50,40 @@ class MemoryLog:
         self.state = RegistryState()
         self.lock = threading.RLock()
 
-    def write(self, records: list[LogRecord]) -> None:
+    def ready(self) -> int:
+        """Return the term: there is one, since one registry alone has the state."""
+        return 0
+
+    def write(self, records: list[LogRecord], term: int) -> None:
         """Change the state by records."""
         with self.lock:
             for key, value in records:
                 self.state.apply(key, value)
+
+    def catch_up(self) -> None:
+        """There is nothing to wait for."""
 
     def close(self) -> None:
         """There is nothing to close."""
 
 
 class TopicLog:
-    """Keeps records in a topic, and the state as all records of the topic say."""
+    """Keeps records in a topic, and the state as all records of the topic say.
+
+    A term is a time without another writer: what is decided in one term is not written in the next. Without
+    a `transactional_id` there is one term, and no other registry may write.
+    """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str],
         config: Mapping[str, object] | None = None,
         topic: str = TOPIC,
+        transactional_id: str | None = None,
     ) -> None:
         """Create the topic where it is missing, and read it to its end.
+
+        With a `transactional_id` nothing is written before `lead`.
 
         Raises:
             ConfigError: the topic has several partitions.
@@ -61,40 +91,108 @@ class TopicLog:
         """
         self.state = RegistryState()
         self.lock = threading.RLock()
+        self.on_fenced: Callable[[], None] = lambda: None
+        """Called when another registry has taken over the right to write."""
+        self._servers, self._config = bootstrap_servers, {**(config or {})}
         self._partition = TopicPartition(topic, 0)
+        self._transactional_id = transactional_id
         self._applied = 0
         self._news = threading.Condition(self.lock)
         self._is_closed = False
         self._failure: PenstockError | None = None
+        self._writing = threading.Lock()
+        self._leads = transactional_id is None
+        self._term = 0
+        self._is_doubtful = False
+        """Whether what was last written may be in the topic, or may yet come there."""
         _prepare(bootstrap_servers, config, topic)
-        self._producer: Producer[bytes, bytes] = Producer(bootstrap_servers, config)
-        reading = {**(config or {}), "auto_offset_reset": "earliest"}
+        self._admin = Admin(bootstrap_servers, config, default_api_timeout_ms=CATCH_UP_TIMEOUT_S * 1000)
+        self._producer: Producer[bytes, bytes] | None = None
+        if transactional_id is None:
+            self._producer = Producer(bootstrap_servers, config)
+        reading = {**self._config, "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
         self._consumer: Consumer[bytes, bytes] = Consumer(bootstrap_servers, reading)
         self._consumer.assign([self._partition])
         self._consumer.seek_to_beginning(self._partition)
-        end = self._consumer.end_offsets([self._partition])[self._partition]
         self._thread = threading.Thread(target=self._follow, name="penstock-registry-log", daemon=True)
         self._thread.start()
-        self._wait_for(end)
+        self._wait_for(self._end())
 
-    def write(self, records: list[LogRecord]) -> None:
-        """Write records, and return when the state has them.
+    def lead(self) -> None:
+        """Begin a term: fence the registry that wrote before, and read all that it has written.
 
         Raises:
-            KafkaError, NetworkError, RequestTimeoutError: they cannot be written, or not be read in time.
+            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the cluster refuses, or does not
+                answer in time. It can be called again.
         """
-        deliveries = [
-            self._producer.send(
-                self._partition.topic,
-                None if value is None else json.dumps(value, separators=(",", ":")).encode(),
-                key=json.dumps(key, separators=(",", ":")).encode(),
-                partition=0,
-            )
-            for key, value in records
-        ]
-        offsets = [delivery.result(timeout=WRITE_TIMEOUT_S).offset for delivery in deliveries]
-        if offsets:
+        with self._writing:
+            self._leads = True
+            self._begin_term()
+
+    def resign(self) -> None:
+        """End the term. Returns when nothing is being written any more."""
+        with self._writing:
+            if self._transactional_id is not None:
+                self._leads = False
+                self._stop_producer()
+
+    def ready(self) -> int:
+        """Return the term, once the state has all that was written before.
+
+        Raises:
+            RefusedError: this registry is not elected.
+            PenstockError: as `lead`, where it is not known what became of the last records.
+        """
+        with self._writing:
+            if not self._leads:
+                raise no_leader()
+            if self._is_doubtful or self._producer is None:
+                self._begin_term()
+            return self._term
+
+    def write(self, records: list[LogRecord], term: int) -> None:
+        """Write records that were decided in a term, and return when the state has them.
+
+        Raises:
+            RefusedError: the term has ended, or another registry has fenced this one.
+            KafkaError, TransactionError, NetworkError, RequestTimeoutError: they cannot be written, or not be
+                read in time. They may be in the topic all the same.
+        """
+        if not records:
+            return
+        with self._writing:
+            if self._producer is None or term != self._term:
+                raise no_leader()
+            self._is_doubtful = True
+            try:
+                with self._producer.at_once():
+                    deliveries = [
+                        self._producer.send(
+                            self._partition.topic,
+                            None if value is None else json.dumps(value, separators=(",", ":")).encode(),
+                            key=json.dumps(key, separators=(",", ":")).encode(),
+                            partition=0,
+                        )
+                        for key, value in records
+                    ]
+                offsets = [delivery.result(timeout=WRITE_TIMEOUT_S).offset for delivery in deliveries]
+            except TransactionError as error:
+                if _is_fenced(self._producer, error):
+                    self._leads = False
+                    self._stop_producer()
+                    self.on_fenced()
+                    raise no_leader() from error
+                raise
             self._wait_for(offsets[-1] + 1)
+            self._is_doubtful = False
+
+    def catch_up(self) -> None:
+        """Return when the state has all that is in the topic now.
+
+        Raises:
+            KafkaError, NetworkError, RequestTimeoutError: it cannot be read, or not in time.
+        """
+        self._wait_for(self._end(), CATCH_UP_TIMEOUT_S)
 
     def close(self) -> None:
         """Stop following the topic."""
@@ -102,10 +200,52 @@ class TopicLog:
             self._is_closed = True
         self._thread.join()
         self._consumer.close()
-        self._producer.close()
+        with self._writing:
+            self._stop_producer()
+        self._admin.close()
 
-    def _wait_for(self, offset: int) -> None:
-        deadline = time.monotonic() + WRITE_TIMEOUT_S
+    def _begin_term(self) -> None:
+        if self._transactional_id is not None:
+            self._stop_producer()
+            self._producer = self._fencing_producer(self._transactional_id)
+        self._wait_for(self._end())
+        self._term += 1
+        self._is_doubtful = False
+
+    def _fencing_producer(self, transactional_id: str) -> Producer[bytes, bytes]:
+        made: Producer[bytes, bytes] = Producer(
+            self._servers,
+            self._config,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            max_block_ms=WRITE_TIMEOUT_S * 1000,
+        )
+        try:
+            made.init_transactions()
+        except UnsupportedVersionError:
+            made.close(timeout=0)
+            _log.warning("brokers before Kafka 0.11 do not fence an elected registry that hangs")
+            return Producer(self._servers, self._config)
+        except BaseException:
+            made.close(timeout=0)
+            raise
+        return made
+
+    def _stop_producer(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            try:
+                producer.close(timeout=CLOSE_TIMEOUT_S)
+            except PenstockError as error:
+                _log.info("the producer of the registry was not closed in order: %s", error)
+
+    def _end(self) -> int:
+        found = self._admin.list_offsets({self._partition: LATEST}, isolation="read_committed")
+        end = found[self._partition]
+        return 0 if end is None else end.offset
+
+    def _wait_for(self, offset: int, timeout_s: float = WRITE_TIMEOUT_S) -> None:
+        deadline = time.monotonic() + timeout_s
         with self._news:
             while self._applied < offset:
                 if self._failure is not None:
@@ -114,7 +254,7 @@ class TopicLog:
                 if left <= 0:
                     raise RequestTimeoutError(
                         f"the registry has read topic {self._partition.topic} up to offset {self._applied}, "
-                        f"not {offset}, in {WRITE_TIMEOUT_S:.0f} s"
+                        f"not {offset}, in {timeout_s:.0f} s"
                     )
                 self._news.wait(left)
 
@@ -146,6 +286,19 @@ class TopicLog:
             _log.warning(
                 "offset %d of topic %s is no record of a registry: %r", offset, self._partition.topic, error
             )
+
+
+def _is_fenced(producer: Producer[bytes, bytes], error: TransactionError) -> bool:
+    """Whether another producer has the transactional id now: the partition, or the coordinator, says so."""
+    if isinstance(error, ProducerFencedError):
+        return True
+    try:
+        producer.abort_transaction()
+    except ProducerFencedError:
+        return True
+    except PenstockError:
+        pass
+    return False
 
 
 def _prepare(bootstrap_servers: str | Sequence[str], config: Mapping[str, object] | None, topic: str) -> None:

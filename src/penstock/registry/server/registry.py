@@ -5,14 +5,20 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.common.extras import missing
 from penstock.errors import ConfigError, NetworkError
 from penstock.registry.client import RegistryClient
+from penstock.registry.server.election import Election
+from penstock.registry.server.forwarding import Forwarder
+from penstock.registry.server.group_protocol import Identity
 from penstock.registry.server.logs import TOPIC, MemoryLog, TopicLog
+from penstock.registry.server.membership import MembershipSettings
 
+GROUP_ID = "schema-registry"
 START_TIMEOUT_S = 10.0
 
 
@@ -24,8 +30,10 @@ class Registry:
     1
 
     Without `bootstrap_servers` schemas are kept in memory. With it they are in the topic ``_schemas``, in the
-    records of Confluent's registry, which may have written the topic before and may take it over again. One
-    registry at a time may write to a topic.
+    records of Confluent's registry, which may have written the topic before and may take it over again.
+
+    Without `advertised` one registry at a time may write to a topic. With it, all registries of the topic
+    elect one in a group, by the protocol of Confluent's registry, and the others forward writes to it.
     """
 
     def __init__(
@@ -39,6 +47,12 @@ class Registry:
         key: str | None = None,
         config: Mapping[str, object] | None = None,
         topic: str = TOPIC,
+        advertised: str | None = None,
+        group_id: str = GROUP_ID,
+        leader_eligibility: bool = True,
+        session_timeout_ms: int = 10_000,
+        heartbeat_interval_ms: int = 3_000,
+        ca: str | None = None,
     ) -> None:
         """Take where it listens, and where schemas are kept.
 
@@ -51,9 +65,33 @@ class Registry:
             key: a file with the key of the certificate.
             config: further options of the clients that read and write the topic.
             topic: the name of the topic.
+            advertised: where other registries of the topic reach this one: a host, with or without a port
+                (``host.name`` of Confluent's registry). None where there is no other.
+            group_id: the group in which they elect, and the transactional id of the elected one
+                (``schema.registry.group.id``).
+            leader_eligibility: whether this one may be elected (``leader.eligibility``).
+            session_timeout_ms: how long a registry that has died stays elected, in milliseconds.
+            heartbeat_interval_ms: how often each registry says that it lives, in milliseconds.
+            ca: a file of certificates in PEM that sign those of the other registries; None for the system's.
+
+        Raises:
+            ConfigError: arguments contradict each other, or one is malformed.
         """
         if (key is not None) and certificate is None:
             raise ConfigError("key belongs to a certificate: give both")
+        if advertised is not None and bootstrap_servers is None:
+            raise ConfigError("advertised is for registries that share a topic: give bootstrap_servers too")
+        if not 0 < heartbeat_interval_ms < session_timeout_ms < 1 << 31:
+            raise ConfigError(
+                f"heartbeat_interval_ms is {heartbeat_interval_ms}, session_timeout_ms {session_timeout_ms}: "
+                "the first is above 0 and below the second"
+            )
+        self._advertised = None if advertised is None else _host_and_port(advertised)
+        self._membership = MembershipSettings(group_id, session_timeout_ms, heartbeat_interval_ms)
+        self._is_eligible = leader_eligibility
+        self._ca = ca
+        self._election: Election | None = None
+        self._forwarder: Forwarder | None = None
         self._servers = bootstrap_servers
         self._address = (host, port)
         self._users = users
@@ -82,7 +120,8 @@ class Registry:
         Raises:
             MissingDependencyError: the extra ``registry`` is not installed.
             NetworkError: the address cannot be listened on, or the Kafka cannot be reached.
-            KafkaError, ConfigError: the topic cannot be used.
+            KafkaError, ConfigError: the topic cannot be used, or the group; another registry has this URL.
+            RequestTimeoutError: there is no outcome of an election within 60 s.
         """
         try:
             import uvicorn
@@ -90,13 +129,13 @@ class Registry:
             from penstock.registry.server.app import application
         except ImportError as error:
             raise missing(error, "a schema registry") from None
-        self._log = (
-            MemoryLog() if self._servers is None else TopicLog(self._servers, self._config, self._topic)
-        )
         try:
             self._socket = _listening(self._address)
+            self._log = self._opened_log()
+            if self._election is not None:
+                self._forwarder = Forwarder(self._election, self._ca, passes_users=self._users is not None)
             config = uvicorn.Config(
-                application(self._log, self._users),
+                application(self._log, self._users, self._forwarder),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -117,10 +156,37 @@ class Registry:
             )
             self._thread.start()
             self._await_start()
+            if self._election is not None:
+                self._election.start()
         except BaseException:
             self.stop()
             raise
         return self
+
+    def _opened_log(self) -> MemoryLog | TopicLog:
+        if self._servers is None:
+            return MemoryLog()
+        if self._advertised is None:
+            return TopicLog(self._servers, self._config, self._topic)
+        log = TopicLog(self._servers, self._config, self._topic, self._membership.group_id)
+        assert self._socket is not None
+        host, port = self._advertised
+        identity = Identity(
+            host,
+            port or self._socket.getsockname()[1],
+            "https" if self._certificate else "http",
+            self._is_eligible,
+        )
+        self._election = Election(self._servers, self._config, identity, self._membership, log)
+        log.on_fenced = self._election.fenced
+        return log
+
+    @property
+    def is_elected(self) -> bool:
+        """Return whether this registry writes, rather than forwarding writes to another one."""
+        if self._election is None:
+            return self._socket is not None
+        return self._election.outcome.is_own
 
     def _await_start(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -131,7 +197,13 @@ class Registry:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Stop listening, and close what the registry has open."""
+        """Stop listening, and close what the registry has open. Another registry is elected at once."""
+        if self._forwarder is not None:
+            self._forwarder.stop()
+            self._forwarder = None
+        if self._election is not None:
+            self._election.stop()
+            self._election = None
         if self._server is not None:
             self._server.should_exit = True
         if self._thread is not None:
@@ -152,6 +224,18 @@ class Registry:
 
     def __repr__(self) -> str:
         return f"<Registry {self.url if self._socket is not None else 'not started'}>"
+
+
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    """The host, and the port if there is one, of ``host``, ``host:port`` or ``[host]:port``."""
+    try:
+        parts = urllib.parse.urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.path or parts.username or port == 0:
+        raise ConfigError(f"advertised is {text!r}: a host is needed, and maybe a port, as registry-1:8081")
+    return host, port
 
 
 def _listening(address: tuple[str, int]) -> socket.socket:

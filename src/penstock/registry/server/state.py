@@ -59,6 +59,11 @@ def no_schema(what: object = "") -> RefusedError:
     return RefusedError(404, 40403, f"Schema {what} not found" if what != "" else "Schema not found")
 
 
+def no_leader() -> RefusedError:
+    """Return the refusal of a write while no registry is elected."""
+    return RefusedError(500, 50004, "No registry is elected to write: try again in some seconds")
+
+
 @dataclass
 class Version:
     """A version of a subject."""

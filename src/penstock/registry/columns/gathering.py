@@ -1,0 +1,177 @@
+"""The columns of many batches as one array: each batch goes where it will stay, and is not joined later.
+
+Columns of numbers and text at the top of a schema have room for all rows from the start. Every other column
+is an array for each batch, and these are joined at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import DecodeError
+from penstock.records.kernels.compiled import Bytes, Ints
+from penstock.registry.columns.nodes import (
+    COLUMN_BYTES_MAX,
+    DOUBLES,
+    FLAGS,
+    FLOATS,
+    NO_COLUMN,
+    NUMBER,
+    SPAN,
+    STRUCT,
+    Node,
+    Store,
+    to_array,
+)
+from penstock.registry.columns.span_kernels import copy_spans
+
+MORE = 1.1
+"""How much more room text gets than the batches so far let expect."""
+
+
+class Gathering:
+    """The array of a schema, made batch by batch."""
+
+    def __init__(self, root: Node, rows: int) -> None:
+        """Take the tree of columns, and how many rows there are at most."""
+        self._root = root
+        self._count = 0
+        is_plain = root.kind == STRUCT and root.valid == NO_COLUMN
+        self._parts = [_part(child, rows) for child in root.children] if is_plain else None
+        self._whole = _Joined(root)
+
+    def add(self, store: Store, data: Bytes) -> None:
+        """Take what a loop has stored.
+
+        Raises:
+            DecodeError: the bytes of a column are more than an Arrow array holds.
+        """
+        count = int(store.filled[self._root.group])
+        if not count:
+            return
+        if self._parts is None:
+            self._whole.add(store, data, 0, count)
+        else:
+            for part in self._parts:
+                part.add(store, data, self._count, count)
+        self._count += count
+
+    def array(self) -> pa.Array:
+        """Return all rows."""
+        if not self._count:
+            return pa.nulls(0, self._root.type)
+        if self._parts is None:
+            return self._whole.array(self._count)
+        children = [part.array(self._count) for part in self._parts]
+        return pa.StructArray.from_buffers(self._root.type, self._count, [None], 0, 0, children)
+
+
+class _Part(Protocol):
+    """One column of the array."""
+
+    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+        """Put `count` rows of a batch at a row."""
+
+    def array(self, count: int) -> pa.Array:
+        """Return the column of the first `count` rows."""
+
+
+def _part(node: Node, rows: int) -> _Part:
+    if node.kind in (NUMBER, DOUBLES, FLOATS, FLAGS):
+        return _Numbers(node, rows)
+    if node.kind == SPAN and not pa.types.is_fixed_size_binary(node.type) and node.as_text is None:
+        return _Spans(node, rows)
+    return _Joined(node)
+
+
+class _Validity:
+    """Which rows of a column are not null."""
+
+    def __init__(self, node: Node, rows: int) -> None:
+        self._node = node
+        self._flags = None if node.valid == NO_COLUMN else np.empty(rows, dtype=np.bool_)
+
+    def add(self, store: Store, at: int, count: int) -> None:
+        if self._flags is not None:
+            self._flags[at : at + count] = store.column(self._node.valid, self._node.group)
+
+    def mask(self, count: int) -> tuple[pa.Buffer | None, int]:
+        """The bits of Arrow, if there is a null, and how many there are."""
+        if self._flags is None:
+            return None, 0
+        flags = self._flags[:count]
+        nulls = count - int(np.count_nonzero(flags))
+        return (pa.py_buffer(np.packbits(flags, bitorder="little")), nulls) if nulls else (None, 0)
+
+
+class _Numbers:
+    """Numbers and flags, in the width of their type."""
+
+    def __init__(self, node: Node, rows: int) -> None:
+        self._node = node
+        self._validity = _Validity(node, rows)
+        width = np.int64 if node.type.bit_width == 64 else np.int32
+        self._values: Any = np.empty(rows, dtype=np.bool_ if node.kind == FLAGS else width)
+
+    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+        self._values[at : at + count] = store.column(self._node.column, self._node.group)
+        self._validity.add(store, at, count)
+
+    def array(self, count: int) -> pa.Array:
+        values: Any = self._values[:count]
+        if self._node.kind == FLAGS:
+            values = np.packbits(values, bitorder="little")
+        mask, nulls = self._validity.mask(count)
+        return pa.Array.from_buffers(self._node.type, count, [mask, pa.py_buffer(values)], nulls)
+
+
+class _Spans:
+    """Text and bytes, behind one another."""
+
+    def __init__(self, node: Node, rows: int) -> None:
+        self._node = node
+        self._rows = rows
+        self._validity = _Validity(node, rows)
+        self._ends = np.empty(rows + 1, dtype=np.int32)
+        self._ends[0] = 0
+        self._target = np.empty(0, dtype=np.uint8)
+
+    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+        sizes: Ints = store.column(self._node.column + 1, self._node.group)
+        used = int(self._ends[at])
+        total = used + int(sizes.sum())
+        if total > COLUMN_BYTES_MAX:
+            raise DecodeError(
+                f"a column has {total:,} bytes: Arrow holds {COLUMN_BYTES_MAX:,}; read fewer rows"
+            )
+        if total > len(self._target):
+            more = np.empty(max(total, int(MORE * total * self._rows / (at + count))), dtype=np.uint8)
+            more[:used] = self._target[:used]
+            self._target = more
+        starts = store.column(self._node.column, self._node.group)
+        copy_spans(data, store.constants, starts, sizes, count, self._ends[at:], self._target)
+        self._validity.add(store, at, count)
+
+    def array(self, count: int) -> pa.Array:
+        mask, nulls = self._validity.mask(count)
+        ends = self._ends[: count + 1]
+        target = self._target[: ends[-1]]
+        buffers = [mask, pa.py_buffer(ends), pa.py_buffer(target)]
+        return pa.Array.from_buffers(self._node.type, count, buffers, nulls)
+
+
+class _Joined:
+    """A column of another kind: an array for each batch."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._arrays: list[pa.Array] = []
+
+    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+        self._arrays.append(to_array(self._node, store, data))
+
+    def array(self, count: int) -> pa.Array:
+        return self._arrays[0] if len(self._arrays) == 1 else pa.concat_arrays(self._arrays)

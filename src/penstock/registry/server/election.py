@@ -1,0 +1,200 @@
+"""The election of the registry that writes, among all registries on one topic: a member of their group.
+
+A thread with an event loop of its own keeps the membership. The outcome is read from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ClientConfig
+from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.registry.server.forwarding import ALONE, Outcome
+from penstock.registry.server.group_protocol import DUPLICATE_URLS, Assignment, Identity
+from penstock.registry.server.membership import Membership, MembershipSettings
+
+INIT_TIMEOUT_S = 60.0
+"""How long a registry waits for its first election: ``kafkastore.init.timeout.ms`` of Confluent's."""
+TAKE_OVER_PAUSE_S = 0.5
+NOBODY = Outcome(None, False)
+_log = logger_named("penstock.registry")
+
+
+class Writing(Protocol):
+    """The right to write, which is taken over and given up."""
+
+    def lead(self) -> None:
+        """Take over the right to write, from the registry that had it."""
+
+    def resign(self) -> None:
+        """Give it up. Returns when nothing is being written."""
+
+
+class Election:
+    """Takes part in the elections, and has the log lead and resign by their outcomes."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        config: Mapping[str, object] | None,
+        identity: Identity,
+        settings: MembershipSettings,
+        writing: Writing,
+    ) -> None:
+        """Take the cluster whose group elects, and where this registry is reached.
+
+        Raises:
+            ConfigError: an option of `config` is unknown or wrong.
+        """
+        self.outcome = NOBODY
+        """Who writes now."""
+        self._config = ClientConfig.of(config, {}, bootstrap_servers=bootstrap_servers)
+        self._identity = identity
+        self._settings = settings
+        self._writing = writing
+        self._is_settled = threading.Event()
+        self._failure: PenstockError | None = None
+        self._is_elected = False
+        self._taking_over: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._membership: Membership | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="penstock-registry-election", daemon=True)
+
+    def start(self) -> None:
+        """Join the group, and return when the first election has an outcome.
+
+        Raises:
+            ConfigError: another registry has the same URL.
+            KafkaError, NetworkError, RequestTimeoutError: there is no outcome in time, and why.
+        """
+        self._loop = asyncio.new_event_loop()
+        self._thread.start()
+        if not self._is_settled.wait(INIT_TIMEOUT_S):
+            group = self._settings.group_id
+            raise self._failure or RequestTimeoutError(
+                f"group {group!r} of the registries has not elected one in {INIT_TIMEOUT_S:.0f} s"
+            )
+        if self._failure is not None and self.outcome == NOBODY:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Give up the right to write, and leave the group."""
+        if self._thread.is_alive():
+            self._call(self._cancel)
+            self._thread.join()
+
+    def fenced(self) -> None:
+        """Ask for another election: another registry has taken over the right to write."""
+        self.outcome = NOBODY
+        self._call(self._rejoin)
+
+    def _call(self, function: Callable[[], None]) -> None:
+        """Have a function called in the thread of the election, if that runs."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(function)
+
+    # --- in the thread of the election ---
+
+    def _run(self) -> None:
+        assert self._loop is not None
+        loop = self._loop
+        asyncio.set_event_loop(loop)
+        try:
+            self._task = loop.create_task(self._take_part())
+            with contextlib.suppress(asyncio.CancelledError):
+                loop.run_until_complete(self._task)
+        except Exception:
+            _log.exception("this registry takes no part in elections any more: it forwards no writes")
+            self.outcome = NOBODY
+        finally:
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _rejoin(self) -> None:
+        if self._membership is not None:
+            self._membership.rejoin()
+
+    async def _take_part(self) -> None:
+        async with AsyncClient(self._config) as client:
+            coordinator = Coordinator(client, self._settings.group_id)
+            self._membership = Membership(coordinator, self._identity, self._settings, self)
+            await self._membership.run()
+
+    # --- the role of this registry ---
+
+    async def assigned(self, assignment: Assignment, *, is_own: bool) -> None:
+        """Go on by the outcome of an election."""
+        if assignment.error:
+            what = (
+                f"another registry has the URL {self._identity.url} too, or two others have one: give each "
+                "the address by which it is reached (advertised)"
+                if assignment.error == DUPLICATE_URLS
+                else f"the election of a registry has failed with the unknown error {assignment.error}"
+            )
+            _log.error("%s", what)
+            self._settle(ConfigError(what))
+            return
+        self._failure = None
+        _log.info("elected to write: %s", assignment.leader.url if assignment.leader else "no registry")
+        if is_own:
+            self._is_elected = True
+            self._taking_over = asyncio.create_task(self._take_over())
+        else:
+            self.outcome = Outcome(None if assignment.leader is None else assignment.leader.url, False)
+            self._settle()
+
+    async def revoked(self) -> None:
+        """Write nothing until the next outcome."""
+        self.outcome = NOBODY
+        self._is_elected = False
+        if self._taking_over is not None:
+            await self._taking_over
+            self._taking_over = None
+        await asyncio.to_thread(self._writing.resign)
+
+    def failed(self, error: PenstockError) -> None:
+        """Keep why there is no outcome, for those that wait for the first one, which may never come."""
+        if self._is_settled.is_set():
+            return
+        self._failure = error
+        if not _is_passing(error):
+            self._is_settled.set()
+
+    async def _take_over(self) -> None:
+        while self._is_elected:
+            try:
+                await asyncio.to_thread(self._writing.lead)
+            except PenstockError as error:
+                _log.warning("this registry is elected, and cannot write yet: %s", error)
+                self.failed(error)
+                await asyncio.sleep(TAKE_OVER_PAUSE_S)
+                continue
+            if self._is_elected:
+                self.outcome = ALONE
+                self._settle()
+            return
+
+    def _settle(self, failure: PenstockError | None = None) -> None:
+        if failure is not None and not self._is_settled.is_set():
+            self._failure = failure
+        self._is_settled.set()
+
+
+def _is_passing(error: PenstockError) -> bool:
+    """Whether another try may help, without a change of settings or rights."""
+    if isinstance(error, KafkaError):
+        return error.retriable or error.code in MEMBER_CODES
+    return isinstance(error, NetworkError | RequestTimeoutError)

@@ -1,0 +1,176 @@
+"""Writes that another registry has to make: found out, sent there, and answered as it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+import ssl
+import time
+import urllib.parse
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError
+from penstock.registry.server.state import RefusedError, no_leader
+
+FORWARD_HEADER = "X-Forward"
+ELECTION_PATIENCE_S = 5.0
+"""How long a write waits for the outcome of an election, or for an elected registry that can be reached."""
+ELECTION_LOOK_S = 0.02
+UNREACHABLE_PAUSE_S = 0.1
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 60.0
+"""How long the elected registry may take: ``leader.read.timeout.ms`` of Confluent's registry."""
+UNDER_WAY_MAX = 1_000
+"""How many writes may wait for an election, or for the elected registry."""
+ANSWER_BYTES_MAX = 16 << 20
+_log = logger_named("penstock.registry")
+
+
+class Outcome(NamedTuple):
+    """The registry that writes, by the last election."""
+
+    url: str | None
+    """The URL of the elected registry; None if there is none."""
+    is_own: bool
+    """Whether it is this one."""
+
+
+ALONE = Outcome(None, True)
+
+
+class Leaders(Protocol):
+    """What has the outcome of elections."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the registry that writes now."""
+
+
+class Alone:
+    """There is no other registry: this one writes."""
+
+    outcome = ALONE
+
+
+class Answer(NamedTuple):
+    """The answer of the elected registry."""
+
+    status: int
+    data: bytes
+
+
+class UnreachableError(RefusedError):
+    """Nothing listens at the address of the elected registry: it has got nothing of the request."""
+
+    def __init__(self, url: str, error: OSError) -> None:
+        super().__init__(500, 50003, f"The elected registry at {url} cannot be reached: {error}")
+
+
+class Forwarder:
+    """Sends writes to the elected registry. On one event loop."""
+
+    def __init__(self, leaders: Leaders, ca: str | None = None, *, passes_users: bool = False) -> None:
+        """Take what has the outcomes of elections.
+
+        Args:
+            leaders: what has the outcomes.
+            ca: a file of certificates in PEM that sign that of the elected registry; None for the system's.
+            passes_users: whether names and passwords go along with writes.
+
+        Raises:
+            ConfigError: the file cannot be read.
+        """
+        self._leaders = leaders
+        self._passes_users = passes_users
+        self._under_way = 0
+        self._is_stopped = False
+        try:
+            self._context = ssl.create_default_context(cafile=ca)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"{ca} has no certificates of authorities: {error}") from None
+
+    def stop(self) -> None:
+        """Have writes wait for no election any more, because this registry is stopped. From any thread."""
+        self._is_stopped = True
+
+    async def leader(self) -> Outcome:
+        """Return the registry that writes, once there is one: this one, or that with a URL.
+
+        Raises:
+            RefusedError: there is none in time (50004).
+        """
+        found = self._leaders.outcome
+        if found.is_own or found.url is not None:
+            return found
+        self._begin()
+        try:
+            deadline = time.monotonic() + ELECTION_PATIENCE_S
+            while time.monotonic() < deadline and not self._is_stopped:
+                await asyncio.sleep(ELECTION_LOOK_S)
+                found = self._leaders.outcome
+                if found.is_own or found.url is not None:
+                    return found
+        finally:
+            self._under_way -= 1
+        raise no_leader()
+
+    async def forward(
+        self, url: str, method: str, target: str, headers: Mapping[str, str], data: bytes
+    ) -> Answer:
+        """Have the elected registry at a URL answer a request.
+
+        Raises:
+            UnreachableError: nothing listens there (50003).
+            RefusedError: it does not answer (50003), or the request was forwarded before (50004).
+        """
+        if FORWARD_HEADER.lower() in headers:
+            # Two registries that each take the other for the elected one would forward without an end.
+            raise no_leader()
+        kept = {"Content-Type": headers.get("content-type", "application/json"), FORWARD_HEADER: "true"}
+        if self._passes_users and "authorization" in headers:
+            kept["Authorization"] = headers["authorization"]
+        self._begin()
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(None, self._ask, url, method, target, kept, data)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            _log.warning("a write was not forwarded to the elected registry at %s: %s", url, error)
+            raise RefusedError(
+                500, 50003, f"Error while forwarding the request to the elected registry at {url}: {error}"
+            ) from None
+        finally:
+            self._under_way -= 1
+
+    def _begin(self) -> None:
+        if self._under_way >= UNDER_WAY_MAX:
+            raise RefusedError(
+                500, 50003, f"{UNDER_WAY_MAX} writes wait for the elected registry: try again later"
+            )
+        self._under_way += 1
+
+    def _ask(self, url: str, method: str, target: str, headers: Mapping[str, str], data: bytes) -> Answer:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        connection = (
+            http.client.HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT_S, context=self._context)
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_S)
+        )
+        try:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise UnreachableError(url, error) from None
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sock.settimeout(READ_TIMEOUT_S)
+            connection.request(method, target, data or None, dict(headers))
+            response = connection.getresponse()
+            found = response.read(ANSWER_BYTES_MAX + 1)
+            if len(found) > ANSWER_BYTES_MAX:
+                raise ValueError(f"its answer has more than {ANSWER_BYTES_MAX} bytes")
+            return Answer(response.status, found)
+        finally:
+            connection.close()
