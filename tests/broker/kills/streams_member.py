@@ -245,8 +245,11 @@ class Instance:
             if not unknown:
                 continue
             topics = [
-                fetching.OffsetFetchRequestTopics(name=self._topic_of(task), partition_indexes=[task[1]])
-                for task in unknown
+                fetching.OffsetFetchRequestTopics(
+                    name=self._topic_of((name, 0)),
+                    partition_indexes=[task[1] for task in unknown if task[0] == name],
+                )
+                for name in sorted({task[0] for task in unknown})
             ]
             group = fetching.OffsetFetchRequestGroup(
                 group_id=self._group, member_id=member.name, member_epoch=member.epoch, topics=topics
@@ -254,10 +257,11 @@ class Instance:
             answer = self._coordinator.ask(fetching.OffsetFetchRequest(groups=[group]), 9)
             if answer is None or answer.groups[0].error_code:
                 continue
-            for task, topic in zip(unknown, answer.groups[0].topics, strict=True):
-                [found] = topic.partitions
-                if not found.error_code:
-                    member.positions[task] = member.committed[task] = max(0, found.committed_offset)
+            for topic in answer.groups[0].topics:
+                for found in topic.partitions:
+                    task = ("1" if topic.name == REPARTITION else "0"), found.partition_index
+                    if not found.error_code:
+                        member.positions[task] = member.committed[task] = max(0, found.committed_offset)
 
     def _commit(self, member: Member, tasks: Iterable[Task]) -> None:
         """Commit what was read of tasks, if there is something."""
