@@ -21,7 +21,7 @@ from random import Random
 from typing import Any
 
 from penstock import Consumer, Producer, TopicPartition
-from penstock.errors import NetworkError
+from penstock.errors import NetworkError, RequestTimeoutError
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.messages import offset_commit_request as committing
 from penstock.protocol.messages import offset_fetch_request as fetching
@@ -340,7 +340,7 @@ def main() -> None:
     while True:
         # It began while nothing served, or what it sends does not arrive: what was not committed comes again.
         with (
-            suppress(NetworkError),
+            suppress(NetworkError, RequestTimeoutError),
             Consumer(servers, reading) as consumer,
             Producer(servers, {"enable.idempotence": True, **retries}) as producer,
         ):
