@@ -223,7 +223,9 @@ class Instance:
     def _follow(self, member: Member, active: set[Task], standby: set[Task]) -> None:
         if (active, standby) == (member.active, member.standby):
             return
-        self._commit(member, member.active - active)
+        if member.active - active:
+            time.sleep(self._dice.uniform(0, 0.2))  # stores take their time to close
+            self._commit(member, member.active - active)
         for other in self._members:
             other.lose_if_alone()
             if other is not member and (active | standby) & other.held:
