@@ -18,6 +18,9 @@ from penstock import Admin, Consumer, Producer, TopicPartition
 BY_STREAMS_GROUPS = ("group.protocol=streams", "session.timeout.ms=", "heartbeat.interval.ms=")
 """The broker decides about sessions and heartbeats of streams groups (KIP-1071)."""
 
+PATIENT = ("retry.backoff.max.ms=300", "producer.transaction.timeout.ms=300000")
+"""For instances whose brokers go away: a transaction that has timed out meanwhile ends an instance."""
+
 GROUP_SETTINGS = {
     "group.streams.min.session.timeout.ms": "8000",
     "group.streams.session.timeout.ms": "8000",

@@ -14,6 +14,7 @@ from compat.peers import java, maven_classpath, until
 from compat.streams_application import (
     BY_STREAMS_GROUPS,
     GROUP_SETTINGS,
+    PATIENT,
     Application,
     Writer,
     numbers,
@@ -96,7 +97,7 @@ def described(servers: str) -> str:
 def test_a_live_streams_group_goes_there_and_back(tmp_path: Path) -> None:
     turns = Turns(tmp_path)
     ours = [f"{name}={value}" for name, value in SETTINGS.items()]
-    words = (*BY_STREAMS_GROUPS, "processing.guarantee=exactly_once_v2", "retry.backoff.max.ms=300")
+    words = (*BY_STREAMS_GROUPS, "processing.guarantee=exactly_once_v2", *PATIENT)
     instances: list[Application] = []
     life = Life(turns.servers, instances)
     with starting() as start:

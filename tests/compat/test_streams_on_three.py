@@ -23,6 +23,7 @@ from compat.streams_application import (
     BEGIN_MS,
     BY_STREAMS_GROUPS,
     GROUP_SETTINGS,
+    PATIENT,
     STEP_MS,
     WINDOW_MS,
     Application,
@@ -112,7 +113,7 @@ class Run:
     def go(self, deaths: int, lines: int) -> None:
         writer = self._writer
         writer.prepare()
-        words = (*BY_STREAMS_GROUPS, f"processing.guarantee={self._guarantee}", "retry.backoff.max.ms=300")
+        words = (*BY_STREAMS_GROUPS, f"processing.guarantee={self._guarantee}", *PATIENT)
         with Admin(self._nodes.servers) as admin:
             admin.alter_config(group=GROUP, set={"streams.num.standby.replicas": "1"})
             writer.write(lines)
