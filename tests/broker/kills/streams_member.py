@@ -200,6 +200,8 @@ class Instance:
             request.warmup_tasks = []
         answer = self._coordinator.ask(request, 0)
         member.lose_if_alone()
+        if member.epoch != request.member_epoch:
+            return  # the answer is about tasks that it has no more
         if answer is None or answer.error_code in RETRIED:
             self._coordinator.lose()
             member.tells, member.next_beat = True, time.monotonic() + 0.1
@@ -230,7 +232,8 @@ class Instance:
             other.lose_if_alone()
             if other is not member and (active | standby) & other.held:
                 self._fault(f"{member.name} and {other.name} have {(active | standby) & other.held}")
-        member.take(active, standby)
+        if member.epoch:  # else it has been lost on the way
+            member.take(active, standby)
 
     def _fault(self, text: str) -> None:
         self._diary.say([("F", text)])
