@@ -5,97 +5,38 @@ In `make soak` the same runs against three brokers, and against Apache Kafka.
 
 from __future__ import annotations
 
-import contextlib
-import random
-import struct
-import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from compat.peers import HERE, PATIENCE_S, java, java_command, maven_classpath, real_kafka, until
+from compat.peers import PATIENCE_S, java, maven_classpath, real_kafka, until
 from compat.places import ONE_AND_LATER_THREE, PLACES, made
-from penstock import Admin, Broker, Consumer, Producer, TopicPartition
+from compat.streams_application import (
+    BEGIN_MS,
+    BY_STREAMS_GROUPS,
+    GROUP_SETTINGS,
+    STEP_MS,
+    WINDOW_MS,
+    Start,
+    Writer,
+    has_all,
+    numbers,
+    read,
+    starting,
+)
+from penstock import Admin, Broker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SETTINGS = {"offsets.topic.num.partitions": "5", "num.partitions": "3"}
-TOPICS = ("lines", "names", "counts", "windows", "named")
-PARTITIONS = 3
-WINDOW_MS = 10_000
-STEP_MS = 20
-BEGIN_MS = (time.time_ns() // 1_000_000 // WINDOW_MS - 6) * WINDOW_MS
-"""The beginning of a window a minute ago: records of long ago would not be kept."""
-
-
-class Application:
-    """One instance of the word count, in a JVM of its own."""
-
-    def __init__(self, servers: str, name: str, directory: Path, *settings: str) -> None:
-        program = HERE / "java" / "streams" / "WordCount.java"
-        command = java_command(maven_classpath("streams"), program, servers, name, directory, *settings)
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        self.lines: list[str] = []
-        self._reader = Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.strip())
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it says so. An error fails the test."""
-        assert not any(line.startswith("error") for line in self.lines), self.lines
-        return [line for line in self.lines if line.startswith("state")][-1:] == ["state RUNNING"]
-
-    def ask(self, word: str) -> int:
-        """What its store says of a word; -1 while it cannot be asked."""
-        assert self.process.stdin is not None
-        before = len(self._answers())
-        self.process.stdin.write(f"{word}\n")
-        self.process.stdin.flush()
-        until(lambda: len(self._answers()) > before, f"the count of {word}")
-        return int(self._answers()[-1].split()[-1])
-
-    def _answers(self) -> list[str]:
-        return [line for line in self.lines if line.startswith("get ")]
-
-    def close(self) -> None:
-        """Let it end in order."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(PATIENCE_S)
-
-    def kill(self) -> None:
-        """End it at once, and close the pipes."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Application]]:
+def start() -> Iterator[Start]:
     """Start instances; all end with the test."""
-    with contextlib.ExitStack() as stack:
-
-        def started(*args: object) -> Application:
-            application = Application(*args)  # type: ignore[arg-type]
-            stack.callback(application.kill)
-            return application
-
+    with starting() as started:
         yield started
 
 
@@ -109,63 +50,7 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield found
 
 
-def read(servers: str, topic: str) -> list[tuple[str, bytes]]:
-    """Keys and values of a topic, from its beginning to its end."""
-    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    rows: list[tuple[str, bytes]] = []
-    with Consumer(bootstrap_servers=servers, isolation_level="read_committed") as consumer:
-        consumer.assign(partitions)
-        ends = consumer.end_offsets(partitions)
-        consumer.seek_to_beginning()
-        while any(consumer.position(partition) < end for partition, end in ends.items()):
-            rows += [((r.key or b"").decode(), r.value or b"") for r in consumer.poll(timeout_ms=500)]
-    return rows
-
-
-def numbers(servers: str, topic: str) -> dict[str, int]:
-    """The last number of each key."""
-    return {key: int(struct.unpack(">q", value)[0]) for key, value in read(servers, topic)}
-
-
-def has_all(found: dict[str, int], wanted: Counter[str]) -> bool:
-    """Whether everything was counted at least once: more is allowed, though not twice as much."""
-    is_there = found.keys() == wanted.keys() and all(found[key] >= count for key, count in wanted.items())
-    assert sum(found.values()) < 2 * wanted.total()
-    return is_there
-
-
-class Writer:
-    """Writes lines of random words, and knows what should come of them."""
-
-    def __init__(self, servers: str) -> None:
-        self._servers = servers
-        self._dice = random.Random(7)
-        self.words: Counter[str] = Counter()
-        self.named: set[tuple[str, bytes]] = set()
-        self.count = 0
-
-    def prepare(self) -> None:
-        """Make the topics, and fill the table of names."""
-        with Admin(bootstrap_servers=self._servers) as admin:
-            for topic in TOPICS:
-                admin.create_topic(topic, PARTITIONS)
-        with Producer(bootstrap_servers=self._servers) as producer:
-            for number in range(9):
-                producer.send("names", b"name %d" % number, key=b"key %d" % number)
-
-    def write(self, count: int) -> None:
-        with Producer(bootstrap_servers=self._servers) as producer:
-            for _ in range(count):
-                words = self._dice.choices("abcdefghij", k=4)
-                self.words.update(words)
-                number, line = self.count % 9, " ".join(words).encode()
-                time_ms = BEGIN_MS + self.count * STEP_MS
-                producer.send("lines", line, key=b"key %d" % number, timestamp=time_ms)
-                self.named.add((f"key {number}", b"name %d: %s" % (number, line)))
-                self.count += 1
-
-
-def test_word_count(servers: str, start: Callable[..., Application], tmp_path: Path) -> None:
+def test_word_count(servers: str, start: Start, tmp_path: Path) -> None:
     """Two instances share the work; one is killed, and the other goes on where its changelog ends."""
     writer = Writer(servers)
     writer.prepare()
@@ -202,9 +87,7 @@ def _reset(servers: str) -> None:
         until(lambda: not any(t.startswith("wordcount-") for t in admin.list_topics()), "their end")
 
 
-def test_exactly_once_where_instances_are_killed(
-    servers: str, start: Callable[..., Application], tmp_path: Path
-) -> None:
+def test_exactly_once_where_instances_are_killed(servers: str, start: Start, tmp_path: Path) -> None:
     """Each word is counted once, though two instances die in the middle and their state is gone."""
     guarantee = "processing.guarantee=exactly_once_v2"
     writer = Writer(servers)
@@ -224,19 +107,6 @@ def test_exactly_once_where_instances_are_killed(
     assert numbers(servers, "counts") == dict(writer.words)
 
 
-BY_STREAMS_GROUPS = ("group.protocol=streams", "session.timeout.ms=", "heartbeat.interval.ms=")
-"""The broker decides about sessions and heartbeats of streams groups (KIP-1071)."""
-
-GROUP_SETTINGS = {
-    "group.streams.min.session.timeout.ms": "8000",
-    "group.streams.session.timeout.ms": "8000",
-    "group.streams.min.heartbeat.interval.ms": "300",
-    "group.streams.heartbeat.interval.ms": "300",
-    "group.streams.initial.rebalance.delay.ms": "300",
-    "group.streams.assignment.interval.ms": "300",
-}
-
-
 @pytest.fixture(params=[*ONE_AND_LATER_THREE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
 def streams_servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     settings = {**SETTINGS, **GROUP_SETTINGS}
@@ -254,9 +124,7 @@ def groups_tool(servers: str, *args: object) -> str:
     return done.stdout
 
 
-def test_word_count_by_a_streams_group(
-    streams_servers: str, start: Callable[..., Application], tmp_path: Path
-) -> None:
+def test_word_count_by_a_streams_group(streams_servers: str, start: Start, tmp_path: Path) -> None:
     """The broker makes the internal topics and assigns tasks, and a standby takes over from who is killed."""
     servers = streams_servers
     writer = Writer(servers)
@@ -291,7 +159,7 @@ def test_word_count_by_a_streams_group(
     assert "tasks" not in groups_tool(servers, "--list").split()
 
 
-def test_what_is_not_offered_ends_it_at_once(start: Callable[..., Application], tmp_path: Path) -> None:
+def test_what_is_not_offered_ends_it_at_once(start: Start, tmp_path: Path) -> None:
     """It does not wait for what will never come; the exception says why."""
     with Broker(config={**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}) as broker:
         servers = broker.bootstrap_servers

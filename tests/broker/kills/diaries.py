@@ -31,6 +31,11 @@ class Diaries:
 
         One that has lost it hears of that late: another may have it by then.
         """
+        self.epochs: dict[str, int] = {}
+        """The last epoch that the broker has answered each member of a streams group."""
+        self.counted: set[Place] = set()
+        """What has come out of the last task of a streams group."""
+        self.faults: list[str] = []
         for file in files:
             self._read(file, ended.get(file, float("inf")))
 
@@ -57,6 +62,12 @@ class Diaries:
                     self.tried[int(values[1])].add(int(values[2]))
                 case "C":
                     self.commits[int(values[1])].append((float(values[0]), int(values[2])))
+                case "E":
+                    self.epochs[values[0]] = int(values[1])
+                case "N":
+                    self.counted.add((int(values[0]), int(values[1])))
+                case "F":
+                    self.faults.append(line)
                 case "O":
                     since[int(values[1])] = float(values[0])
                 case "X":

@@ -26,6 +26,8 @@ from penstock.testing import KafkaCluster
 
 PARTITIONS = 3
 TOPIC = GROUP = "t"
+PROGRAMS = {"share": "member.py", "consumer": "member.py", "streams": "streams_member.py"}
+"""What runs as a member, by the kind of the group."""
 PATIENCE_S = 300.0
 SETTINGS = {
     "log.flush.interval.messages": "1",
@@ -40,6 +42,13 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "5000",
     "group.consumer.session.timeout.ms": "5000",
     "group.consumer.assignment.interval.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "200",
+    "group.streams.min.session.timeout.ms": "5000",
+    "group.streams.session.timeout.ms": "5000",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "300",
+    "group.streams.num.standby.replicas": "1",
 }
 
 
@@ -120,7 +129,7 @@ class Members:
 
     def __init__(self, kind: str, servers: str, directory: Path, dice: Random) -> None:
         self._kind, self._servers, self._directory, self._dice = kind, servers, directory, dice
-        self._running: dict[Path, subprocess.Popen[bytes]] = {}
+        self.running: dict[Path, subprocess.Popen[bytes]] = {}
         self.files: list[Path] = []
         self.ended: dict[Path, float] = {}
         directory.mkdir()
@@ -129,28 +138,29 @@ class Members:
         file = self._directory / f"member-{len(self.files)}"
         file.touch()
         self.files.append(file)
-        command = [sys.executable, str(Path(__file__).with_name("member.py")), self._kind, self._servers]
+        program = Path(__file__).with_name(PROGRAMS[self._kind])
+        command = [sys.executable, str(program), self._kind, self._servers]
         command += [GROUP, TOPIC, str(self._dice.randrange(1 << 30)), str(file)]
         with file.with_suffix(".err").open("wb") as said:
-            self._running[file] = subprocess.Popen(command, stderr=said)
+            self.running[file] = subprocess.Popen(command, stderr=said)
 
     def kill(self, file: Path) -> None:
-        process = self._running.pop(file)
+        process = self.running.pop(file)
         process.kill()
         process.wait(30)
         self.ended[file] = time.monotonic()
 
     def kill_one(self) -> None:
-        self.kill(self._dice.choice(list(self._running)))
+        self.kill(self._dice.choice(list(self.running)))
         self.begin()
 
     def check(self) -> None:
         """None may end by itself."""
-        for file, process in self._running.items():
+        for file, process in self.running.items():
             assert process.poll() is None, file.with_suffix(".err").read_text()
 
     def kill_all(self) -> None:
-        for file in list(self._running):
+        for file in list(self.running):
             self.kill(file)
 
     def diaries(self) -> Diaries:
@@ -218,7 +228,7 @@ class Run:
         """Offsets have not gone back behind what was answered before the kill, nor gone too far."""
         found = self.offsets(admin)
         after = self.members.diaries()
-        for partition in range(PARTITIONS):
+        for partition in self.starts:
             start = max(0, found.get(partition, 0))
             assert start >= self.starts[partition], f"partition {partition} has gone back to {start}"
             self.starts[partition] = start

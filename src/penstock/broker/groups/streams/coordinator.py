@@ -39,14 +39,15 @@ GROUP_BYTES = 3500
 class StreamsPlan(NamedTuple):
     """The outcome of a request or a timer: changes to be stored, and the answer to a request.
 
-    `touched` is the member whose session goes on, `shut_down_by` one that has asked for the end of the
-    application, `delay_ms` how long a new group waits for members from now on.
+    `touched` is the member whose session goes on for `session_timeout_ms`, `shut_down_by` one that has asked
+    for the end of the application, `delay_ms` how long a new group waits for members from now on.
     """
 
     group: StreamsGroup
     draft: Draft
     answer: StreamsAnswer | None = None
     touched: str | None = None
+    session_timeout_ms: int = 0
     shut_down_by: str | None = None
     delay_ms: int | None = None
 
@@ -114,7 +115,8 @@ class StreamsGroupCoordinator:
         if left_ms is None and not group.stored.members and settings.initial_rebalance_delay_ms > 0:
             left_ms = begins_ms = settings.initial_rebalance_delay_ms
         draft, answer = group.heartbeat(beat, settings, self._view, now_ms, left_ms)
-        return StreamsPlan(group, draft, answer, beat.member_id, shut_down_by, begins_ms)
+        session_ms = settings.session_timeout_ms
+        return StreamsPlan(group, draft, answer, beat.member_id, session_ms, shut_down_by, begins_ms)
 
     def accept(self, plan: StreamsPlan, now: float) -> None:
         """Make the changes of a plan, which have been stored."""
@@ -128,7 +130,7 @@ class StreamsGroupCoordinator:
         for member_id in before.members.keys() - group.stored.members.keys():
             self._members.end(group.id, member_id)
         if plan.touched is not None:
-            self._touch(group, plan.touched, now)
+            self._touch(group, plan.touched, now, plan.session_timeout_ms)
         if plan.delay_ms is not None:
             delay = self._delays[group.id] = self.timers.new(
                 lambda timer, now, now_ms: self._end_delay(group, timer, now_ms)
@@ -141,8 +143,9 @@ class StreamsGroupCoordinator:
         self.groups.update(groups)
         for group in groups.values():
             group.drop_remains()
+            session_ms = self.settings_of(group_id).session_timeout_ms
             for member_id in group.stored.members:
-                self._touch(group, member_id, now)
+                self._touch(group, member_id, now, session_ms)
 
     def forget(self, group_id: str) -> None:
         """Drop a group, if there is one with this id."""
@@ -182,10 +185,13 @@ class StreamsGroupCoordinator:
         draft = group.assign_delayed(self.settings_of(group.id), self._view, now_ms)
         return None if draft is None else StreamsPlan(group, draft)
 
-    def _touch(self, group: StreamsGroup, member_id: str, now: float) -> None:
+    def _touch(self, group: StreamsGroup, member_id: str, now: float, session_ms: int) -> None:
         """Begin the session of a member anew, and time how long it takes to give up tasks."""
-        session_s = self.settings_of(group.id).session_timeout_ms / 1000
-        self._members.set(group.id, member_id, SESSION, now + session_s)
+        key = group.id, member_id
+        timers = self._members.get(key)
+        if timers is None:
+            timers = self._members[key] = self._new_timers(group, member_id)
+        self.timers.set(timers.session, now + session_ms / 1000)
         current = group.stored.current(member_id)
         if current.state is not MemberState.UNREVOKED:
             self._members.stop(group.id, member_id, REVOCATION)

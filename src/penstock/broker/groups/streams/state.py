@@ -173,6 +173,8 @@ class StreamsState:
         """The member that has a task as active, assigned or still to be given up."""
         self.holders: dict[Task, frozenset[str]] = {}
         """The members that have a task in another role."""
+        self.target_tasks = 0
+        """How many tasks the members are to have, in all roles."""
         self.names_bytes = 0
         self.topology_bytes = 0
 
@@ -209,8 +211,7 @@ class StreamsState:
     @property
     def size_bytes(self) -> int:
         """About what the group takes in memory."""
-        tasks = sum(tasks.size for tasks in self.targets.values())
-        members = MEMBER_BYTES * len(self.members) + TASK_BYTES * tasks
+        members = MEMBER_BYTES * len(self.members) + TASK_BYTES * self.target_tasks
         return self.names_bytes + self.topology_bytes + members
 
     def current(self, member_id: str) -> Current:
@@ -245,6 +246,7 @@ class StreamsState:
         if isinstance(change, SetCurrent):
             self._set_current(change.member_id, change.value)
         elif isinstance(change, SetTarget):
+            self.target_tasks += (change.value or NO_TASKS).size - self.target(change.member_id).size
             _put(self.targets, change.member_id, change.value)
         elif isinstance(change, SetMember):
             older = self.members.get(change.member_id)
