@@ -96,6 +96,11 @@ class IcebergTable:
         text = _stored(table, self._key)
         return None if text is None else Positions.from_json(text)
 
+    def begins(self) -> Mapping[int, int]:
+        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        positions = self.positions()
+        return {} if positions is None else positions.begins
+
     def _refreshed(self) -> Any:
         from pyiceberg.exceptions import NoSuchTableError
 
