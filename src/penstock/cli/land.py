@@ -54,6 +54,9 @@ MIB = 1 << 20
     multiple=True,
     help="date, hour, a column, or for Iceberg day(...), bucket(16, key). May be repeated.",
 )
+@click.option(
+    "--sort-by", "orders", metavar="COLUMN", multiple=True, help="Sort files of Iceberg: city, 'id desc'."
+)
 @click.option("--upsert", is_flag=True, help="One row for each key: the last record; a tombstone deletes.")
 @click.option("--debezium", is_flag=True, help="Values are envelopes of Debezium in JSON; needs --upsert.")
 @click.option("--rename", "renames", metavar="OLD=NEW", multiple=True, help="Rename a column of Iceberg.")
@@ -114,6 +117,7 @@ def command(
     columns: str | None,
     registry: str | None,
     partitions: tuple[str, ...],
+    orders: tuple[str, ...],
     upsert: bool,
     debezium: bool,
     renames: tuple[str, ...],
@@ -208,6 +212,7 @@ def command(
             pairs(renames, "--rename"),
             drops,
             group is not None,
+            orders,
         )
 
     def table_of(topic: str) -> LakeTable:

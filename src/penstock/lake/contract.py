@@ -174,6 +174,8 @@ class TableSettings:
     shares: bool = False
     """Whether workers of a group write under this name: a commit then raises `OvertakenError` instead of
     `OtherWriterError`, and keeps its files."""
+    sort_by: tuple[str, ...] = ()
+    """Columns or transforms that rows of a table of Iceberg are sorted by, each may end in `` desc``."""
 
 
 @dataclass(frozen=True, slots=True)
