@@ -1,12 +1,13 @@
 """What it costs to land a topic of JSON in a table of Iceberg on a local disk: `penstock land`, and beside it
-Kafka Connect with Iceberg's own sink. Both write zstd, into a catalog in SQLite.
+Kafka Connect with Iceberg's own sink, and a stream of Spark with the Kafka connector. All write zstd.
 
 CPU is that of the process that lands, from its start to its end. Connect is ended once its table has every
-record. Maven fetches the sink.
+record. Maven fetches the jars.
 
     python benchmarks/landing.py [--quick] [--rounds N]
 
-PENSTOCK_BENCH_CONNECT=no leaves Connect out, PENSTOCK_BENCH_ROWS is the number of records.
+PENSTOCK_BENCH_CONNECT=no leaves Connect out. PENSTOCK_BENCH_SPARK is a Python with PySpark 4.1, for which
+Iceberg has a jar; without it Spark is left out. PENSTOCK_BENCH_ROWS is the number of records.
 """
 
 from __future__ import annotations
@@ -52,9 +53,14 @@ def main() -> None:
         place = Path(directory)
         contestants = [Contestant("penstock land", partial(landed, brokers, place, rows))]
         if os.environ.get("PENSTOCK_BENCH_CONNECT") != "no":
-            classpath = sink_classpath(place)
+            classpath = classpath_of("iceberg_sink", place)
             contestants.append(
                 Contestant("Connect, Iceberg's sink", partial(sunk, brokers, place, rows, classpath))
+            )
+        if python := os.environ.get("PENSTOCK_BENCH_SPARK"):
+            jars = classpath_of("spark_iceberg", place).replace(":", ",")
+            contestants.append(
+                Contestant("Spark, JVM connector", partial(streamed, brokers, place, rows, python, jars))
             )
         measure(contestants, options.rounds, warm_up=False)
         report(f"JSON to Iceberg, local disk, {rows:,} records", contestants)
@@ -129,6 +135,25 @@ def sunk(brokers: str, place: Path, rows: int, classpath: str) -> Outcome:
     return Outcome(units=rows, cpu_seconds=done)
 
 
+def streamed(brokers: str, place: Path, rows: int, python: str, jars: str) -> Outcome:
+    target = place / "spark"
+    shutil.rmtree(target, ignore_errors=True)
+    dropped = ("PYTHONPATH", "SPARK_", "PYSPARK_")
+    done = subprocess.run(
+        [python, str(HERE / "spark_iceberg" / "stream.py"), brokers, str(target), jars],
+        env={name: value for name, value in os.environ.items() if not name.startswith(dropped)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ACCOUNTS ")]
+    if not lines:
+        raise SystemExit(done.stderr[-3000:])
+    _, count, used = lines[0].split()
+    check(int(count) == rows)
+    return Outcome(units=rows, cpu_seconds=float(used))
+
+
 def cpu_of(command: list[str], place: Path, until: Callable[[], bool] | None = None) -> float:
     """CPU seconds of a program, which is ended where `until` says that it is done."""
     with (place / "log").open("wb") as log:
@@ -163,9 +188,9 @@ def check(holds: bool) -> None:
         raise SystemExit("landing: a table does not have every record once")
 
 
-def sink_classpath(place: Path) -> str:
-    """The jars of Connect and of Iceberg's sink, fetched by Maven."""
-    pom, target = HERE / "iceberg_sink" / "pom.xml", place / "classpath"
+def classpath_of(name: str, place: Path) -> str:
+    """The jars that a directory's pom.xml names, fetched by Maven."""
+    pom, target = HERE / name / "pom.xml", place / "classpath"
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
     subprocess.run(["mvn", "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={target}"], check=True)
     return target.read_text()
