@@ -1,6 +1,6 @@
-"""Draw what a terminal shows of `penstock sql` as docs/pictures/sql.svg: the commands are run in one.
+"""Draw what a terminal shows of commands as docs/pictures/sql.svg and lake.svg: the commands are run in one.
 
-python tools/draw_terminal.py
+python tools/draw_terminal.py [sql] [lake]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import pty
 import re
 import shlex
 import sys
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,13 +20,23 @@ from rich.text import Text
 
 from penstock import Broker, write_topic
 
-PICTURE = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "sql.svg"
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMNS = 96
-COMMANDS = (
+SQL = (
     "penstock sql -c 'select user, count(*) as n, max(amount) as most from orders group by all'",
     "penstock sql -c \"explain select amount from orders where timestamp >= '2026-01-01T00:45:00Z'\"",
     'penstock sql -c \'select "offset", user, amount from orders order by "offset" desc limit 3\'',
 )
+LAKE = (
+    "penstock land orders --to iceberg://local/sales.orders --format json --store-file catalog.toml",
+    "penstock land orders --to iceberg://local/sales.orders --store-file catalog.toml --status",
+    "penstock land orders --to iceberg://local/sales.orders --store-file catalog.toml --tidy",
+)
+COMMANDS = {"sql": ("penstock sql", SQL), "lake": ("penstock land", LAKE)}
+CATALOG = """type = "sql"
+uri = "sqlite:///catalog.db"
+warehouse = "file://{place}/warehouse"
+"""
 SHOWN = Path(sys.executable).parent / "penstock"
 
 
@@ -60,19 +71,30 @@ def typed(command: str, servers: str) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
-def main() -> None:
+def draw(name: str) -> None:
+    """Run the commands of a picture, and draw what they show."""
+    title, commands = COMMANDS[name]
     console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
     with Broker(log_retention_ms=-1) as broker:
         write_topic(orders(), "orders", broker.bootstrap_servers)
-        for command in COMMANDS:
+        for command in commands:
             console.print(Text("$ ", "bold green") + Text(command))
             console.print(Text.from_ansi(typed(command, broker.bootstrap_servers).rstrip()))
             console.print()
-    drawn = console.export_svg(title="penstock sql")
+    drawn = console.export_svg(title=title)
     # The page loads no fonts from elsewhere: the reader's monospaced one will do.
     drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
-    PICTURE.write_text(re.sub(r"terminal-\d+", "terminal", drawn), encoding="utf-8")
-    print(f"wrote {PICTURE}")
+    picture = PICTURES / f"{name}.svg"
+    picture.write_text(re.sub(r"terminal-\d+", "terminal", drawn), encoding="utf-8")
+    print(f"wrote {picture}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        Path("catalog.toml").write_text(CATALOG.format(place=place), encoding="utf-8")
+        for name in sys.argv[1:] or COMMANDS:
+            draw(name)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ class Faults:
         self.url = ""
         self.fault: Fault = lambda method, path: None
         self.failed = 0
+        self.authorizations: set[str] = set()
+        """What requests have named as the right to be answered."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -45,6 +47,8 @@ class Handler(BaseHTTPRequestHandler):
         body = self._body()
         fault = self.faults.fault(self.command, self.path)
         self.faults.failed += fault is not None
+        if (authorization := self.headers.get("Authorization")) is not None:
+            self.faults.authorizations.add(authorization)
         status, headers, answer = 503, [], b""
         if fault != "before":
             with suppress(OSError, http.client.HTTPException):

@@ -55,6 +55,9 @@ RELEASES = (
 ARCHIVED = ("4.3.0", "3.9.1")
 """The releases that tests start often enough for an archive of loaded classes to be worth its making."""
 
+ONLY_FOR_SOAK = ("iceberg-rest", "spark-lake")
+"""The directories under `java/` that only tests of `make soak` need."""
+
 PATIENCE_S = 180
 """How long anything may take that is to happen: seconds, or minutes where the machine has much else to do."""
 
@@ -168,9 +171,12 @@ def _fetched(name: str) -> str:
 
 @_one_at_a_time("mvn")
 def fetch_classpaths() -> None:
-    """Fetch every class path that is missing by one run of Maven, whose start takes longer than the rest."""
+    """Fetch the class paths of `make compat` that are missing.
+
+    One run of Maven does it, whose start takes longer than the rest.
+    """
     names = [path.parent.name for path in sorted(HERE.glob("java/*/pom.xml"))]
-    missing = [name for name in names if not _place(name)[1].exists()]
+    missing = [name for name in names if name not in ONLY_FOR_SOAK and not _place(name)[1].exists()]
     if not missing:
         return
     with tempfile.TemporaryDirectory(prefix="classpaths-") as directory:

@@ -54,6 +54,9 @@ MIB = 1 << 20
     multiple=True,
     help="date, hour, a column, or for Iceberg day(...), bucket(16, key). May be repeated.",
 )
+@click.option(
+    "--sort-by", "orders", metavar="COLUMN", multiple=True, help="Sort files of Iceberg: city, 'id desc'."
+)
 @click.option("--upsert", is_flag=True, help="One row for each key: the last record; a tombstone deletes.")
 @click.option("--debezium", is_flag=True, help="Values are envelopes of Debezium in JSON; needs --upsert.")
 @click.option("--rename", "renames", metavar="OLD=NEW", multiple=True, help="Rename a column of Iceberg.")
@@ -80,6 +83,8 @@ MIB = 1 << 20
     show_default=True,
     help="Whether to land what is not committed, or aborted.",
 )
+@click.option("--backfill", is_flag=True, help="Land what was there before the first record, and end.")
+@click.option("--from-log", metavar="DIR", help="Backfill from a directory of a broker's log.")
 @click.option("--group", metavar="NAME", help="Share partitions with all that give this name; needs -f.")
 @click.option("--allow-loss", is_flag=True, help="Go on where records were removed before they were read.")
 @click.option("--dead-letters", metavar="TABLE", help="Where records go that do not fit.  [default: beside]")
@@ -112,6 +117,7 @@ def command(
     columns: str | None,
     registry: str | None,
     partitions: tuple[str, ...],
+    orders: tuple[str, ...],
     upsert: bool,
     debezium: bool,
     renames: tuple[str, ...],
@@ -122,6 +128,8 @@ def command(
     compression: str,
     start: str,
     isolation: str,
+    backfill: bool,
+    from_log: str | None,
     group: str | None,
     allow_loss: bool,
     dead_letters: str | None,
@@ -157,11 +165,13 @@ def command(
       penstock land users --to iceberg://prod/sales.users --format avro \\
         --registry http://localhost:8081 --upsert -f --every 5m
       penstock land 'shop.*' --to s3://lake/{topic}/ --format json -f --group lake
+      penstock land orders --to iceberg://prod/sales.orders --backfill
       penstock land orders --to iceberg://prod/sales.orders --status
       penstock land orders --to iceberg://prod/sales.orders --tidy --keep 7d
     """
     need_arrow("penstock land")
     from penstock.lake.arrow_types import fields_of
+    from penstock.lake.backfill import BACKFILL_SUFFIX, LogBackfill, TopicBackfill, backfill_source
     from penstock.lake.contract import TableSettings
     from penstock.lake.credentials import StoreOptions
     from penstock.lake.fleet import Fleet, Tables
@@ -180,6 +190,13 @@ def command(
         )
     if group is not None and not (follow or status or tidy):
         raise ConfigError("--group has workers follow their topics: give -f as well")
+    if from_log is not None and not backfill:
+        raise ConfigError("--from-log names where a backfill is read from: give --backfill as well")
+    if backfill and (follow or upsert or group is not None or status or tidy):
+        raise ConfigError(
+            "--backfill appends what was there before, and ends: not with --upsert, where the last "
+            "record counts, nor with -f, --group, --status or --tidy"
+        )
     config = client_settings(properties)
     chosen = _chosen(topics, bootstrap, config)
     options = StoreOptions(pairs(store, "--store"), store_file)
@@ -195,10 +212,14 @@ def command(
             pairs(renames, "--rename"),
             drops,
             group is not None,
+            orders,
         )
 
     def table_of(topic: str) -> LakeTable:
         return open_table(places[topic], topic, settings_of(topic), options)
+
+    if backfill and len(chosen) > 1:
+        raise ConfigError("--backfill is for one topic: give each a command of its own")
 
     if tidy:
         for topic in chosen:
@@ -227,6 +248,11 @@ def command(
                 _status(topic, lander, as_json)
         return
 
+    source: TopicBackfill | LogBackfill | None = None
+    if backfill:
+        source = backfill_source(settings, table_of(chosen[0]), from_log)
+        name = f"{name or chosen[0]}{BACKFILL_SUFFIX}"
+
     def dead_of(topic: str) -> LakeTable:
         beside = dead_letters_of(places[topic]) if dead_letters is None else place_of(dead_letters, topic)
         return open_table(beside, topic, dead_settings(settings_of(topic)), options)
@@ -238,7 +264,7 @@ def command(
         places_of(dead_letters, chosen)
     landing: Lander | Fleet
     if len(chosen) == 1 and group is None:
-        landing = Lander(settings, *tables_of(chosen[0]))
+        landing = Lander(settings, *tables_of(chosen[0]), source)
     else:
         landing = Fleet(settings, chosen, tables_of, group=group)
     shown = chosen[0] if len(chosen) == 1 else f"{len(chosen):,} topics"

@@ -43,7 +43,8 @@ class Positions:
     """How far a writer is: the next offset of each partition, of a topic by its name and its id.
 
     `batch` counts the commits of the writer from 0, and `token` is the one of the attempt that made it, by
-    which a commit with an uncertain end is recognised.
+    which a commit with an uncertain end is recognised. `begins` is where the writer has begun, by partition,
+    as far as the kind of the table keeps that here.
     """
 
     topic: str
@@ -51,6 +52,7 @@ class Positions:
     offsets: Mapping[int, int]
     batch: int = 0
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    begins: Mapping[int, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text that stands in a table's commit."""
@@ -62,6 +64,7 @@ class Positions:
                 "batch": self.batch,
                 "token": self.token,
                 "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
+                "begins": {str(partition): offset for partition, offset in sorted(self.begins.items())},
             }
         )
 
@@ -85,6 +88,7 @@ class Positions:
                 {int(partition): int(offset) for partition, offset in found["offsets"].items()},
                 int(found["batch"]),
                 str(found["token"]),
+                {int(partition): int(offset) for partition, offset in found.get("begins", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DecodeError):
@@ -105,7 +109,8 @@ def on_top(found: Positions | None, before: Positions, after: Positions) -> Posi
         if found.offsets.get(partition, known) != known:
             return None
     offsets = {**before.offsets, **found.offsets, **moved}
-    return replace(after, offsets=offsets, batch=found.batch + 1)
+    begins = found.begins or after.begins
+    return replace(after, offsets=offsets, batch=found.batch + 1, begins=begins)
 
 
 @dataclass(slots=True)
@@ -169,6 +174,8 @@ class TableSettings:
     shares: bool = False
     """Whether workers of a group write under this name: a commit then raises `OvertakenError` instead of
     `OtherWriterError`, and keeps its files."""
+    sort_by: tuple[str, ...] = ()
+    """Columns or transforms that rows of a table of Iceberg are sorted by, each may end in `` desc``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,12 @@ class LakeTable(Protocol):
         Raises:
             DecodeError: what stands there is damaged, or of a newer release.
             StorageError: the table cannot be read.
+        """
+
+    def begins(self) -> Mapping[int, int]:
+        """Read back where the writer has begun, by partition; empty where the table does not say it.
+
+        Raises as `positions`.
         """
 
     def schema(self) -> pa.Schema | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,6 +58,18 @@ class Source(Protocol):
         """Close what it has opened."""
 
 
+@runtime_checkable
+class PolledSource(Source, Protocol):
+    """A topic that a lander polls itself, to its end."""
+
+    def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
+        """Return the next records of one partition; None where nothing comes in time."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class LandSettings:
     """What is landed, and how often.
@@ -101,7 +113,7 @@ class _Side:
     def begin(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
         """Note where a table without positions begins."""
         if self.before is None:
-            self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1)
+            self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1, begins=dict(offsets))
 
     def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
         """Write the rows that the table does not have: another commit may be ahead of this one."""
@@ -129,7 +141,9 @@ class _Side:
             **self.before.offsets,
             **{p: max(at, self.before.offsets.get(p, 0)) for p, at in offsets.items()},
         }
-        after = replace(Positions(self._settings.topic, topic_id, merged), batch=self.before.batch + 1)
+        after = Positions(
+            self._settings.topic, topic_id, merged, self.before.batch + 1, begins=self.before.begins
+        )
         if self._settings.shares:
             written, after = self._commit_beside_others(self.before, after)
         else:
@@ -267,7 +281,7 @@ class Lander:
                 the table.
             KafkaError: a broker refuses, or records were removed before they were read.
         """
-        assert isinstance(self._reader, TopicReader)
+        assert isinstance(self._reader, PolledSource)
         while not stopped():
             now = time.monotonic()
             wait_s = 0.5 if self.due is None else min(0.5, max(0.0, self.due - now))

@@ -146,6 +146,10 @@ class TopicReader:
             if not error.retriable:
                 raise
 
+    def pause(self, partitions: Sequence[int]) -> None:
+        """Have no more records fetched of partitions, unless the topic gets another one meanwhile."""
+        self._consumer.pause([TopicPartition(self.topic, number) for number in partitions])
+
     def begins(self) -> dict[int, int]:
         """The first offset of each partition."""
         return self.offsets()

@@ -33,6 +33,10 @@ def open_table(where: str, topic: str, settings: TableSettings, options: StoreOp
         if not catalog or not name:
             raise ConfigError(f"{where!r}: a table of Iceberg is named as iceberg://CATALOG/NAMESPACE.TABLE")
         return IcebergTable(catalog, name, settings, options)
+    if settings.sort_by:
+        raise ConfigError(
+            f"{without_secrets(where)}: only tables of Iceberg have a sort order. Sort in iceberg://"
+        )
     if scheme == "delta":
         from penstock.lake.kinds.delta import DeltaLakeTable
 
@@ -100,4 +104,4 @@ def dead_letters_of(where: str) -> str:
 
 def dead_settings(settings: TableSettings) -> TableSettings:
     """Return how a table of dead letters is written: appended to, without partitions."""
-    return replace(settings, partition_by=(), key=(), renames={}, drops=())
+    return replace(settings, partition_by=(), key=(), renames={}, drops=(), sort_by=())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -92,16 +92,24 @@ class DeltaLakeTable:
         batch = None if table is None else table.transaction_version(self._app)
         if batch is None:
             return None
-        offsets: dict[int, int] = {}
-        for partition in range(PARTITIONS_MAX):
-            # The last partition is known by the first one that is missing: topics have no gaps.
-            offset = table.transaction_version(f"{self._app}:{partition}")
-            if offset is None:
-                break
-            offsets[partition] = offset
+        offsets = self._by_partition("")
         token = table.transaction_version(f"{self._app}:token")
         pieces = [table.transaction_version(f"{self._app}:id{piece}") for piece in range(3)]
         return Positions(self._topic, _id_text(pieces), offsets, batch, "" if token is None else str(token))
+
+    def begins(self) -> Mapping[int, int]:
+        """Read back where the writer has begun. Raises StorageError."""
+        return {} if self._refreshed() is None else self._by_partition("begin")
+
+    def _by_partition(self, what: str) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for partition in range(PARTITIONS_MAX):
+            # The last partition is known by the first one that is missing: topics have no gaps.
+            offset = self._table.transaction_version(f"{self._app}:{what}{partition}")
+            if offset is None:
+                break
+            found[partition] = offset
+        return found
 
     def _refreshed(self) -> Any:
         from deltalake.exceptions import TableNotFoundError
@@ -250,6 +258,9 @@ class DeltaLakeTable:
             *(Transaction(f"{self._app}:id{piece}", bits) for piece, bits in enumerate(ids)),
             *(Transaction(f"{self._app}:{partition}", at) for partition, at in sorted(after.offsets.items())),
         ]
+        if after.batch == 0:
+            begins = sorted(after.begins.items())
+            own += [Transaction(f"{self._app}:begin{partition}", at) for partition, at in begins]
         properties = CommitProperties(
             custom_metadata={"penstock": after.to_json()}, max_commit_retries=0, app_transactions=own
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from penstock.lake.contract import (
     other_writer,
 )
 from penstock.lake.kinds.handed_files import handed, taken
-from penstock.lake.kinds.manifests import layout_of, positions_of, ranges_between, topic_ids_of
+from penstock.lake.kinds.manifests import begins_of, layout_of, positions_of, ranges_between, topic_ids_of
 from penstock.landing.arrow_schema import table_schema
 from penstock.landing.files import FileSettings, TaskFiles
 from penstock.landing.layout import Layout
@@ -53,6 +53,10 @@ class DirectoryTable:
         newest = self._table.newest(self._settings.writer)
         self._batch = -1 if newest is None else newest.batch
         return None if newest is None else positions_of(newest)
+
+    def begins(self) -> Mapping[int, int]:
+        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        return begins_of(self._table.manifests(self._settings.writer))
 
     def schema(self) -> pa.Schema | None:
         """Return the columns of the first file; None where there is none. Raises StorageError."""

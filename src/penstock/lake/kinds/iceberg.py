@@ -35,6 +35,7 @@ from penstock.lake.contract import (
 from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.keyed_rows import DELETED_COLUMN, kept_rows, last_of_each
 from penstock.lake.kinds.iceberg_files import file_of, file_text
+from penstock.lake.kinds.iceberg_sorting import has_order, in_order, note_order, set_order
 from penstock.lake.kinds.iceberg_specs import transforms
 from penstock.landing.files import with_whole_texts
 from penstock.landing.table import checked_writer
@@ -96,6 +97,11 @@ class IcebergTable:
         text = _stored(table, self._key)
         return None if text is None else Positions.from_json(text)
 
+    def begins(self) -> Mapping[int, int]:
+        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        positions = self.positions()
+        return {} if positions is None else positions.begins
+
     def _refreshed(self) -> Any:
         from pyiceberg.exceptions import NoSuchTableError
 
@@ -141,6 +147,9 @@ class IcebergTable:
             with transaction.update_spec() as spec:
                 for column, transform in transforms(self._settings.partition_by, schema):
                     spec.add_field(column, transform)
+            if self._settings.sort_by:
+                with transaction.update_sort_order() as order:
+                    set_order(order, self._settings.sort_by, schema)
             with suppress(TableAlreadyExistsError):
                 transaction.commit_transaction()
         if self._refreshed() is None:
@@ -148,7 +157,7 @@ class IcebergTable:
         self._evolve(schema)
 
     def _evolve(self, schema: pa.Schema) -> None:
-        """Rename, drop, add and widen columns, in one commit that changes nothing where nothing is to be."""
+        """Rename, drop, add and widen columns, and set the sort order, where that is another one."""
         for _ in range(ATTEMPTS_MAX):
             try:
                 with (
@@ -167,7 +176,12 @@ class IcebergTable:
                 renamed = self._refreshed().schema()
                 with self._refusals("change the columns of"), self._table.update_schema() as update:
                     update.union_by_name(_widest(schema, renamed))
-                self._refreshed()
+                metadata = self._refreshed().metadata
+                with self._refusals("sort"):
+                    if self._settings.sort_by and not has_order(metadata, self._settings.sort_by):
+                        with self._table.update_sort_order() as order:
+                            set_order(order, self._settings.sort_by, schema)
+                        self._refreshed()
                 return
             except _Conflict:
                 self._refreshed()
@@ -197,9 +211,11 @@ class IcebergTable:
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
         whole = pa.Table.from_batches([with_whole_texts(each) for each in rows.to_batches()], rows.schema)
-        return list(
-            _dataframe_to_data_files(self._table.metadata, whole, self._table.io, self._write_id, self._count)
-        )
+        metadata = self._table.metadata
+        ordered = in_order(whole, metadata)
+        files = list(_dataframe_to_data_files(metadata, ordered, self._table.io, self._write_id, self._count))
+        note_order(files, metadata)
+        return files
 
     def join(self, schema: pa.Schema) -> None:
         """Have rows written into the table as it is. Raises StorageError."""

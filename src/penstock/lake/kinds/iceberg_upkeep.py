@@ -8,6 +8,8 @@ import uuid
 from datetime import datetime
 from typing import Any
 
+from penstock.lake.kinds.iceberg_sorting import in_order, note_order
+
 COMPACTED_BYTES_MAX = 1 << 30
 """Bytes of files that are put together at a time, since they pass through memory."""
 
@@ -18,8 +20,9 @@ SNAPSHOTS_KEPT = 1
 def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
     """Write the rows of files under `small_bytes` into fewer files, by one snapshot; return both counts.
 
-    A partition with less than two such files is left alone. Rows are those of the snapshot that the table is
-    at; a commit of another writer meanwhile makes the catalog refuse this one.
+    They have the sort order of the table. A partition with less than two such files is left alone. Rows are
+    those of the snapshot that the table is at; a commit of another writer meanwhile makes the catalog refuse
+    this one.
     """
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
@@ -41,7 +44,9 @@ def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
     if not chosen:
         return 0, 0
     rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(chosen)
+    rows = in_order(rows, table.metadata)
     made = list(_dataframe_to_data_files(table.metadata, rows, table.io, uuid.uuid4(), itertools.count()))
+    note_order(made, table.metadata)
     table.properties["commit.retry.num-retries"] = "0"
     try:
         transaction = table.transaction()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -45,6 +45,13 @@ def positions_of(manifest: Manifest) -> Positions:
     (topic,) = topics
     offsets = {each.partition: each.end for each in manifest.ranges}
     return Positions(topic, manifest.topic_ids.get(topic), offsets, manifest.batch, "")
+
+
+def begins_of(manifests: Sequence[Manifest]) -> Mapping[int, int]:
+    """Return where the writer of manifests has begun, of which the first one is its batch 0."""
+    if not manifests or manifests[0].batch:
+        return {}
+    return {each.partition: each.start for each in manifests[0].ranges}
 
 
 def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:

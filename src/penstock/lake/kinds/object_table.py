@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +31,7 @@ from penstock.lake.contract import (
 )
 from penstock.lake.credentials import StoreOptions
 from penstock.lake.kinds.handed_files import handed, taken
-from penstock.lake.kinds.manifests import layout_of, positions_of, ranges_between, topic_ids_of
+from penstock.lake.kinds.manifests import begins_of, layout_of, positions_of, ranges_between, topic_ids_of
 from penstock.lake.kinds.objects import Objects
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.files import FileSettings
@@ -71,6 +71,12 @@ class ObjectTable:
         if newest < 0:
             return None
         return positions_of(self._manifest(self._writer, newest))
+
+    def begins(self) -> Mapping[int, int]:
+        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        self._renew()
+        first = min(self._batches(self._writer), default=-1)
+        return begins_of([] if first < 0 else [self._manifest(self._writer, first)])
 
     def _batches(self, writer: str) -> Iterator[int]:
         for each in self._objects.found(f"{HIDDEN}/manifests/{writer}/"):
