@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,9 +75,17 @@ def entries() -> list[Entry]:
 
 
 def add(entry: Entry) -> None:
-    """Add a history to the ledger, one a line."""
-    rows = [json.dumps(dataclasses.asdict(each), sort_keys=True) for each in [*entries(), entry]]
-    LEDGER.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+    """Add a history to the ledger, one a line, and write the page; runs side by side take turns."""
+    directory = os.open(LEDGER.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        rows = [json.dumps(dataclasses.asdict(each), sort_keys=True) for each in [*entries(), entry]]
+        part = LEDGER.with_suffix(".part")
+        part.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+        part.replace(LEDGER)  # in one step: who is killed here leaves the old one or the new one
+        write_page()
+    finally:
+        os.close(directory)
 
 
 def page(found: list[Entry]) -> str:

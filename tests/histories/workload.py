@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +22,7 @@ OPERATIONS = 4
 """The most sends and polls of one transaction."""
 ABORTED_SHARE = 0.15
 PAUSE_S = 0.004
-"""Between two transactions of a client: histories are to be long in time, not in records."""
+"""Between two transactions of a client, where none is given: a history of an hour takes longer ones."""
 LEAVING_S = 120.0
 """How long the clients have for their last calls."""
 SETTLING_S = 60.0
@@ -75,7 +77,7 @@ class Worker(threading.Thread):
                 for wait in waiting:
                     wait()
             self.done += 1
-            time.sleep(PAUSE_S)
+            self._workload.stopping.wait(self._rng.uniform(0, 2) * self._workload.pause_s)
 
     def _transact(self, client: Client, identity: int, turn: int) -> None:
         transaction = Transaction(f"transaction {turn} of {self.name} ({identity})")
@@ -151,9 +153,12 @@ class Worker(threading.Thread):
 class Workload:
     """Workers of several kinds on a topic; what they did is a `Story`."""
 
-    def __init__(self, servers: str, topic: str, kinds: Sequence[str], seed: int) -> None:
+    def __init__(
+        self, servers: str, topic: str, kinds: Sequence[str], seed: int, pause_s: float = PAUSE_S
+    ) -> None:
+        """`pause_s` is the mean pause of a client between two transactions, in seconds."""
         self.servers, self.topic, self.seed = servers, topic, seed
-        self.kinds = kinds
+        self.kinds, self.pause_s = kinds, pause_s
         self.places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         self.story = Story()
         self.stopping = threading.Event()
@@ -177,7 +182,12 @@ class Workload:
         deadline = time.monotonic() + LEAVING_S
         for each in self.workers:
             each.join(max(0, deadline - time.monotonic()))
-        self.hung = sorted({each.kind for each in self.workers if each.is_alive()})
+        late = [each for each in self.workers if each.is_alive()]
+        self.hung = sorted({each.kind for each in late})
+        frames = sys._current_frames()
+        for each in late:  # the page counts them; where they stand helps whoever looks for the reason
+            stack = traceback.format_stack(frames[each.ident or 0]) if each.ident in frames else ()
+            print(f"{each.name} did not come back:\n{''.join(stack)}", file=sys.stderr, flush=True)
         ends = self._settled_ends()
         committed = {tp: self._read(tp, ends[tp], "read_committed") for tp in self.places}
         for tp in self.places:
