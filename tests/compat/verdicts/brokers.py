@@ -19,6 +19,7 @@ from free_ports import free_ports
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.levers import LeveredCluster
+from penstock.broker.metadata.levels import LEVELS
 from penstock.errors import PenstockError
 
 OF_THE_HARNESS = {"unstable.feature.versions.enable", "unstable.api.versions.enable"}
@@ -87,6 +88,10 @@ class Brokers:
                 "allow.everyone.if.no.acl.found": "false",
                 "super.users": "User:plain-admin",
             }
+        if wanted["metadata"]:
+            if wanted["metadata"] not in LEVELS:
+                raise Lacking(f"metadata.version {wanted['metadata']}")
+            settings["penstock.metadata.version"] = wanted["metadata"]
         asked = {name: text for name, text in wanted["settings"].items() if name not in OF_THE_HARNESS}
         return settings | asked
 
