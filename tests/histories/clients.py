@@ -65,6 +65,7 @@ class Penstock:
         from penstock import Consumer, Producer
 
         settings: dict[str, Any] = {"linger_ms": 1, "retry_backoff_ms": 20, "reconnect_backoff_ms": 20}
+        settings |= {"enable_idempotence": True}  # by default a broker that seems too old goes without
         settings |= {"delivery_timeout_ms": int(DELIVERY_S * 1000), "request_timeout_ms": 3000}
         if transactional_id is not None:
             settings |= {"transactional_id": transactional_id}
