@@ -30,6 +30,7 @@ PLUGINS = {
     "client.quota.callback.class": "",
     "create.topic.policy.class.name": "",
     "group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.",
+    "group.share.assignors": "org.apache.kafka.coordinator.group.assignor.",
     "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
     "principal.builder.class": "org.apache.kafka.common.security.authenticator.",
 }
