@@ -10,6 +10,7 @@ import pytest
 
 from penstock import Admin, Consumer, Producer, read_topic, scan_topic, write_topic
 from penstock.client.admin.admin import AsyncAdmin
+from penstock.client.arguments import topic_name
 from penstock.client.fetch.consumer import AsyncConsumer
 from penstock.client.produce.producer import AsyncProducer
 from penstock.errors import ConfigError, EncodeError, PenstockError
@@ -200,3 +201,13 @@ def test_instances_have_no_methods_of_their_own(servers: str) -> None:
 def test_errors_are_of_the_one_tree() -> None:
     assert issubclass(ConfigError, PenstockError)
     assert issubclass(ConfigError, ValueError)
+
+
+@pytest.mark.parametrize(
+    "argument", [b"x" * 100_000, ["row"] * 100_000, {number: number for number in range(10_000)}]
+)
+def test_an_error_does_not_repeat_a_whole_table(argument: object) -> None:
+    """`write_topic("orders", table)` would show the table's rows."""
+    with pytest.raises(ConfigError, match="is no name of a topic") as caught:
+        topic_name(argument)
+    assert len(str(caught.value)) < 300

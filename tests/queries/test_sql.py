@@ -225,6 +225,13 @@ def test_wrong_queries_say_what_is_wrong(
     assert said.lower() in str(raised.value).lower()
 
 
+@pytest.mark.parametrize("rest", ["", " limit 1 offset 2", ' where "offset" = 1'])
+def test_a_missing_column_is_not_taken_for_the_keyword_offset(servers: str, orders: str, rest: str) -> None:
+    with pytest.raises(ConfigError, match='"nope" not found') as raised:
+        sql(f'select nope from "{orders}"{rest}', servers)
+    assert "keyword" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

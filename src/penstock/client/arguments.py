@@ -15,6 +15,7 @@ from itertools import zip_longest
 from operator import index
 from typing import Any, TypeVar
 
+from penstock.common.suggestions import short_repr
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -91,7 +92,7 @@ def one_of(*words: str) -> Check:
     def look(value: object, what: str) -> str:
         if isinstance(value, str) and value in words:
             return value
-        raise ConfigError(f"{what} is {value!r}: one of {', '.join(words)} is needed")
+        raise ConfigError(f"{what} is {short_repr(value)}: one of {', '.join(words)} is needed")
 
     return look
 
@@ -102,7 +103,7 @@ def instance_of(kind: type[Any]) -> Check:
     def look(value: object, what: str) -> Any:
         if isinstance(value, kind):
             return value
-        raise ConfigError(f"{what} is {value!r}: a {kind.__name__} is needed")
+        raise ConfigError(f"{what} is {short_repr(value)}: a {kind.__name__} is needed")
 
     return look
 
@@ -112,7 +113,7 @@ def list_of(check: Check, example: str) -> Check:
 
     def look(values: object, what: str) -> list[Any]:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-            raise ConfigError(f"{what} is {values!r}: a list is needed, such as {example}")
+            raise ConfigError(f"{what} is {short_repr(values)}: a list is needed, such as {example}")
         return [check(value, f"one of {what}") for value in values]
 
     return look
@@ -126,7 +127,7 @@ def function(value: object, what: str) -> Any:
     """
     if callable(value):
         return value
-    raise ConfigError(f"{what} is {value!r}: a function is needed")
+    raise ConfigError(f"{what} is {short_repr(value)}: a function is needed")
 
 
 def whole(value: object, what: str) -> int:
@@ -142,7 +143,7 @@ def whole(value: object, what: str) -> int:
             raise TypeError
         return index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ConfigError(f"{what} is {value!r}: a whole number is needed") from None
+        raise ConfigError(f"{what} is {short_repr(value)}: a whole number is needed") from None
 
 
 def broker_id(value: object, what: str) -> int:
@@ -164,7 +165,7 @@ def milliseconds(value: object, what: str) -> float:
         ConfigError: it is no number.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(f"{what} is {value!r}: a number of milliseconds is needed")
+        raise ConfigError(f"{what} is {short_repr(value)}: a number of milliseconds is needed")
     return value
 
 
@@ -209,7 +210,8 @@ def time_ms(value: object, what: str) -> int:
         return whole(value, what)
     except ConfigError:
         raise ConfigError(
-            f"{what} is {value!r}: milliseconds since 1970 are needed, as a whole number, or a datetime"
+            f"{what} is {short_repr(value)}: "
+            "milliseconds since 1970 are needed, as a whole number, or a datetime"
         ) from None
 
 
@@ -221,7 +223,7 @@ def flag(value: object, what: str) -> bool:
     """
     if isinstance(value, bool):
         return value
-    raise ConfigError(f"{what} is {value!r}: True or False is needed")
+    raise ConfigError(f"{what} is {short_repr(value)}: True or False is needed")
 
 
 def text(value: object, what: str) -> str:
@@ -232,7 +234,7 @@ def text(value: object, what: str) -> str:
     """
     if isinstance(value, str) and value:
         return value
-    raise ConfigError(f"{what} is {value!r}: text is needed")
+    raise ConfigError(f"{what} is {short_repr(value)}: text is needed")
 
 
 def seconds(value: object, what: str) -> float | None:
@@ -243,7 +245,7 @@ def seconds(value: object, what: str) -> float | None:
     """
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return value
-    raise ConfigError(f"{what} is {value!r}: a number of seconds is needed, or None for no limit")
+    raise ConfigError(f"{what} is {short_repr(value)}: a number of seconds is needed, or None for no limit")
 
 
 def mapping(example: str) -> Check:
@@ -252,7 +254,7 @@ def mapping(example: str) -> Check:
     def look(values: object, what: str) -> Mapping[Any, Any]:
         if isinstance(values, Mapping):
             return values
-        raise ConfigError(f"{what} is {values!r}: a mapping is needed, such as {example}")
+        raise ConfigError(f"{what} is {short_repr(values)}: a mapping is needed, such as {example}")
 
     return look
 
@@ -265,7 +267,7 @@ def topic_name(value: object, what: str = "") -> str:
     """
     if isinstance(value, str) and value:
         return value
-    raise ConfigError(f"{value!r} is no name of a topic: it must be text, such as 'orders'")
+    raise ConfigError(f"{short_repr(value)} is no name of a topic: it must be text, such as 'orders'")
 
 
 def names(values: object, call: str, kind: str = "topic") -> list[str]:
@@ -275,11 +277,15 @@ def names(values: object, call: str, kind: str = "topic") -> list[str]:
         ConfigError: one name is given where a list belongs, or something that is no name.
     """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ConfigError(f"{call} takes a list of {kind} names, not {values!r}: write [{values!r}]")
+        raise ConfigError(
+            f"{call} takes a list of {kind} names, not {short_repr(values)}: write [{short_repr(values)}]"
+        )
     found = list(values)
     for name in found:
         if not isinstance(name, str) or not name:
-            raise ConfigError(f"{name!r} is no name of a {kind}: {call} takes a list of names, as text")
+            raise ConfigError(
+                f"{short_repr(name)} is no name of a {kind}: {call} takes a list of names, as text"
+            )
     return found
 
 
@@ -291,7 +297,9 @@ def topic_partition(value: Any) -> TopicPartition:
     """
     if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], str):
         return TopicPartition(value[0], whole(value[1], f"the partition of topic {value[0]!r}"))
-    raise ConfigError(f"{value!r} is no partition: write TopicPartition('orders', 0), or ('orders', 0)")
+    raise ConfigError(
+        f"{short_repr(value)} is no partition: write TopicPartition('orders', 0), or ('orders', 0)"
+    )
 
 
 def topic_partitions(values: object, call: str) -> list[TopicPartition]:
@@ -302,7 +310,9 @@ def topic_partitions(values: object, call: str) -> list[TopicPartition]:
     """
     is_one = isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], str)
     if is_one or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ConfigError(f"{call} takes a list of partitions, such as [('orders', 0)], not {values!r}")
+        raise ConfigError(
+            f"{call} takes a list of partitions, such as [('orders', 0)], not {short_repr(values)}"
+        )
     return [topic_partition(value) for value in values]
 
 
@@ -313,7 +323,7 @@ def by_partition(values: object, call: str) -> dict[TopicPartition, Any]:
         ConfigError: it is no mapping of partitions.
     """
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{call} takes a mapping, such as {{('orders', 0): 42}}, not {values!r}")
+        raise ConfigError(f"{call} takes a mapping, such as {{('orders', 0): 42}}, not {short_repr(values)}")
     return {topic_partition(tp): value for tp, value in values.items()}
 
 
@@ -326,7 +336,7 @@ def partition_numbers(values: object) -> list[int]:
     if isinstance(values, int) and not isinstance(values, bool):
         return [values]
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ConfigError(f"partitions is {values!r}: numbers are needed, such as [0, 1]")
+        raise ConfigError(f"partitions is {short_repr(values)}: numbers are needed, such as [0, 1]")
     return [whole(value, "a partition") for value in values]
 
 
@@ -337,11 +347,11 @@ def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
         ConfigError: something that is no name, or a column that topics do not have.
     """
     if isinstance(values, bytes) or not isinstance(values, Iterable):
-        raise ConfigError(f"columns is {values!r}: a list of names is needed, such as ['value']")
+        raise ConfigError(f"columns is {short_repr(values)}: a list of names is needed, such as ['value']")
     chosen = (values,) if isinstance(values, str) else tuple(values)
     for name in chosen:
         if name not in known:
-            raise ConfigError(f"a topic has no column {name!r}; it has {', '.join(known)}")
+            raise ConfigError(f"a topic has no column {short_repr(name)}; it has {', '.join(known)}")
     return chosen
 
 
@@ -357,7 +367,9 @@ def topics_or_pattern(
         return (), topics
     names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(f"{call} takes the names of topics, or a pattern for them, not {topics!r}")
+        raise ConfigError(
+            f"{call} takes the names of topics, or a pattern for them, not {short_repr(topics)}"
+        )
     if not names[0].startswith("^"):
         return names, None
     if len(names) > 1:

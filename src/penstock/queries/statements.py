@@ -175,7 +175,8 @@ def advice_for(message: str) -> str:
     """A sentence for an error of the parser whose cause is likely; empty without one."""
     found = _OFFSET.search(message)
     word = "" if found is None else found["word"].lower()
-    if "offset" in message.lower() and (word == "offset" or "offset" in message.split("LINE", 1)[-1].lower()):
+    statement = message.split("LINE", 1)[-1].lower()
+    if message.startswith("Parser Error") and (word == "offset" or "offset" in statement):
         return 'offset is a keyword of SQL: write the column as "offset", in double quotes'
     if word == "-":
         return 'a topic whose name has a hyphen or a dot is written in double quotes: from "my-topic"'
