@@ -51,6 +51,7 @@ LOOKED_INTO = {
     ("broker", 1300, "duplicate"): NEW_PRODUCER,
     ("broker", 1401, "duplicate"): NEW_PRODUCER,
     ("broker", 1401, "unseen"): SLOW_READER,
+    ("cluster", 1501, "duplicate"): NEW_PRODUCER,
     ("cluster", 2100, "duplicate"): NEW_PRODUCER,
 }
 """What became of anomalies, by target, seed and check."""

@@ -159,9 +159,9 @@ async def negotiate(
     """Open a connection to a broker and find out which versions it supports.
 
     A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
-    still does not answer ApiVersions, several times, is older than 0.10. A broker in trouble must not be taken for one: it
-    would be sent message sets without producer ids and headers. `is_ancient` is what is known from an
-    earlier connection; `unstable`, that versions may be used that are not settled yet.
+    still does not answer ApiVersions, several times, is older than 0.10. A broker in trouble must not be
+    taken for one: it would be sent message sets without producer ids and headers. `is_ancient` is what is
+    known from an earlier connection; `unstable`, that versions may be used that are not settled yet.
 
     Raises:
         NetworkError: it cannot be reached, or answers nothing at all.
