@@ -43,8 +43,8 @@ CHECK_TEXTS = {
 
 
 NEW_PRODUCER = (
-    "Likely: a new producer took the stalled broker for one of before 0.10, which has no producer ids. "
-    "Mended since: it asks several times, and histories insist on idempotence."
+    "Not reproduced. Possibly a new producer took the stalled broker for one of before 0.10, which has no "
+    "producer ids: since then it asks several times, and histories insist on idempotence."
 )
 SLOW_READER = "Read with a minute's patience on a machine without a processor for it; readers have ten since."
 LOOKED_INTO = {
