@@ -31,10 +31,13 @@ class KafkaCluster:
         racks: Sequence[str] = (),
         settings: Mapping[str, object] | None = None,
         features: Mapping[str, int] | None = None,
+        patience_s: float = START_PATIENCE_S,
     ) -> None:
         """`racks` are those of the nodes, in turn; `settings` go over ours into each `server.properties`, and
-        `features` are levels that the cluster begins with in place of the release's.
+        `features` are levels that the cluster begins with in place of the release's. `patience_s` is how long
+        a node may take to answer.
         """
+        self._patience_s = patience_s
         self._racks, self._more, self._features = racks, settings or {}, features or {}
         self._classpath = maven_classpath(f"kafka-{version}")
         self._directory = directory
@@ -143,7 +146,7 @@ class KafkaCluster:
             )
 
     def _wait_for(self, node: int, brokers: int) -> None:
-        deadline = time.monotonic() + START_PATIENCE_S
+        deadline = time.monotonic() + self._patience_s
         while not answers(self.ports[node], brokers):
             if self._processes[node].poll() is not None or time.monotonic() > deadline:
                 log = (self._place(node) / "server.log").read_text(errors="replace")[-6000:]

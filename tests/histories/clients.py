@@ -1,4 +1,4 @@
-"""The clients of a history: one interface to Penstock's, confluent-kafka, kafka-python and aiokafka.
+"""The clients of a history: one interface to Penstock's, confluent-kafka, kafka-python, aiokafka and Java's.
 
 A `Client` is one producer and one consumer, used by one thread. `send` returns a function that waits for the
 outcome, and returns the offset. What raises is the library's own error.
@@ -7,9 +7,16 @@ outcome, and returns the offset. What raises is the library's own error.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import functools
+import socket
+import subprocess
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol
+
+from compat.peers import HERE, java_command, maven_classpath
 
 DELIVERY_S = 15.0
 TRANSACTION_S = 8.0
@@ -58,6 +65,7 @@ class Penstock:
         from penstock import Consumer, Producer
 
         settings: dict[str, Any] = {"linger_ms": 1, "retry_backoff_ms": 20, "reconnect_backoff_ms": 20}
+        settings |= {"enable_idempotence": True}  # by default a broker that seems too old goes without
         settings |= {"delivery_timeout_ms": int(DELIVERY_S * 1000), "request_timeout_ms": 3000}
         if transactional_id is not None:
             settings |= {"transactional_id": transactional_id}
@@ -289,6 +297,76 @@ class Aiokafka:
         self._loop.close()
 
 
+class Java:
+    """kafka-clients, in a JVM for the whole process, asked by lines (`java/histories`)."""
+
+    def __init__(self, servers: str, transactional_id: str | None) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", _java_port()), timeout=4 * DELIVERY_S)
+        self._lines = self._socket.makefile("rw", encoding="utf-8", newline="\n")
+        times = (int(TRANSACTION_S * 1000), int(DELIVERY_S * 1000))
+        try:
+            self._ask("open", servers, transactional_id or "", *times)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _ask(self, *words: object) -> list[str]:
+        self._lines.write("\t".join(map(str, words)) + "\n")
+        self._lines.flush()
+        verdict, *found = self._lines.readline().rstrip("\n").split("\t")
+        if verdict != "ok":
+            raise RuntimeError(" ".join(found) or "the JVM has ended")
+        return found
+
+    def begin(self) -> None:
+        self._ask("begin")
+
+    def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
+        (number,) = self._ask("send", topic, partition, value.decode())
+        return lambda: int(self._ask("wait", number)[0])
+
+    def commit(self) -> None:
+        self._ask("commit")
+
+    def abort(self) -> None:
+        self._ask("abort")
+
+    def seek(self, topic: str, positions: dict[int, int]) -> None:
+        self._ask("seek", topic, *(f"{partition} {offset}" for partition, offset in positions.items()))
+
+    def poll(self, wait_s: float) -> list[Row]:
+        rows = []
+        for each in self._ask("poll", int(wait_s * 1000)):
+            topic, partition, offset, value = each.split(" ")
+            rows.append(Row(topic, int(partition), int(offset), None, value.encode()))
+        return rows
+
+    def close(self) -> None:
+        with self._socket:
+            self._ask("close")
+
+
+_starting = threading.Lock()
+
+
+def _java_port() -> int:
+    with _starting:  # all the workers of a history begin at once
+        return _start_java()
+
+
+@functools.cache
+def _start_java() -> int:
+    """Start the JVM, which ends with this process; return its port."""
+    command = java_command(
+        maven_classpath("kafka-4.3.0"), HERE / "java" / "histories" / "HistoryClients.java"
+    )
+    quiet = subprocess.DEVNULL  # that brokers are away is the point
+    jvm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, text=True)
+    atexit.register(jvm.kill)
+    assert jvm.stdout is not None
+    return int(jvm.stdout.readline())
+
+
 def _quiet() -> Any:
     import logging
 
@@ -302,4 +380,5 @@ CLIENTS: dict[str, Callable[[str, str | None], Client]] = {
     "confluent-kafka": Confluent,
     "kafka-python": KafkaPython,
     "aiokafka": Aiokafka,
+    "kafka-clients": Java,
 }

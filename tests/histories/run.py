@@ -6,6 +6,9 @@ One history after the other, by consecutive seeds, each of `--seconds`, on the t
 `cluster` (three of Penstock's) and `kafka` (three of Apache Kafka's). A seed draws what befalls the
 brokers and what the clients do; how the threads take turns it does not. Prints a line for each, adds it to
 `ledger.json`, and writes docs/reference/histories.md. Ends with 1 if there was an anomaly.
+
+Histories of an hour cost little with `--pause 1` between transactions and `--calm 20` between troubles;
+several may run side by side. SIGINT and SIGTERM end a history early: it is judged, and counted as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import logging
 import random
+import signal
 import sys
 import tempfile
 import threading
@@ -20,31 +24,44 @@ import time
 from pathlib import Path
 
 from histories.clients import CLIENTS
-from histories.page import Entry, add, write_page
+from histories.page import Entry, add
 from histories.rules import ALLOWED, anomalies
-from histories.targets import TARGETS
-from histories.workload import PARTITIONS, Workload
+from histories.targets import CALM_S, TARGETS
+from histories.workload import PARTITIONS, PAUSE_S, Workload
 
 
-def make(target: str, kinds: list[str], seed: int, seconds: float) -> Entry:
-    """Make one history and judge it."""
+def make(
+    target: str,
+    kinds: list[str],
+    seed: int,
+    seconds: float,
+    *,
+    pause_s: float = PAUSE_S,
+    calm_s: tuple[float, float] = CALM_S,
+    stopping: threading.Event | None = None,
+) -> Entry:
+    """Make one history and judge it. `stopping` ends it before its time."""
     rng = random.Random(seed)
+    stopping = stopping or threading.Event()
     with (
         tempfile.TemporaryDirectory(prefix="histories-", ignore_cleanup_errors=True) as name,
         TARGETS[target](Path(name)) as served,
     ):
         topic = f"history-{seed}"
         served.create_topic(topic, PARTITIONS)
-        workload = Workload(served.servers, topic, kinds, seed)
+        workload = Workload(served.servers, topic, kinds, seed, pause_s)
         workload.start()
-        stopping = threading.Event()
-        nemesis = threading.Thread(target=served.trouble, args=(rng, stopping), daemon=True)
+        over = threading.Event()
+        nemesis = threading.Thread(target=served.trouble, args=(rng, over, calm_s), daemon=True)
         nemesis.start()
         began = time.monotonic()
-        time.sleep(seconds)
-        stopping.set()
+        while time.monotonic() < began + seconds and not stopping.is_set() and not over.wait(0.2):
+            pass
+        over.set()
         nemesis.join(300)
         lasted = time.monotonic() - began
+        if served.error is not None:  # judged as far as it has come, where the others can be read
+            print(f"{target} seed {seed}: a broker did not come back: {served.error}", file=sys.stderr)
         workload.finish()
     found = anomalies(workload.story)
     committed = sum(bool(each.is_committed) for each in workload.story.transactions)
@@ -70,6 +87,8 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seconds", type=float, default=40, help="of one history")
+    parser.add_argument("--pause", type=float, default=PAUSE_S, help="mean seconds between transactions")
+    parser.add_argument("--calm", type=float, default=CALM_S[1], help="most seconds between two troubles")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", action="append", choices=list(TARGETS))
     parser.add_argument("--client", action="append", choices=list(CLIENTS))
@@ -80,13 +99,23 @@ def main(words: list[str] | None = None) -> int:
     kinds = given.client or list(CLIENTS)
     targets = given.target or list(TARGETS)
     end, seed, has_failed = time.monotonic() + 60 * given.minutes, given.seed, False
-    while time.monotonic() < end:
-        entry = make(targets[seed % len(targets)], kinds, seed, given.seconds)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    while time.monotonic() < end and not stopping.is_set():
+        entry = make(
+            targets[seed % len(targets)],
+            kinds,
+            seed,
+            min(given.seconds, max(1, end - time.monotonic())),
+            pause_s=given.pause,
+            calm_s=(CALM_S[0], given.calm),
+            stopping=stopping,
+        )
         print(entry.line(), flush=True)
         has_failed |= bool(entry.anomalies)
         if not given.no_page:
             add(entry)
-            write_page()
         seed += 1
     return int(has_failed)
 

@@ -24,6 +24,10 @@ SETTINGS = {
 }
 HELD_S = (0.3, 3.0)
 """How long a pause or a cut lasts."""
+NODE_PATIENCE_S = 1800.0
+"""How long a node of Apache Kafka may take to come back: histories run behind everything else."""
+CALM_S = (0.5, 3.0)
+"""How long it is calm between two troubles, where no other time is given."""
 
 
 class Target:
@@ -32,16 +36,24 @@ class Target:
     def __init__(self, servers: str, replicas: int, troubles: list[Trouble]) -> None:
         self.servers, self.replicas, self._troubles = servers, replicas, troubles
         self.happened: list[str] = []
+        self.error: BaseException | None = None
+        """Why troubles ended early: brokers did not come back."""
 
     def create_topic(self, name: str, partitions: int) -> None:
         with Admin(self.servers) as admin:
             config = {"min.insync.replicas": "2"} if self.replicas > 1 else {}
             admin.create_topic(name, partitions, replication_factor=self.replicas, config=config)
 
-    def trouble(self, rng: random.Random, stopping: threading.Event) -> None:
-        """Let troubles come, drawn by `rng`, until it is stopped."""
-        while not stopping.wait(rng.uniform(0.5, 3.0)):
-            self.happened.append(rng.choice(self._troubles)(rng))
+    def trouble(
+        self, rng: random.Random, stopping: threading.Event, calm_s: tuple[float, float] = CALM_S
+    ) -> None:
+        """Let troubles come, drawn by `rng`, with so many seconds between two, until it is stopped."""
+        try:
+            while not stopping.wait(rng.uniform(*calm_s)):
+                self.happened.append(rng.choice(self._troubles)(rng))
+        except BaseException as error:  # pytest.fail of a node that does not start is no Exception
+            self.error = error
+            stopping.set()
 
 
 def _hold(rng: random.Random) -> None:
@@ -111,7 +123,9 @@ def apache_kafka(directory: Path) -> Iterator[Target]:
         "broker.heartbeat.interval.ms": 1000,
         "initial.broker.registration.timeout.ms": 600_000,
     }
-    with ApacheKafka("4.3.0", directory, heap_mb=384, settings=settings) as cluster:
+    with ApacheKafka(
+        "4.3.0", directory, heap_mb=384, settings=settings, patience_s=NODE_PATIENCE_S
+    ) as cluster:
 
         def kill(rng: random.Random) -> str:
             node = rng.choice(cluster.nodes)

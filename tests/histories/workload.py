@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +22,13 @@ OPERATIONS = 4
 """The most sends and polls of one transaction."""
 ABORTED_SHARE = 0.15
 PAUSE_S = 0.004
-"""Between two transactions of a client: histories are to be long in time, not in records."""
+"""Between two transactions of a client, where none is given: a history of an hour takes longer ones."""
 LEAVING_S = 120.0
 """How long the clients have for their last calls."""
+READER_ATTEMPTS = 5
+"""How often a client may fail to reach the brokers before it reads everything at the end."""
+READING_S = 600.0
+"""How long a reader of everything may take: what it has not got by then it was not handed."""
 SETTLING_S = 60.0
 """How long the end of transactions is waited for that clients have left open."""
 
@@ -75,7 +81,7 @@ class Worker(threading.Thread):
                 for wait in waiting:
                     wait()
             self.done += 1
-            time.sleep(PAUSE_S)
+            self._workload.stopping.wait(self._rng.uniform(0, 2) * self._workload.pause_s)
 
     def _transact(self, client: Client, identity: int, turn: int) -> None:
         transaction = Transaction(f"transaction {turn} of {self.name} ({identity})")
@@ -151,9 +157,12 @@ class Worker(threading.Thread):
 class Workload:
     """Workers of several kinds on a topic; what they did is a `Story`."""
 
-    def __init__(self, servers: str, topic: str, kinds: Sequence[str], seed: int) -> None:
+    def __init__(
+        self, servers: str, topic: str, kinds: Sequence[str], seed: int, pause_s: float = PAUSE_S
+    ) -> None:
+        """`pause_s` is the mean pause of a client between two transactions, in seconds."""
         self.servers, self.topic, self.seed = servers, topic, seed
-        self.kinds = kinds
+        self.kinds, self.pause_s = kinds, pause_s
         self.places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         self.story = Story()
         self.stopping = threading.Event()
@@ -177,7 +186,12 @@ class Workload:
         deadline = time.monotonic() + LEAVING_S
         for each in self.workers:
             each.join(max(0, deadline - time.monotonic()))
-        self.hung = sorted({each.kind for each in self.workers if each.is_alive()})
+        late = [each for each in self.workers if each.is_alive()]
+        self.hung = sorted({each.kind for each in late})
+        frames = sys._current_frames()
+        for each in late:  # the page counts them; where they stand helps whoever looks for the reason
+            stack = traceback.format_stack(frames[each.ident or 0]) if each.ident in frames else ()
+            print(f"{each.name} did not come back:\n{''.join(stack)}", file=sys.stderr, flush=True)
         ends = self._settled_ends()
         committed = {tp: self._read(tp, ends[tp], "read_committed") for tp in self.places}
         for tp in self.places:
@@ -191,7 +205,20 @@ class Workload:
                 )  # type: ignore[arg-type]
             self.story.history.logs[tp] = Log(records, 0, ends[tp])
         for number, kind in enumerate(self.kinds):
-            self._read_all(kind, -1 - number, ends)
+            client = self._reader(kind)
+            if client is None:
+                self.hung.append(kind)
+            else:
+                self._read_all(kind, client, -1 - number, ends)
+
+    def _reader(self, kind: str) -> Client | None:
+        """Make a new client of a kind; None where it does not reach the brokers in several attempts."""
+        for _ in range(READER_ATTEMPTS):
+            try:
+                return CLIENTS[kind](self.servers, None)
+            except Exception as error:  # of whatever kind the library has
+                print(f"{kind} could not be made for reading: {error!r}", file=sys.stderr, flush=True)
+        return None
 
     def _stable_end(self, tp: TopicPartition) -> int:
         with Consumer(self.servers, isolation_level="read_committed") as consumer:
@@ -214,7 +241,7 @@ class Workload:
 
     def _read(self, tp: TopicPartition, end: int, isolation: str) -> list[Row]:
         rows: list[Row] = []
-        deadline = time.monotonic() + SETTLING_S
+        deadline = time.monotonic() + READING_S
         with Consumer(self.servers, isolation_level=isolation) as consumer:
             consumer.assign([tp])
             consumer.seek(tp, 0)
@@ -223,7 +250,7 @@ class Workload:
                 rows += [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in found]
         return rows
 
-    def _read_all(self, kind: str, identity: int, ends: dict[TopicPartition, int]) -> None:
+    def _read_all(self, kind: str, client: Client, identity: int, ends: dict[TopicPartition, int]) -> None:
         """Have a new client of a kind read everything: `unseen` is held to what it was handed."""
         wanted = {
             (tp, each.offset)
@@ -232,10 +259,9 @@ class Workload:
             if each.state == "committed"
         }
         seen: set[tuple[TopicPartition, int]] = set()
-        client = CLIENTS[kind](self.servers, None)
         try:
             client.seek(self.topic, dict.fromkeys(range(PARTITIONS), 0))
-            deadline = time.monotonic() + SETTLING_S
+            deadline = time.monotonic() + READING_S
             while not wanted <= seen and time.monotonic() < deadline:
                 by_partition: dict[int, list[Row]] = {}
                 for each in client.poll(0.2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import Consumer, Producer
+from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.broker.security.throwaway import Security
 from penstock.clock import SystemClock
 from penstock.errors import AuthenticationError, ConfigError, KafkaError
@@ -128,3 +128,14 @@ def test_transactions_go_on_while_the_clock_stands_still() -> None:
         cluster.start_clock()
         states = [cluster.replicas(topic, partition) for partition in range(3)]
     assert [max(each.log_end_offset for each in state) for state in states] == [6, 6, 6]
+
+
+def test_a_group_finds_its_coordinator_though_a_broker_has_stopped_that_is_to_have_a_replica() -> None:
+    with KafkaCluster(2, config={"offsets.topic.replication.factor": "2"}) as cluster:
+        topic = cluster.create_topic(replicas=[[1]])
+        cluster.stop(2)
+        with Consumer(cluster.bootstrap_servers, group_id="g") as consumer:
+            consumer.commit({TopicPartition(topic, 0): 0})
+        with Admin(cluster.bootstrap_servers) as admin:
+            (offsets,) = admin.describe_topics(["__consumer_offsets"])
+        assert {(each.leader, *sorted(each.replicas)) for each in offsets.partitions} == {(1, 1, 2)}

@@ -179,8 +179,8 @@ def error_for(code: int, context: str = "") -> KafkaError:
     else:
         name, text, retriable = known.name, known.description, known.retriable
     kind, cure = _REFUSALS.get(code, (KafkaError, ""))
-    context = context.removesuffix(".")
-    message = f"{context}: {text} ({name}){cure}" if context else f"{text} ({name}){cure}"
+    beginning = context.removesuffix(".")
+    message = f"{beginning}: {text} ({name}){cure}" if context else f"{text} ({name}){cure}"
     return kind(code, name, message, retriable=retriable, detail=context or text)
 
 

@@ -185,6 +185,7 @@ def test_what_cannot_be_turned_stays_classic() -> None:
         assert bench.new.beat("b", 5, group).error_code == E.GROUP_ID_NOT_FOUND
         assert bench.state(group) == "Stable"
     assert {kind for kind, _, _ in listed(bench)} == {"classic"}
+    assert "an unsupported custom assignor is in use" in bench.new.join("b", "own").error_message
 
 
 def test_a_group_with_too_many_members_stays_classic() -> None:
@@ -246,10 +247,19 @@ def test_the_last_consumer_that_is_fenced_makes_the_group_classic(seconds: int) 
     assert [kind for kind, _, _ in listed(bench)] == ["classic"]
 
 
-@pytest.mark.parametrize("policy", ["disabled", "upgrade"])
-def test_the_policy_may_forbid_the_way_down(policy: str) -> None:
+@pytest.mark.parametrize("instance_id", [None, "i", "j"])
+def test_a_disabled_policy_keeps_classic_members_out_of_a_consumer_group(instance_id: str | None) -> None:
+    bench = MixedBench(group_consumer_migration_policy="disabled")
+    assert bench.new.join("a", instance_id="i").error_code == 0
+    classic = ClassicMember(bench, "b", instance_id)
+    assert classic.join() == E.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.ask(join_request(""), 5).response.error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    assert listed(bench) == [("consumer", "Stable", "consumer")]
+
+
+def test_the_policy_may_forbid_the_way_down() -> None:
     bench, classic, _ = shared()
-    bench.node.groups.consumer._migration = MigrationPolicy(policy)
+    bench.node.groups.consumer._migration = MigrationPolicy.UPGRADE
     bench.new.beat("b", -1)
     assert listed(bench) == [("consumer", "Assigning", "consumer")]
     assert classic.beat() == 0

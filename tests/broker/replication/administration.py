@@ -191,7 +191,7 @@ class Administrators:
     def _has_room(self) -> bool:
         """Whether three replicas can be placed now."""
         brokers = self.world.quorum.brokers.by_id.values()
-        usable = [each for each in brokers if not each.shutting_down]
+        usable = [each for each in brokers if each.fenced or not each.shutting_down]
         return len(usable) >= len(NODES) and any(not each.fenced for each in usable)
 
     # --- topics ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from client.fake_broker import FakeBroker, fake_broker, limited_to
 from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.negotiation import NodeVersions
+from penstock.client.cluster.negotiation import ONCE_MORE_TIMES, NodeVersions
 from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
@@ -76,7 +76,7 @@ def test_a_broker_that_hangs_up_is_ancient() -> None:
     versions, broker = negotiated(release="0.8")
     assert versions.is_ancient
     assert versions.choose(MetadataRequest) == 0
-    assert len(broker.asked(ApiKey.API_VERSIONS)) == 3
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2 + ONCE_MORE_TIMES
     with pytest.raises(UnsupportedVersionError, match="does not know CreateTopics: it is too old"):
         versions.choose(CreateTopicsRequest)
 
@@ -128,10 +128,11 @@ def test_a_broker_that_keeps_silent_is_ancient() -> None:
 
 def test_a_broker_that_answers_other_questions_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.05)
+    monkeypatch.setattr("penstock.client.cluster.negotiation.ONCE_MORE_S", 0.2)
     start = time.monotonic()
     versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9))
     assert versions.is_ancient
-    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 1 + ONCE_MORE_TIMES
     assert time.monotonic() - start < 5
 
 
@@ -141,6 +142,25 @@ def test_a_broker_that_stalls_once_is_not_taken_for_an_old_one(monkeypatch: pyte
     versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 1))
     assert not versions.is_ancient
     assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
+
+
+@pytest.mark.parametrize("kind", ["silent", "hangs up"])
+def test_a_broker_that_stalls_several_times_keeps_a_producer_idempotent(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Nobody had a processor for seconds: without producer ids, what is sent again would be written twice."""
+    monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.05)
+    monkeypatch.setattr("penstock.client.cluster.negotiation.ONCE_MORE_S", 0.2)
+
+    def stalls(broker: FakeBroker) -> None:
+        if kind == "silent":
+            broker.stay_silent(ApiKey.API_VERSIONS, 3)
+        else:
+            broker.hang_up(ApiKey.API_VERSIONS, 4)
+
+    versions, _ = negotiated(stalls)
+    assert not versions.is_ancient
+    assert versions.highest(ApiKey.INIT_PRODUCER_ID) >= 0
 
 
 def test_a_slow_broker_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

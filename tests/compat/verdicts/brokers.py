@@ -19,10 +19,22 @@ from free_ports import free_ports
 from penstock import Broker
 from penstock.broker.cluster import Cluster
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.levels import LEVELS
 from penstock.errors import PenstockError
 
 OF_THE_HARNESS = {"unstable.feature.versions.enable", "unstable.api.versions.enable"}
 """Switches for features under development, which a broker that users run does not have."""
+
+PLUGINS = {
+    "alter.config.policy.class.name": "",
+    "client.quota.callback.class": "",
+    "create.topic.policy.class.name": "",
+    "group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.",
+    "group.share.assignors": "org.apache.kafka.coordinator.group.assignor.",
+    "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
+    "principal.builder.class": "org.apache.kafka.common.security.authenticator.",
+}
+"""Settings that name Java classes, and what begins the names of those that a broker has of its own."""
 
 PLAIN_LOGIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -87,6 +99,14 @@ class Brokers:
                 "allow.everyone.if.no.acl.found": "false",
                 "super.users": "User:plain-admin",
             }
+        if wanted["metadata"]:
+            if wanted["metadata"] not in LEVELS:
+                raise Lacking(f"metadata.version {wanted['metadata']}")
+            settings["penstock.metadata.version"] = wanted["metadata"]
+        for name, own in PLUGINS.items():
+            for text in filter(None, wanted["settings"].get(name, "").split(",")):
+                if "." in text and not (own and text.startswith(own)):
+                    raise Lacking(f"the test's own class {text.rpartition('.')[2]} in the broker")
         asked = {name: text for name, text in wanted["settings"].items() if name not in OF_THE_HARNESS}
         return settings | asked
 

@@ -17,6 +17,7 @@ from penstock.broker.groups.consumer.embedded_protocol import (
     write_assignment,
 )
 from penstock.broker.groups.consumer.group import Classic, Heartbeat
+from penstock.broker.groups.consumer.settings import MigrationPolicy
 from penstock.errors import DecodeError, KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
@@ -68,10 +69,15 @@ class ClassicMembers:
     def join(
         self, store: GroupStore, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: float
     ) -> JoinGroupResponse:
-        """JoinGroup: return the answer. The generation is the epoch of the member, and no member leads."""
+        """JoinGroup: return the answer. The generation is the epoch of the member, and no member leads.
+
+        A policy of migration that is disabled keeps classic members out of consumer groups that have members.
+        """
         error = check_join(request, self._settings)
         if error:
             return refused_join(request.member_id, error)
+        if self._service.settings_of(group.id).migration is MigrationPolicy.DISABLED:
+            return refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         names = [protocol.name for protocol in request.protocols]
         member_id = request.member_id or self._new_id()
         if self._is_full(group, member_id):

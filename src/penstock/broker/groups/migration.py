@@ -37,6 +37,12 @@ from penstock.broker.groups.metadata_view import TopicView, hash_of
 from penstock.errors import DecodeError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
+CUSTOM_ASSIGNOR = (
+    "Cannot upgrade classic group {} to consumer group because an unsupported custom assignor is in use. "
+    "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
+)
+"""Apache Kafka's words, which people look up: what such an assignor keeps in assignments would be lost."""
+
 
 def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, TopicView]) -> list[Change]:
     """Return the changes that make a consumer group of a classic group with members, in Kafka's order.
@@ -61,8 +67,8 @@ def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, 
         held = _held(group, wanted, topics)
     except DecodeError as error:
         raise _refusal(group, f"the metadata of a member cannot be read ({error})") from None
-    except ValueError as error:
-        raise _refusal(group, f"{error}, which would be lost") from None
+    except ValueError:
+        raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, CUSTOM_ASSIGNOR.format(group.id)) from None
     epoch = max(group.generation, FIRST_EPOCH)
     changes: list[Change] = [
         SetSubscription(each.id, _subscription(each, wanted[each.id])) for each in group.members.values()

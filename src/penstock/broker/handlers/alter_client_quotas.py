@@ -143,7 +143,7 @@ def _check_entity(parts: Sequence[AskedEntity]) -> None:
                 ErrorCode.INVALID_REQUEST, f"a {part.entity_type} of more than {STRING_BYTES_MAX} bytes"
             )
     if IP in kinds and len(kinds) > 1:
-        raise error_for(ErrorCode.INVALID_REQUEST, IP_STANDS_ALONE)
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Invalid quota entity {IP_STANDS_ALONE}")
     for part in parts:
         if part.entity_type == IP and part.entity_name is not None and not is_address(part.entity_name):
             raise error_for(

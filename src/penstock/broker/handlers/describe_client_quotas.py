@@ -71,5 +71,5 @@ def _filters(components: Sequence[ComponentData]) -> list[Filter]:
         # The match of the default is None, which is its name among entities, too.
         found[kind] = Filter(kind, None if match_type == MATCH_ANY else frozenset((component.match,)))
     if IP in found and len(found) > 1:
-        raise error_for(ErrorCode.INVALID_REQUEST, IP_STANDS_ALONE)
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Invalid entity filter component {IP_STANDS_ALONE}")
     return list(found.values())

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 CLIENT_ID, USER, IP = ENTITY_TYPES = ("client-id", "user", "ip")
 """What quotas can belong to, in the order in which Apache Kafka answers them."""
 
-IP_STANDS_ALONE = "a quota of an ip has no user and no client-id"
+IP_STANDS_ALONE = "combination: a quota of an ip has no user and no client-id"
+"""The end of two refusals that begin as Apache Kafka's do."""
 ANONYMOUS = "ANONYMOUS"
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"

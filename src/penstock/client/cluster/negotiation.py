@@ -46,7 +46,12 @@ GRACE_S = 0.3
 """An answer may come so long after that of the other request, or thrice as long as that took."""
 
 ONCE_MORE_S = 1.0
-"""How long the last question may take before a broker is taken for one without ApiVersions."""
+"""How long each of the last questions may take before a broker is taken for one without ApiVersions."""
+
+ONCE_MORE_TIMES = 4
+"""How often it is asked once more. A machine that gives broker and client no processor for a second must not
+cost a producer its idempotence, and with it write records twice.
+"""
 
 SOFTWARE_NAME = "penstock"
 
@@ -154,9 +159,9 @@ async def negotiate(
     """Open a connection to a broker and find out which versions it supports.
 
     A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
-    still does not answer ApiVersions, is older than 0.10. A broker in trouble must not be taken for one: it
-    would be sent message sets without producer ids and headers. `is_ancient` is what is known from an
-    earlier connection; `unstable`, that versions may be used that are not settled yet.
+    still does not answer ApiVersions, several times, is older than 0.10. A broker in trouble must not be
+    taken for one: it would be sent message sets without producer ids and headers. `is_ancient` is what is
+    known from an earlier connection; `unstable`, that versions may be used that are not settled yet.
 
     Raises:
         NetworkError: it cannot be reached, or answers nothing at all.
@@ -203,16 +208,17 @@ async def negotiate(
 async def _ask_once_more(
     open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
 ) -> tuple[Connection, NodeVersions] | None:
-    """Ask a broker that works after all; None when it does not answer this question."""
-    connection = await open_connection()
-    try:
-        return connection, await ask_versions(connection, min(timeout_s, ONCE_MORE_S), unstable=unstable)
-    except (NetworkError, RequestTimeoutError):
-        connection.close()
-        return None
-    except BaseException:
-        connection.close()
-        raise
+    """Ask a broker that works after all, several times; None when it never answers this question."""
+    for _ in range(ONCE_MORE_TIMES):
+        connection = await open_connection()
+        try:
+            return connection, await ask_versions(connection, min(timeout_s, ONCE_MORE_S), unstable=unstable)
+        except (NetworkError, RequestTimeoutError):
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+    return None
 
 
 async def _ask_patiently(

@@ -143,7 +143,7 @@ class StreamsGroupCoordinator:
         self.groups.update(groups)
         for group in groups.values():
             group.drop_remains()
-            session_ms = self.settings_of(group_id).session_timeout_ms
+            session_ms = self.settings_of(group.id).session_timeout_ms
             for member_id in group.stored.members:
                 self._touch(group, member_id, now, session_ms)
 
@@ -187,11 +187,7 @@ class StreamsGroupCoordinator:
 
     def _touch(self, group: StreamsGroup, member_id: str, now: float, session_ms: int) -> None:
         """Begin the session of a member anew, and time how long it takes to give up tasks."""
-        key = group.id, member_id
-        timers = self._members.get(key)
-        if timers is None:
-            timers = self._members[key] = self._new_timers(group, member_id)
-        self.timers.set(timers.session, now + session_ms / 1000)
+        self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
         current = group.stored.current(member_id)
         if current.state is not MemberState.UNREVOKED:
             self._members.stop(group.id, member_id, REVOCATION)

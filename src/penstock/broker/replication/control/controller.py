@@ -456,11 +456,14 @@ class Controller:
             )
 
     def candidates(self) -> list[Candidate]:
-        """The brokers that new replicas can be placed on."""
+        """The brokers that new replicas can be placed on: not one that is about to stop.
+
+        One that has stopped counts, as at Apache Kafka: it may come back.
+        """
         return [
             Candidate(each.id, each.rack, each.fenced)
             for each in self._brokers.by_id.values()
-            if not each.shutting_down
+            if each.fenced or not each.shutting_down
         ]
 
     def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:

@@ -57,6 +57,12 @@ public final class Host {
     }
 
     public void start() {
+        start("");
+    }
+
+    /** Starts the brokers at a `metadata.version`; an empty one is the newest. */
+    public void start(String metadata) {
+        wanted.put("metadata", metadata);
         List<Integer> found = new ArrayList<>();
         ask(wanted).get("ports").forEach(each -> found.add(each.asInt()));
         ports = found;

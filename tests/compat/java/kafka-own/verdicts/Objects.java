@@ -118,6 +118,7 @@ public final class Objects {
             "topicNamesToIds", no -> ids(admins),
             "getLeaderAndIsr", what -> topic(admins, what[0]).flatMap(each -> each.partitions().stream().filter(one -> one.partition() == (int) what[1]).findFirst())
                 .map(one -> new LeaderAndIsr(one.leader() == null ? -1 : one.leader().id(), one.isr().stream().map(node -> node.id()).toList())),
+            "getAliveBrokerNodes", what -> List.copyOf(ask(admins, admin -> admin.describeCluster().nodes().get())),
             "hasAliveBroker", what -> ask(admins, admin -> admin.describeCluster().nodes().get()).stream().anyMatch(each -> each.id() == (int) what[0])));
     }
 

@@ -4,7 +4,9 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
@@ -72,12 +74,19 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         public synchronized void start() {
             if (started) return;
             if (wanted.brokerSecurityProtocol().name.endsWith("SSL")) throw Host.lacks("TLS by the key store of the harness");
-            if (!wanted.metadataVersion().isAtLeast(MetadataVersion.latestProduction())) throw Host.lacks("metadata.version " + wanted.metadataVersion());
-            wanted.features().forEach((feature, level) -> {
-                if (level == 0) throw Host.lacks("the feature " + feature.featureName() + " at level 0 from the start");
-            });
-            host.start();
+            boolean newest = wanted.metadataVersion().isAtLeast(MetadataVersion.latestProduction());
+            host.start(newest ? "" : wanted.metadataVersion().version());
+            wanted.features().forEach((feature, level) -> setLevel(feature.featureName(), level));
             started = true;
+        }
+
+        private void setLevel(String feature, short level) {
+            var update = new FeatureUpdate(level, FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE);
+            try {
+                Objects.ask(this::admin, admin -> admin.updateFeatures(Map.of(feature, update), new UpdateFeaturesOptions()).all().get());
+            } catch (RuntimeException e) {
+                throw Host.lacks("the feature " + feature + " at level " + level + " from the start");
+            }
         }
 
         @Override
