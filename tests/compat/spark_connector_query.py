@@ -27,8 +27,7 @@ from penstock import Admin, Broker, Producer, write_topic
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import TopicPartition
 from penstock.spark import session
-from penstock.spark.handover.checkpoint import read_checkpoint
-from penstock.spark.handover.copying import copy_for_kafka
+from penstock.spark.handover import copy_for_kafka, read_checkpoint
 from penstock.spark.source.brokers import client_config
 from penstock.spark.source.options import read_options, write_options
 

@@ -11,7 +11,7 @@ import click
 from penstock.cli.outcome import put
 
 if TYPE_CHECKING:
-    from penstock.spark.handover.checkpoint import Checkpoint
+    from penstock.spark.handover import Checkpoint
 
 
 @click.group("spark")
@@ -39,8 +39,7 @@ def command() -> None:
 def checkpoint(directory: Path, copy: Path | None, as_json: bool) -> None:
     """Where a query stands, and how it goes on with another source."""
     # Modules of the source that need no Spark: a checkpoint is looked at on any machine.
-    from penstock.spark.handover.checkpoint import read_checkpoint
-    from penstock.spark.handover.copying import copy_for_kafka
+    from penstock.spark.handover import copy_for_kafka, read_checkpoint
 
     found = copy_for_kafka(directory, copy) if copy is not None else read_checkpoint(directory)
     if as_json:
@@ -86,7 +85,7 @@ def _number(batch: int | None) -> str:
 
 
 def _by_topic(found: Checkpoint, name: str) -> list[tuple[str, str]]:
-    from penstock.spark.handover.checkpoint import partitions_by_topic
+    from penstock.spark.handover import partitions_by_topic
 
     source = next(source for source in found.sources if source.name == name)
     offsets = source.end if source.end is not None else source.begin or {}

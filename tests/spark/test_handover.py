@@ -11,8 +11,7 @@ import pytest
 from penstock.cli.commands import run
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
-from penstock.spark.handover.checkpoint import FILE_BYTES_MAX, read_checkpoint
-from penstock.spark.handover.copying import copy_for_kafka
+from penstock.spark.handover import FILE_BYTES_MAX, copy_for_kafka, read_checkpoint
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 SETTINGS = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
@@ -103,9 +102,7 @@ def test_a_first_micro_batch_of_ours_is_finished_by_the_connector_from_a_copy(tm
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = checkpoint(tmp_path / "q", [['{"a":{"0":5},"(begins here)":{}}']])
-    monkeypatch.setattr(
-        "penstock.spark.handover.copying.os.fsync", lambda _: (_ for _ in ()).throw(OSError())
-    )
+    monkeypatch.setattr("penstock.spark.handover.os.fsync", lambda _: (_ for _ in ()).throw(OSError()))
     with pytest.raises(OSError):  # noqa: PT011
         copy_for_kafka(path, tmp_path / "copy")
     assert [entry.name for entry in tmp_path.iterdir()] == ["q"]
@@ -171,6 +168,6 @@ def test_the_command_shows_where_each_source_stands(
 def test_looking_at_a_checkpoint_needs_no_spark() -> None:
     import subprocess
 
-    code = "import sys, penstock.spark.handover.copying; print({'pyspark', 'numpy'} & set(sys.modules))"
+    code = "import sys, penstock.spark.handover; print({'pyspark', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -14,7 +14,7 @@ from penstock.spark.source.brokers import client_config
 from penstock.spark.source.landing.options import NAMES as LANDING_NAMES
 from penstock.spark.source.options import READ_NAMES, SHARED_NAMES, WRITE_NAMES, read_options, write_options
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "moving-from-the-kafka-connector.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "moving-from-the-kafka-connector.md"
 TEXT = PAGE.read_text("utf-8")
 OPTIONS, _, REST = TEXT.partition("## Every option")[2].partition("### Other settings")
 SETTINGS, _, OURS = REST.partition("### Options that the connector does not have")

@@ -3,11 +3,16 @@
 A checkpoint has no name of a source. `offsets/N` has where micro-batch N ends, one line for each source,
 `commits/N` says that it is through, and the Kafka connector of the JVM keeps in `sources/S/0` where source S
 began. The formats are Spark's: versions 1 and 2 of its log of offsets, version 1 of the connector's file.
+
+From a checkpoint whose first micro-batch is not finished, the connector goes on only from a copy with that
+file (`copy_for_kafka`); from every other one it goes on as it is.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,3 +203,53 @@ def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]
     for tp in sorted(offsets):
         counts[tp.topic] = counts.get(tp.topic, 0) + 1
     return counts
+
+
+def copy_for_kafka(path: str | Path, copy: str | Path) -> Checkpoint:
+    """Copy a checkpoint whose first micro-batch is not through, with the file that the connector looks for.
+
+    The query must not be running. The checkpoint stays as it is; the copy appears whole, or not at all.
+    Returns the copy, read again.
+
+    Raises:
+        ConfigError: nothing needs a copy, the checkpoint does not say where a source began or is of another
+            format, or there is something at `copy` already.
+    """
+    before = read_checkpoint(path)
+    copy = Path(copy)
+    if not before.is_first_unfinished:
+        raise ConfigError(f"{path} needs no copy: change the format, and the connector goes on from it")
+    begins = {source.name: source.begin for source in before.sources if source.begin is not None}
+    unknown = [source.name for source in before.sources if source.end is not None and source.begin is None]
+    if unknown or not begins:
+        raise ConfigError(
+            f"{path} does not say where source {', '.join(unknown) or 0} began: let the query finish its "
+            "first micro-batch with the source that planned it"
+        )
+    if copy.exists():
+        raise ConfigError(f"{copy} is there already: name a directory that is not")
+    part = copy.with_name(copy.name + ".part")
+    if part.exists():
+        raise ConfigError(f"{part} is left from a copy that was interrupted: remove it")
+    try:
+        shutil.copytree(path, part)
+        for name, begin in begins.items():
+            _write_begin(part / "sources" / name, begin)
+        read_checkpoint(part)
+        os.rename(part, copy)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return read_checkpoint(copy)
+
+
+def _write_begin(directory: Path, begin: Offsets) -> None:
+    """Write where a source began, as the connector does: a zero byte, the version, offsets without spaces."""
+    directory.mkdir(parents=True, exist_ok=True)
+    document = json.dumps(offsets_to_json(begin), separators=(",", ":"))
+    # Hadoop's checksum of what was there would not fit.
+    (directory / ".0.crc").unlink(missing_ok=True)
+    with (directory / "0").open("wb") as file:
+        file.write(b"\0v1\n" + document.encode())
+        file.flush()
+        os.fsync(file.fileno())
