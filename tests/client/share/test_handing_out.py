@@ -85,6 +85,23 @@ def test_a_limit_leaves_the_rest_for_the_next_poll() -> None:
     assert bench.holdings.held == 7
 
 
+@pytest.mark.parametrize("kind", ["rows", "batch"])
+def test_what_its_broker_has_released_is_not_handed_out(kind: str) -> None:
+    """Another member may have it, and be through with it."""
+    pytest.importorskip("pyarrow")
+    released = False
+    bench = Bench()
+    for first in (0, 3):
+        part = AcquiredPart(
+            TP, ID, 1, memoryview(log_batch(first, 3)), [Run(first, first + 2, 1)], 100.0, lambda: released
+        )
+        bench.holdings.add(part)
+    bench.give(log_batch(0, 6), Run(0, 5, 2), node=2)
+    assert bench.rows(1) == [(0, 1)]
+    released = True
+    assert getattr(bench, kind)() == [(offset, 2) for offset in range(6)]
+
+
 def test_rows_and_batches_alternate() -> None:
     pytest.importorskip("pyarrow")
     bench = Bench()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from client.fake_broker import FakeBroker
 from client.share.fake_queue import ACCEPTED, REJECTED, FakeQueue, fake_queue
 from penstock import AcknowledgeType, AsyncShareConsumer, ShareConsumer, TopicPartition
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, UnsupportedVersionError
@@ -175,6 +176,74 @@ def test_a_connection_that_breaks_fails_what_was_under_way() -> None:
                 consumer.acknowledge(await at_once(consumer))
                 assert await consumer.commit() == {TP: None}
             assert queue.final == {0: ACCEPTED}
+
+    run(test)
+
+
+def answering_whole_batches(queue: FakeQueue) -> None:
+    """Have the broker give out more than it is asked for, as brokers do whose batches are larger."""
+
+    async def fetch(broker: FakeBroker, header: Any, request: Any) -> Any:
+        request.max_records = 100
+        return await queue.fetch(broker, header, request)
+
+    queue.broker.always(ApiKey.SHARE_FETCH, fetch)
+
+
+def test_a_connection_that_ends_takes_what_was_not_handed_out_along() -> None:
+    """The broker has released it: another member may have finished it before the next poll."""
+
+    async def test() -> None:
+        async with fake_queue(b"a", b"b", b"c") as queue:
+            answering_whole_batches(queue)
+            async with consumer_of(queue, share_acknowledgement_mode="explicit") as consumer:
+                while not (records := await consumer.poll(1_000, max_records=1)):
+                    pass
+                consumer.acknowledge(records)
+                await consumer.commit()
+                await queue.broker.stop()
+                queue.end_session()
+                queue.free.discard(1)  # another member has finished it
+                again = asyncio.Event()
+                heartbeat = queue.heartbeat
+
+                def beat(broker: FakeBroker, header: Any, request: Any) -> Any:
+                    again.set()
+                    return heartbeat(broker, header, request)
+
+                queue.broker.always(ApiKey.SHARE_GROUP_HEARTBEAT, beat)
+                await queue.broker.start(queue.broker.port)
+                await again.wait()
+                assert [(row.offset, row.delivery_count) for row in await at_once(consumer)] == [(2, 2)]
+
+    run(test)
+
+
+def test_a_partition_that_has_moved_takes_what_was_not_handed_out_along() -> None:
+    async def test() -> None:
+        async with fake_queue(b"a", b"b", b"c") as old, fake_queue() as new:
+            new.broker.node_id = 1
+            nodes = [(0, "127.0.0.1", old.broker.port), (1, "127.0.0.1", new.broker.port)]
+            for queue in (old, new):
+                answering_whole_batches(queue)
+                queue.broker.brokers = nodes
+                queue.broker.leaders["t", 0] = 0
+                queue.broker.versions.setdefault(ApiKey.FIND_COORDINATOR, (0, 4))
+            async with consumer_of(old, share_acknowledgement_mode="explicit") as consumer:
+                while not (records := await consumer.poll(1_000, max_records=1)):
+                    pass
+                old.move_to(new)
+                consumer.acknowledge(records)
+                error = (await consumer.commit())[TP]
+                assert isinstance(error, KafkaError)
+                assert error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                while consumer.fetcher is None or consumer.fetcher._client.cluster.leader(TP) != 1:
+                    await asyncio.sleep(0.001)
+                assert [(row.offset, row.delivery_count) for row in await at_once(consumer)] == [
+                    (0, 2),
+                    (1, 2),
+                    (2, 2),
+                ]
 
     run(test)
 

@@ -31,6 +31,7 @@ from penstock.protocol.messages.share_fetch_response import PartitionData, Share
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
+    from penstock.client.cluster.connection import Connection
     from penstock.model import TopicPartition
     from penstock.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 
@@ -241,7 +242,7 @@ class ShareFetcher:
         session = self._sessions[node_id]
         started = self._loop.time()
         try:
-            answer = await self._ask(node_id, request)
+            answer, connection = await self._ask(node_id, request)
             self._note_leaders(session, answer)
             error = session.answered(answer, self._loop.time())
         except asyncio.CancelledError:
@@ -258,12 +259,13 @@ class ShareFetcher:
         if error is not None:
             self._failed(node_id, error)
         elif isinstance(request, ShareFetchRequest):
-            self._take(node_id, session, request, answer, started)
+            self._take(node_id, session, request, answer, started, connection)
         else:
             self._note_lock(answer.acquisition_lock_timeout_ms)
             self._tries.pop(node_id, None)
 
-    async def _ask(self, node_id: int, request: ShareRequest) -> Any:
+    async def _ask(self, node_id: int, request: ShareRequest) -> tuple[Any, Connection]:
+        """Return the answer of a broker, and the connection by which it came."""
         client = self._client
         peer = await client.peer(node_id, SHARE)
         version = peer.versions.choose(type(request))
@@ -283,7 +285,7 @@ class ShareFetcher:
             raise UnsupportedVersionError(
                 "prolonging locks needs Kafka 4.2 or newer: accept or release instead"
             )
-        return await peer.connection.request(request, version, timeout_s)
+        return await peer.connection.request(request, version, timeout_s), peer.connection
 
     def _failed(self, node_id: int, error: PenstockError) -> None:
         """Try again later; what cannot pass is the application's."""
@@ -324,8 +326,14 @@ class ShareFetcher:
         request: ShareFetchRequest,
         answer: ShareFetchResponse,
         started: float,
+        connection: Connection,
     ) -> None:
-        """Take the records of an answer, and the errors of partitions."""
+        """Take the records of an answer, and the errors of partitions.
+
+        A broker releases what is locked when the connection ends, and where it leads no more nothing is
+        locked: another member may have the records, and be through with them, before these are handed out.
+        """
+        cluster = self._client.cluster
         self._note_lock(answer.acquisition_lock_timeout_ms)
         now = self._loop.time()
         lock_s = self.lock_timeout_ms / 1000 if self.lock_timeout_ms else float("inf")
@@ -345,8 +353,14 @@ class ShareFetcher:
                     has_records = True
                     records = memoryview(data.records) if data.records is not None else memoryview(b"")
                     acquired = acquired_runs(data, tp, broker)
+
+                    def is_released(tp: TopicPartition = tp) -> bool:
+                        return connection.cause is not None or cluster.leader(tp) not in (None, node_id)
+
                     self._holdings.add(
-                        AcquiredPart(tp, place.topic_id, node_id, records, acquired, now + lock_s)
+                        AcquiredPart(
+                            tp, place.topic_id, node_id, records, acquired, now + lock_s, is_released
+                        )
                     )
         carried = any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
         if has_records:
@@ -435,7 +449,8 @@ class ShareFetcher:
         if request is None:
             return
         try:
-            session.answered(await self._ask(node_id, request), self._loop.time())
+            answer, _ = await self._ask(node_id, request)
+            session.answered(answer, self._loop.time())
         except PenstockError as error:
             session.failed(error)
 

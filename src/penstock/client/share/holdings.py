@@ -24,6 +24,11 @@ OUTCOMES_MAX = 10_000
 """Outcomes that wait for the callback. An application that never polls again would collect them for ever."""
 
 
+def never() -> bool:
+    """Return False."""
+    return False
+
+
 class AcquiredPart(NamedTuple):
     """What one answer holds of one partition: whole batches, and which of their offsets were acquired."""
 
@@ -35,6 +40,8 @@ class AcquiredPart(NamedTuple):
     """Ascending; the values are delivery counts."""
     deadline: float
     """Monotonic seconds at which the locks run out."""
+    is_released: Callable[[], bool] = never
+    """Returns whether the broker has let go of the locks before that, as far as this client has learned."""
 
 
 class Decision(NamedTuple):
@@ -106,7 +113,7 @@ class Holdings:
         return bool(self._parts)
 
     def next_part(self) -> AcquiredPart | None:
-        """Return the oldest part whose locks have not run out; the others come again by themselves."""
+        """Return the oldest part that is still locked; the others come again by themselves."""
         with self.lock:
             while self._parts:
                 part = self._parts.popleft()
@@ -116,8 +123,8 @@ class Holdings:
             return None
 
     def is_late(self, part: AcquiredPart) -> bool:
-        """Return whether the locks of a part have run out."""
-        return part.deadline <= self._now()
+        """Return whether the locks of a part have run out, or have been released with their session."""
+        return part.deadline <= self._now() or part.is_released()
 
     def put_back(self, part: AcquiredPart) -> None:
         """Have a part, or what is left of one, taken first the next time."""
