@@ -15,14 +15,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 from broker.kills.diaries import Diaries
 from free_ports import free_ports
 from penstock import Admin, Producer
+from penstock.broker.interceptors import when_answered
+from penstock.protocol.api import ApiKey
 from penstock.testing import KafkaCluster
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.routes import VersionedRoute
 
 PARTITIONS = 3
 TOPIC = GROUP = "t"
@@ -56,6 +61,8 @@ class Served(Protocol):
     """What is killed, and serves again at the same addresses with the same data."""
 
     servers: str
+    given: Path | None
+    """Where brokers note which records of share groups members acquire, if they do."""
 
     def kill(self, dice: Random) -> None: ...
     def start(self) -> None: ...
@@ -63,6 +70,8 @@ class Served(Protocol):
 
 class Process:
     """Brokers in a process of their own: one, or several, which all end at once."""
+
+    given = None
 
     def __init__(self, directory: Path, brokers: int) -> None:
         [port] = free_ports(1) if brokers == 1 else [free_range(brokers)]
@@ -89,10 +98,33 @@ class Process:
 class Nodes:
     """A cluster of three of which one is killed at a time: leaders and coordinators move."""
 
-    def __init__(self, cluster: KafkaCluster) -> None:
+    def __init__(self, cluster: KafkaCluster, given: Path) -> None:
         self.servers = cluster.bootstrap_servers
+        self.given = given
+        given.touch()
+        cluster.observe(self._note_acquired)
         self._cluster = cluster
         self._killed = 0
+
+    def _note_acquired(self, route: VersionedRoute) -> VersionedRoute:
+        """Have a broker append a line to the file `given` for each range of records that a member gets."""
+        if route.key != ApiKey.SHARE_FETCH:
+            return route
+        handle = route.handle
+
+        def note(response: Any) -> Any:
+            now = time.monotonic()
+            with self.given.open("a") as file:
+                file.writelines(
+                    f"{now} {part.partition_index} {each.first_offset} {each.last_offset} "
+                    f"{each.delivery_count}\n"
+                    for topic in response.responses
+                    for part in topic.partitions
+                    for each in part.acquired_records
+                )
+            return response
+
+        return route._replace(handle=lambda request, context: when_answered(handle(request, context), note))
 
     def kill(self, dice: Random) -> None:
         self._killed = dice.choice([1, 2, 3])
@@ -115,7 +147,7 @@ def free_range(count: int) -> int:
 def served(place: str, directory: Path) -> Iterator[Served]:
     if place == "nodes of three":
         with KafkaCluster(3, directory, config=SETTINGS) as cluster:
-            yield Nodes(cluster)
+            yield Nodes(cluster, directory.with_name("given"))
     else:
         process = Process(directory, 3 if place == "three" else 1)
         try:
@@ -127,8 +159,9 @@ def served(place: str, directory: Path) -> Iterator[Served]:
 class Members:
     """Processes that are members of the group, and their diaries."""
 
-    def __init__(self, kind: str, servers: str, directory: Path, dice: Random) -> None:
-        self._kind, self._servers, self._directory, self._dice = kind, servers, directory, dice
+    def __init__(self, kind: str, at: Served, directory: Path, dice: Random) -> None:
+        self._kind, self._servers, self._directory, self._dice = kind, at.servers, directory, dice
+        self._given = at.given
         self.running: dict[Path, subprocess.Popen[bytes]] = {}
         self.files: list[Path] = []
         self.ended: dict[Path, float] = {}
@@ -164,7 +197,7 @@ class Members:
             self.kill(file)
 
     def diaries(self) -> Diaries:
-        return Diaries(self.files, self.ended)
+        return Diaries(self.files, self.ended, self._given)
 
 
 class Run:
@@ -173,7 +206,7 @@ class Run:
     def __init__(self, kind: str, at: Served, directory: Path, seed: int) -> None:
         self.kind, self.at = kind, at
         self.dice = Random(seed)
-        self.members = Members(kind, at.servers, directory / "members", self.dice)
+        self.members = Members(kind, at, directory / "members", self.dice)
         self.produced = dict.fromkeys(range(PARTITIONS), 0)
         self.starts = dict.fromkeys(range(PARTITIONS), 0)
         """The furthest start offset, or committed offset, that was seen."""
