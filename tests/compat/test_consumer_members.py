@@ -1,4 +1,4 @@
-"""Mixed groups by KIP-848: our consumers with librdkafka's and Java's, on our broker, three, and Kafka 4.3.
+"""Mixed groups by KIP-848: our consumers with other people's, on our broker, three of them, and Kafka 4.3.
 
 Members are processes that come, leave, stall and are killed. Every record must be processed; when all is
 quiet, the partitions must be with exactly one member each.
@@ -103,6 +103,37 @@ def test_a_live_group_changes_its_protocol_and_back(servers: str, strategy: str,
         roll(group, [("penstock", KIP_848), ("confluent", KIP_848)])
         group.wait(lambda: not group.missing() and group.is_settled(), "new members share")
         roll(group, [("penstock", strategy), (other, strategy)])
+        group.wait(lambda: not group.missing() and group.is_settled(), "classic members share again")
+
+
+def test_franz_go_is_a_member_like_any_other(servers: str) -> None:
+    with scene(servers, KIP_848) as group:
+        group.produce(200)
+        for kind in ("penstock", "franz", "confluent"):
+            group.join(kind)
+        group.wait(lambda: not group.missing() and group.is_settled(), "all have a share")
+        group.produce(200)
+        group.wait(lambda: not group.missing(), "all read")
+        assert all(member.read for member in group.members)
+        for member in group.members[::2]:
+            group.end(member)
+        group.produce(200)
+        group.wait(lambda: not group.missing() and group.is_settled(), "franz-go has everything")
+
+
+@pytest.mark.soak
+def test_all_clients_are_upgraded_while_they_read(servers: str) -> None:
+    """Classic members of four clients become members of the consumer protocol one by one, and go back."""
+    kinds = ("verifiable", "confluent", "franz", "penstock")
+    with scene(servers, KIP_848) as group:
+        group.produce(100)
+        for kind in kinds:
+            group.join(kind, "range")
+        group.wait(lambda: not group.missing() and all(each.held for each in group.members), "classic ones")
+        roll(group, [(kind, KIP_848) for kind in kinds])
+        group.wait(lambda: not group.missing() and group.is_settled(), "new members share")
+        assert all(member.read for member in group.members)
+        roll(group, [(kind, "range") for kind in kinds])
         group.wait(lambda: not group.missing() and group.is_settled(), "classic members share again")
 
 

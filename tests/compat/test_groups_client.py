@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from compat.group_members import COOPERATIVE, KIP_848
-from compat.peers import HERE, PATIENCE_S, java_command, maven_classpath, real_kafka, shared_kafka
+from compat.peers import HERE, PATIENCE_S, go_program, java_command, maven_classpath, real_kafka, shared_kafka
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import KafkaError
 
@@ -51,6 +51,8 @@ class Member:
         self.errors: list[str] = []
         if kind in JAVA_KINDS:
             command = java_consumer(kind, servers, group, topic, strategy)
+        elif kind == "franz":
+            command = [str(go_program("franz-groups")), servers, group, topic, strategy]
         else:
             script = str(HERE / "group_members.py")
             command = [sys.executable, "-W", "ignore", script, kind, servers, group, topic, strategy, release]
