@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from penstock.errors import ConfigError, KafkaError, NetworkError
 from penstock.model import TopicPartition
 from penstock.registry import Registry, RegistryClient, RegistryError, Schema
 from penstock.registry.server import app, forwarding
+from penstock.registry.server import registry as registry_module
 from penstock.registry.server.logs import TopicLog
 from penstock.registry.server.state import RefusedError
 from registry.test_registry import AB, ABC, A, ask
@@ -223,6 +225,38 @@ def test_one_that_is_stopped_lets_no_write_wait_for_an_election(kafka: str) -> N
             time.sleep(0.005)
         forwarder.stop()
         waiting.join()
+    assert [(status, answer["error_code"]) for status, answer in answers] == [(500, 50004)]
+
+
+def test_a_write_under_way_at_one_that_is_stopped_has_an_answer(
+    kafka: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The elected one never answers: the stop waits neither for it, nor leaves the client without a code."""
+    monkeypatch.setattr(registry_module, "STOP_PATIENCE_S", 0.2)
+    arrived, answers = threading.Event(), []
+    with socket.create_server((HERE, 0)) as listener, ExitStack() as stack:
+
+        def silent() -> None:
+            connection = stack.enter_context(listener.accept()[0])
+            connection.recv(1)
+            arrived.set()
+
+        reader = joined(kafka, "t13").start()
+        election = reader._election
+        assert election is not None
+        election.outcome = forwarding.Outcome(f"http://{HERE}:{listener.getsockname()[1]}", False)
+        threads = [
+            threading.Thread(target=silent),
+            threading.Thread(
+                target=lambda: answers.append(ask(reader, "POST", "/subjects/s/versions", A.as_json()))
+            ),
+        ]
+        for thread in threads:
+            thread.start()
+        arrived.wait()
+        reader.stop()
+        for thread in threads:
+            thread.join()
     assert [(status, answer["error_code"]) for status, answer in answers] == [(500, 50004)]
 
 

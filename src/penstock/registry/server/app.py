@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hmac
 import json
 import threading
@@ -36,6 +37,7 @@ from penstock.registry.server.state import (
     no_schema,
     no_version,
     schema_json,
+    stopped,
 )
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -200,6 +202,10 @@ class _Desk:
             if self._forwarder is None:
                 return _json(await self._write(request, body, handler))
             return await self._write_or_forward(self._forwarder, request, data, body, handler)
+        except asyncio.CancelledError:
+            # The server cancels what it cannot wait for when it is stopped, and would say no more than 500.
+            error = stopped()
+            return _json({"error_code": error.code, "message": str(error)}, error.status)
         except RefusedError as error:
             return _json({"error_code": error.code, "message": str(error)}, error.status)
         except PenstockError as error:
@@ -254,8 +260,9 @@ class _Desk:
             # It has stopped, and another one is about to be elected.
             await asyncio.sleep(UNREACHABLE_PAUSE_S)
         if answer.status < 400:
-            # A client that has written here, reads here what was written.
-            await self._catch_up()
+            # A client that has written here, reads here what was written, unless this registry is stopped.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._catch_up()
         return Response(answer.data, answer.status, media_type=MEDIA_TYPE)
 
     def _known(self, request: Request, body: Any) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import socket
 import ssl
+import threading
 import time
 import urllib.parse
 from collections.abc import Mapping
@@ -87,6 +89,8 @@ class Forwarder:
         self._passes_users = passes_users
         self._under_way = 0
         self._is_stopped = False
+        self._open: set[http.client.HTTPConnection] = set()
+        self._lock = threading.Lock()
         try:
             self._context = ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
@@ -95,6 +99,15 @@ class Forwarder:
     def stop(self) -> None:
         """Have writes wait for no election any more, because this registry is stopped. From any thread."""
         self._is_stopped = True
+
+    def abandon(self) -> None:
+        """End the connections to the elected registry, whose answers nobody waits for. From any thread."""
+        with self._lock:
+            for connection in self._open:
+                sock: socket.socket | None = connection.sock  # which http.client takes away at any time
+                if sock is not None:
+                    with contextlib.suppress(OSError):  # it has ended by itself
+                        sock.shutdown(socket.SHUT_RDWR)
 
     async def leader(self) -> Outcome:
         """Return the registry that writes, once there is one: this one, or that with a URL.
@@ -159,6 +172,8 @@ class Forwarder:
             if parts.scheme == "https"
             else http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_S)
         )
+        with self._lock:
+            self._open.add(connection)
         try:
             try:
                 connection.connect()
@@ -173,4 +188,6 @@ class Forwarder:
                 raise ValueError(f"its answer has more than {ANSWER_BYTES_MAX} bytes")
             return Answer(response.status, found)
         finally:
+            with self._lock:
+                self._open.remove(connection)
             connection.close()

@@ -20,6 +20,10 @@ from penstock.registry.server.membership import MembershipSettings
 
 GROUP_ID = "schema-registry"
 START_TIMEOUT_S = 10.0
+STOP_PATIENCE_S = 3
+"""How long requests that are under way may take when the registry is stopped."""
+ABANDON_AFTER_S = 1.0
+"""How much longer what they wait for at the elected registry may take."""
 
 
 class Registry:
@@ -143,7 +147,7 @@ class Registry:
                 http="h11",
                 loop="asyncio",
                 server_header=False,
-                timeout_graceful_shutdown=3,
+                timeout_graceful_shutdown=STOP_PATIENCE_S,
                 ssl_certfile=self._certificate,
                 ssl_keyfile=self._key,
             )
@@ -200,15 +204,18 @@ class Registry:
         """Stop listening, and close what the registry has open. Another registry is elected at once."""
         if self._forwarder is not None:
             self._forwarder.stop()
-            self._forwarder = None
         if self._election is not None:
             self._election.stop()
             self._election = None
         if self._server is not None:
             self._server.should_exit = True
         if self._thread is not None:
+            self._thread.join(STOP_PATIENCE_S + ABANDON_AFTER_S)
+            if self._forwarder is not None:
+                self._forwarder.abandon()
             self._thread.join()
             self._thread = None
+        self._forwarder = None
         if self._socket is not None:
             self._socket.close()
             self._socket = None

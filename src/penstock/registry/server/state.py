@@ -64,6 +64,15 @@ def no_leader() -> RefusedError:
     return RefusedError(500, 50004, "No registry is elected to write: try again in some seconds")
 
 
+def stopped() -> RefusedError:
+    """Return the refusal of a request that was under way when the registry was stopped."""
+    return RefusedError(
+        500,
+        50004,
+        "This registry is stopped, and what was asked for may have been done: try again at another",
+    )
+
+
 @dataclass
 class Version:
     """A version of a subject."""
