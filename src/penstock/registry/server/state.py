@@ -28,6 +28,13 @@ LEVELS = (
 )
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 DEFAULT_CONTEXT = "."
+ID_END = 1 << 31
+MARK_KEY = {"magic": 0, "keytype": "NOOP"}
+"""The key of the record that keeps the highest id of each context when its schema is deleted for good.
+
+Confluent's registry and Karapace pass over records of type NOOP, whatever their values are. Confluent's
+writes some too, without values, but its bytes have `keytype` first: to compaction that is another key.
+"""
 SUBJECTS_MAX = 100_000
 VERSIONS_MAX = 10_000
 
@@ -127,6 +134,10 @@ class RegistryState:
         self.modes: dict[str | None, str] = {}
         self._by_schema: dict[tuple[str, Schema], int] = {}
         self._canonical: dict[Schema, Schema] = {}
+        self._highest: dict[str, int] = {}
+        """The highest id that was ever given in each context, as far as the log tells."""
+        self._marked: dict[str, int] = {}
+        """Those of them that stay in the log when their schemas have gone."""
 
     # --- the log ---
 
@@ -139,6 +150,8 @@ class RegistryState:
             _put(self.configs, subject, None if value is None else dict(value))
         elif kind == "MODE":
             _put(self.modes, subject, None if value is None else str(value.get("mode")))
+        elif kind == "NOOP" and isinstance(value, Mapping):
+            self._apply_mark(value.get("highestIds"))
         elif kind in ("DELETE_SUBJECT", "CLEAR_SUBJECT") and isinstance(subject, str) and value is not None:
             last = int(value.get("version", 1 << 31))
             for version in self.subjects.get(subject, {}).values():
@@ -158,8 +171,15 @@ class RegistryState:
         version = Version(subject, number, int(value["id"]), schema, bool(value.get("deleted")), more or None)
         self.subjects.setdefault(subject, {})[number] = version
         context = context_of(subject)
+        self._highest[context] = max(version.id, self._highest.get(context, 0))
         self.ids.setdefault(context, {})[version.id] = schema
         self._by_schema.setdefault((context, self._as_compared(schema)), version.id)
+
+    def _apply_mark(self, found: object) -> None:
+        for context, number in found.items() if isinstance(found, Mapping) else ():
+            if isinstance(number, int) and 0 < number < ID_END:
+                self._marked[context] = max(number, self._marked.get(context, 0))
+                self._highest[context] = max(number, self._highest.get(context, 0))
 
     # --- looking ---
 
@@ -322,13 +342,14 @@ class RegistryState:
             if self.ids.get(context, {}).get(schema_id, schema) != schema:
                 raise RefusedError(422, 42205, f"Overwrite new schema with id {schema_id} is not permitted.")
         if schema_id is None:
-            schema_id = max(self.ids.get(context, {}), default=0) + 1
+            schema_id = self._highest.get(context, 0) + 1
         number = max(numbers, default=0) + 1
         if mode == "IMPORT" and body.get("version"):
             number = int(body["version"])
         more = {name: body[name] for name in ("metadata", "ruleSet") if body.get(name) is not None}
         version = Version(subject, number, schema_id, schema, False, more)
-        return version, [schema_record(version)]
+        mark = self._mark(subject) if number in numbers else []  # an import may overwrite a version
+        return version, [*mark, schema_record(version)]
 
     def incompatibilities(
         self, subject: str, schema: Schema, against: Iterable[Version] | None = None, level: str | None = None
@@ -381,7 +402,7 @@ class RegistryState:
                     f"Subject '{subject}' Version {version.number} was not deleted first before being "
                     "permanently deleted",
                 )
-            return version.number, [(schema_record(version)[0], None)]
+            return version.number, [*self._mark(subject), (schema_record(version)[0], None)]
         gone = Version(subject, version.number, version.id, version.schema, True, version.more)
         return version.number, [schema_record(gone)]
 
@@ -410,11 +431,20 @@ class RegistryState:
             raise RefusedError(
                 404, 40405, f"Subject '{subject}' was not deleted first before being permanently deleted"
             )
-        records: list[LogRecord] = [(schema_record(version)[0], None) for version in found]
+        records = self._mark(subject)
+        records += [(schema_record(version)[0], None) for version in found]
         for kind, kept in (("CONFIG", self.configs), ("MODE", self.modes)):
             if subject in kept:
                 records.append(({"keytype": kind, "subject": subject, "magic": 0}, None))
         return numbers, records
+
+    def _mark(self, subject: str) -> list[LogRecord]:
+        """The record that keeps the highest id for ever: what is deleted here may be the last that has it."""
+        context = context_of(subject)
+        highest = self._highest.get(context, 0)
+        if highest <= self._marked.get(context, 0):
+            return []
+        return [({**MARK_KEY}, {"highestIds": {**self._marked, context: highest}})]
 
     def set_config(
         self, subject: str | None, body: Mapping[str, Any]
