@@ -95,6 +95,7 @@ def test_values_are_equal_both_ways(kind: str) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", ["go", "kafkajs"])
 def test_many_values_are_equal_both_ways(kind: str) -> None:
     go_both_ways(kind, MANY_SEEDS)
@@ -145,5 +146,6 @@ def test_evolutions_are_resolved_as_by_java() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 def test_many_evolutions_are_resolved_as_by_java() -> None:
     evolve(2 * MANY_SEEDS)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigError
 from penstock.registry.avro.program import UnresolvableError, compile_program
 from penstock.registry.avro.schema import SchemaError, as_json, parse_avro
+from penstock.registry.columns.span_kernels import BAD_TEXT
 from penstock.registry.decoding import Decoded, from_schema
 from registry import avro_schemas as drawn
 
@@ -169,6 +170,13 @@ def test_a_branch_that_the_reader_lacks_makes_a_dead_letter_of_its_rows_alone() 
     writer, reader = record(("a", ["int", "string"])), record(("a", "long"))
     rows = [drawn.encode(writer, {"a": each}) for each in [(0, 1), (1, "x"), (0, 3)]]
     assert between(writer, reader, rows) == ([{"a": 1}, {"a": 3}], {1: 8})
+
+
+def test_bytes_that_are_read_as_text_and_are_none_are_dead_letters() -> None:
+    """Java would replace them; fastavro raises."""
+    writer, reader = record(("a", "bytes")), record(("a", "string"))
+    rows = [drawn.encode(writer, {"a": each}) for each in (b"\xff\xfe", "Zürich".encode())]
+    assert between(writer, reader, rows) == ([{"a": "Zürich"}], {0: BAD_TEXT})
 
 
 def test_a_symbol_that_the_reader_lacks() -> None:

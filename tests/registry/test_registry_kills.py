@@ -22,7 +22,7 @@ from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.registry import RegistryClient, RegistryError, Schema
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1_800)]
 
 BLOWS = int(os.environ.get("REGISTRY_KILLS", "20"))
 SESSION_MS = 1_500
