@@ -2,7 +2,8 @@
 
 Rows of eight fields. The JVM connector is shown at its best (V2 reader, large fetches); the five bytes in
 front of each value are cut off by SQL, and one schema is taken to have written all values, which nothing
-checks. CPU is that of the JVM and all Python workers.
+checks. CPU is that of the JVM and all Python workers. A source in Python that hands over eight such columns
+and does nothing else (`empty_source.py`) stands beside them: what it costs, no decoder can save.
 
     python benchmarks/avro_spark.py [--quick] [--rounds N]
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import empty_source
 from broker_process import running_broker
 from harness import Contestant, arguments, measure, report
 from penstock import Admin, write_topic
@@ -25,7 +27,7 @@ from penstock.errors import PenstockError
 from penstock.registry import Registry, Schema
 from penstock.spark import from_schema
 from spark_connector import CONNECTOR, fetched_jar
-from spark_read import EXPERT, PARTITIONS, consume, jvm_connector, read
+from spark_read import EXPERT, PARTITIONS, consume, empty, jvm_connector, read
 from spark_sessions import bench_session
 
 FIELDS: list[tuple[str, Any]] = [
@@ -78,6 +80,9 @@ def main() -> None:
             contestants.append(Contestant("penstock, in the source", partial(consume, ours, rows)))
             function = partial(by_function, spark, brokers, registry.url)
             contestants.append(Contestant("penstock, from_schema", partial(consume, function, rows)))
+            empty_source.register(spark)
+            nothing = partial(empty, spark, rows, COLUMNS, {"valueBytes": 40})
+            contestants.append(Contestant("a Python source without work", partial(consume, nothing, rows)))
             measure(contestants, options.rounds)
             report(f"Avro, 8 fields, {rows:,} records", contestants)
         finally:

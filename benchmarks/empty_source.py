@@ -30,6 +30,18 @@ HEADERS = "headers array<struct<key:string,value:binary>>"
 HEADER_BYTES = 30
 """What Arrow holds for each header, roughly."""
 
+AVRO_ROW = {
+    "id": 1_000_000,
+    "user": "user-500",
+    "amount": 1.5,
+    "ok": True,
+    "quantity": 3,
+    "city": "Bern",
+    "at": 1 << 50,
+    "code": "abc",
+}
+"""What `avro_spark.py` decodes, as this source hands it over when its columns are asked for."""
+
 
 def register(spark: Any) -> None:
     """Make the format `empty` known to a session."""
@@ -87,6 +99,7 @@ class EmptyReader(DataSourceReader):
             "timestamp": 1 << 50,
             "timestampType": 0,
             "headers": [{"key": f"header-{n}", "value": b"v" * 10} for n in range(self._headers)],
+            **AVRO_ROW,
         }
         batch = pa.RecordBatch.from_arrays(
             [pa.array([values[field.name]] * step, type=field.type) for field in target], schema=target
