@@ -204,8 +204,8 @@ class _Desk:
             return await self._write_or_forward(self._forwarder, request, data, body, handler)
         except asyncio.CancelledError:
             # The server cancels what it cannot wait for when it is stopped, and would say no more than 500.
-            error = stopped()
-            return _json({"error_code": error.code, "message": str(error)}, error.status)
+            refusal = stopped()
+            return _json({"error_code": refusal.code, "message": str(refusal)}, refusal.status)
         except RefusedError as error:
             return _json({"error_code": error.code, "message": str(error)}, error.status)
         except PenstockError as error:
