@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from penstock.errors import ConfigError, StorageError
 from penstock.lake.contract import (
     LakeTable,
+    OtherWriterError,
     OvertakenError,
     Positions,
     Written,
@@ -115,6 +116,25 @@ class _Side:
         if self.before is None:
             self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1, begins=dict(offsets))
 
+    def note_begin(self) -> None:
+        """Commit where a table without positions begins, without rows.
+
+        Raises:
+            OtherWriterError: another process has begun under this name.
+            StorageError: the store refuses.
+        """
+        assert self.before is not None
+        if self.before.batch >= 0:
+            return
+        after = Positions(
+            self.before.topic, self.before.topic_id, self.before.offsets, 0, begins=self.before.begins
+        )
+        try:
+            self.table.commit(self.before, after)
+        except OvertakenError:
+            raise other_writer(self.table.title, self._settings.topic) from None
+        self.before = after
+
     def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
         """Write the rows that the table does not have: another commit may be ahead of this one."""
         assert self.before is not None
@@ -182,11 +202,15 @@ class Lander:
     >>> with Lander(settings, table, dead) as lander:
     ...     lander.run(follow=False)
 
+    A landing that begins at the end of the topic commits that place before any row, as soon as the columns
+    are there: at once, or with the first records where fields are inferred of them.
+
     Raises:
         ConfigError: a setting is wrong, or the positions in the table do not fit the topic.
-        StorageError: the table cannot be read.
+        OtherWriterError: another process begins under this name at the same moment.
+        StorageError: the table cannot be read, or where the landing begins cannot be committed.
         KafkaError: the topic does not exist.
-        NetworkError, RequestTimeoutError: no broker answers.
+        NetworkError, RequestTimeoutError: no broker or registry answers.
     """
 
     def __init__(
@@ -226,8 +250,40 @@ class Lander:
             raise
 
     def _begin(self) -> None:
+        self._go_back()
+        if self._is_begun:
+            return
+        shape = self._shape or self._shape_before_records()
+        if shape is None:
+            return
+        try:
+            self._use(shape)
+        except OtherWriterError:
+            if not self._settings.shares:
+                raise
+            self._go_back()  # another worker has begun: where, stands in the table by now
+
+    def _go_back(self) -> None:
         self._reader.begin(self._rows.read_back())
         self._rows.begin(self._reader.begins(), self._reader.topic_id)
+
+    @property
+    def _is_begun(self) -> bool:
+        """Whether another process would begin at the same place: the table has it, or it is the first one."""
+        return self._settings.start != "latest" or self.positions.batch >= 0
+
+    def _shape_before_records(self) -> RowShape | None:
+        """What rows will be, as far as that needs no records."""
+        from penstock.registry.client import RegistryError
+
+        kept = self._rows.table.schema()
+        asked = self._settings.shape
+        if asked.value_format == "json" and asked.registry is None and asked.fields is None and kept is None:
+            return None
+        try:
+            return shape_for(self._settings.topic, asked, (), kept)
+        except RegistryError:
+            return None  # the first producer may register its schema later
 
     def __enter__(self) -> Lander:
         return self
@@ -381,6 +437,8 @@ class Lander:
             raise ConfigError("an upsert finds rows by the key of records: name key among the columns")
         self._shape = shape
         self._rows.table.prepare(shape.schema)
+        if not self._is_begun:
+            self._rows.note_begin()
 
     def _bury(self, dead: pa.RecordBatch, partition: int) -> None:
         if self._dead is None:

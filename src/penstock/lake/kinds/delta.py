@@ -207,7 +207,7 @@ class DeltaLakeTable:
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the rows count by an entry of the log. Raises OtherWriterError and StorageError."""
         files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
-        if time.monotonic() - self._begun > WRITE_S_MAX:
+        if files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
                 f"the files of batch {after.batch} in {self.title} are older than {WRITE_S_MAX:,.0f} seconds "

@@ -256,7 +256,7 @@ class IcebergTable:
             self._flush(kept_rows(rows))
         elif self._buffered:
             self._flush(pa.Table.from_batches(self._buffered))
-        if time.monotonic() - self._begun > WRITE_S_MAX:
+        if self._files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
                 f"the files of batch {after.batch} of {self.title} are older than {WRITE_S_MAX:,.0f} seconds "

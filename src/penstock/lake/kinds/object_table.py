@@ -158,7 +158,7 @@ class ObjectTable:
     def commit(self, before: Positions, after: Positions) -> Written:
         """Make the files count by a manifest. Raises OtherWriterError and StorageError."""
         files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
-        if time.monotonic() - self._begun > WRITE_S_MAX:
+        if files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
             raise StorageError(
                 f"the files of batch {after.batch} in {self.title} are older than {WRITE_S_MAX:,.0f} seconds "
