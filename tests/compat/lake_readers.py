@@ -16,6 +16,8 @@ from compat.peers import maven_classpath, python_program
 
 HERE = Path(__file__).parent
 READERS = ("duckdb", "spark")
+READ_S_MAX = 2400
+"""Spark takes a minute for some tables, and many on a machine that has other work."""
 
 
 def read_by(reader: str, tables: Mapping[str, str], directory: Path, rest: str = "") -> dict[str, pa.Table]:
@@ -42,7 +44,7 @@ def read_by(reader: str, tables: Mapping[str, str], directory: Path, rest: str =
         cwd=target,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=READ_S_MAX,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
