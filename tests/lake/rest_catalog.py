@@ -20,7 +20,6 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import CommitTableRequest
 
-TOKEN = "a token of this catalog"
 REFUSALS = {
     CommitFailedException: 409,
     NamespaceAlreadyExistsError: 409,
@@ -37,9 +36,21 @@ class Catalog:
         self.behind = behind
         self.url = ""
         self.credential = "me:hush"
+        self.tokens = 0
+        """How many tokens were exchanged; the last one is good for `token_requests` requests."""
+        self.token_requests = 1 << 30
+        self.used = 0
+        """How many requests the present token was good for so far."""
+        self.refused = 0
+        """How many requests came without a token that is good."""
         self.commits = 0
         self.fault: Callable[[int], str | None] = lambda number: None
         """What becomes of a commit by its number: None, ``before`` or ``after`` its effect, with 503."""
+
+    @property
+    def token(self) -> str:
+        """The token that is good at present."""
+        return f"token {self.tokens} of this catalog"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -77,8 +88,12 @@ class Handler(BaseHTTPRequestHandler):
             given = dict(urllib.parse.parse_qsl(body.decode()))
             if f"{given.get('client_id')}:{given.get('client_secret')}" != self.catalog.credential:
                 return 401, {"error": "invalid_client", "error_description": "who is it?"}
-            return 200, {"access_token": TOKEN, "token_type": "bearer", "expires_in": 3600}
-        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            self.catalog.tokens, self.catalog.used = self.catalog.tokens + 1, 0
+            return 200, {"access_token": self.catalog.token, "token_type": "bearer", "expires_in": 3600}
+        self.catalog.used += 1
+        is_known = self.headers.get("Authorization") == f"Bearer {self.catalog.token}"
+        if not is_known or self.catalog.used > self.catalog.token_requests:
+            self.catalog.refused += 1
             return 401, {"error": {"message": "no token", "type": "NotAuthorizedException", "code": 401}}
         if path == ["config"]:
             return 200, {"defaults": {}, "overrides": {}}

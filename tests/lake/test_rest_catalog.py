@@ -13,7 +13,8 @@ from lake.places import Place, land
 from lake.rest_catalog import rest_catalog
 from lake.s3_server import Store
 from penstock import write_topic
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StorageError
+from penstock.lake.lander import Lander, LandSettings
 from penstock.lake.shapes import ShapeSettings
 
 JSON = ShapeSettings("json")
@@ -46,3 +47,33 @@ def test_a_topic_goes_into_a_rest_catalog(store: Store, servers: str, tmp_path: 
         with pytest.raises(PenstockError) as caught:
             land(wrong, servers, JSON)
         assert "hush" not in str(caught.value)
+
+
+def test_tokens_expire_while_a_topic_is_landed(store: Store, servers: str, tmp_path: Path) -> None:
+    behind = SqlCatalog("b", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/wh")
+    with rest_catalog(behind) as catalog:
+        # A landing makes several requests for each commit: tokens expire before, between and after them.
+        catalog.token_requests = 3
+        options = {"type": "rest", "uri": catalog.url, "credential": catalog.credential}
+        options["oauth2-server-uri"] = f"{catalog.url}/v1/oauth/tokens"
+        there = Place("iceberg://c/sales.orders", options, store, tmp_path)
+        settings = LandSettings("orders", servers, JSON)
+        write_topic(pa.table({"value": [b'{"n": 0}']}), "orders", bootstrap_servers=servers)
+        with Lander(settings, there.table(), there.dead) as lander:
+            lander.run(follow=False)
+            for n in range(1, 8):
+                write_topic(pa.table({"value": [b'{"n": %d}' % n]}), "orders", bootstrap_servers=servers)
+                records = lander._reader.poll(30_000)  # type: ignore[attr-defined]
+                lander.take(records)
+                lander.commit()
+            assert lander.written.commits == 8
+        assert catalog.refused >= 5
+        assert catalog.tokens > catalog.refused
+        there.table().tidy(small_bytes=1 << 20, keep_snapshots_s=0, orphan_s=0)
+        assert sorted(there.rows().column("n").to_pylist()) == list(range(8))
+        # A token that was good once, given as such, is not exchanged for another one.
+        stale = {"type": "rest", "uri": catalog.url, "token": catalog.token}
+        catalog.tokens += 1
+        with pytest.raises(StorageError) as caught:
+            Lander(settings, Place(there.where, stale, store, tmp_path).table())
+        assert stale["token"] not in str(caught.value)
