@@ -12,6 +12,9 @@ from compat.peers import free_ports, java_command, maven_classpath, until
 CREDENTIAL = "me:hush"
 """What the server exchanges for a token (OAuth's client credentials): any that has this form."""
 
+START_S_MAX = 600
+"""A JVM at a low priority takes minutes to start on a machine with other work."""
+
 
 class IcebergRest:
     """The server, which may be killed and started again."""
@@ -42,7 +45,7 @@ class IcebergRest:
                 stderr=log,
                 cwd=self._directory,
             )
-        until(self._answers, "Iceberg's REST catalog answers")
+        until(self._answers, "Iceberg's REST catalog answers", START_S_MAX)
 
     def kill(self) -> None:
         """End it at once."""

@@ -44,8 +44,8 @@ def catalog(tmp_path: Path) -> Iterator[IcebergRest]:
     directory = tmp_path / "catalog"
     directory.mkdir()
     found = IcebergRest(directory)
-    found.start()
     try:
+        found.start()
         yield found
     finally:
         found.kill()

@@ -121,8 +121,8 @@ def seaweed(tmp_path: Path) -> Iterator[SeaweedFS]:
     directory = tmp_path / "seaweed"
     directory.mkdir()
     store = SeaweedFS(directory)
-    store.start()
     try:
+        store.start()
         yield store
     finally:
         store.kill()

@@ -119,3 +119,11 @@ def land(
     with Lander(settings, where.table() if table is None else table, where.dead) as lander:
         lander.run(follow=False)
     return lander
+
+
+def polled(lander: Lander) -> pa.RecordBatch:
+    """The next records of a lander's source, however long they take to come."""
+    while True:
+        records: pa.RecordBatch | None = lander._reader.poll(5000)  # type: ignore[attr-defined]
+        if records is not None and records.num_rows:
+            return records

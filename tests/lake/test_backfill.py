@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.places import Place, land, place
+from lake.places import Place, land, place, polled
 from lake.s3_server import Store
 from penstock import Admin, Broker, write_topic
 from penstock.cli import main
@@ -71,10 +71,10 @@ def test_a_backfill_goes_beside_the_live_stream(
     topic.begin_live(30)
     assert sorted(there.rows().column("n").to_pylist()) == list(range(60, 90))
     with topic.backfill() as killed:
-        records = killed._reader.poll(5000)
+        records = polled(killed)
         killed.take(records)
         killed.commit()
-        killed.take(killed._reader.poll(5000))
+        killed.take(polled(killed))
     topic.fill(30)
     topic.follow()
     with topic.backfill() as second:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.places import Place, place
+from lake.places import Place, place, polled
 from lake.s3_server import Store
 from penstock import write_topic
 from penstock.lake.backfill import BACKFILL_SUFFIX, backfill_source
@@ -69,8 +69,7 @@ def test_inferred_fields_keep_it_with_the_first_records(
     assert there.table().positions() is None
     with begin(there, servers, ShapeSettings("json")) as killed:
         fill(servers, 10, 10)
-        records = killed._reader.poll(5000)  # type: ignore[attr-defined]
-        killed.take(records)
+        killed.take(polled(killed))
     fill(servers, 20, 10)
     with begin(there, servers, ShapeSettings("json")) as lander:
         lander.run(follow=False)

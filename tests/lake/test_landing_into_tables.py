@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.places import KINDS, land, place
+from lake.places import KINDS, land, place, polled
 from lake.s3_server import Store
 from penstock import Producer, write_topic
 from penstock.client.blocking.admin import Admin
@@ -56,7 +56,7 @@ def test_two_writers_of_one_name_are_told_apart(
     there = place(kind, store, tmp_path)
     settings = LandSettings("orders", servers, JSON)
     with Lander(settings, there.table(), there.dead) as slow:
-        slow._take(slow._reader.poll(5000))
+        slow._take(polled(slow))
         land(there, servers, JSON)
         with pytest.raises(OtherWriterError, match="another process writes into"):
             slow.run(follow=False)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from lake.places import Place, land
+from lake.places import Place, land, polled
 from lake.rest_catalog import rest_catalog
 from lake.s3_server import Store
 from penstock import write_topic
@@ -63,8 +63,7 @@ def test_tokens_expire_while_a_topic_is_landed(store: Store, servers: str, tmp_p
             lander.run(follow=False)
             for n in range(1, 8):
                 write_topic(pa.table({"value": [b'{"n": %d}' % n]}), "orders", bootstrap_servers=servers)
-                records = lander._reader.poll(30_000)  # type: ignore[attr-defined]
-                lander.take(records)
+                lander.take(polled(lander))
                 lander.commit()
             assert lander.written.commits == 8
         assert catalog.refused >= 5
