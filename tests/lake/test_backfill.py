@@ -49,6 +49,7 @@ class Topic:
         """Have a live stream begin at the present end, and land some records."""
         with Lander(self.settings, self._where.table(), self._where.dead) as live:
             self.fill(count)
+            live._reader.look()  # type: ignore[attr-defined]  # or the end is that of before
             live.run(follow=False)
 
     def backfill(self, directory: str | None = None) -> Lander:
