@@ -339,9 +339,20 @@ def test_a_throttled_producer_waits() -> None:
 # -- idempotence and old brokers
 
 
-def test_without_producer_ids_the_broker_is_used_quietly() -> None:
-    broker = played(send_five, lambda b: b.versions.pop(ApiKey.INIT_PRODUCER_ID))
+def test_without_producer_ids_the_broker_is_used_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
+        await send_five(broker, producer)
+        broker.hang_up(ApiKey.PRODUCE)  # what begins anew says nothing anew
+        await producer.send_and_wait("u", b"5")
+
+    broker = played(scenario, lambda b: b.versions.pop(ApiKey.INIT_PRODUCER_ID), client_id="shop")
     assert stored(broker) == FIVE
+    (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert said == (
+        f"shop: broker {broker.bootstrap_servers} does not know InitProducerId: it is too old for this; "
+        "going on without idempotence: records that are sent again may be stored twice. "
+        "enable.idempotence=true refuses such a broker, and false goes on without this warning"
+    )
     assert all(
         p.records for r in broker.asked(ApiKey.PRODUCE) for t in r.topic_data for p in t.partition_data
     )
@@ -349,6 +360,11 @@ def test_without_producer_ids_the_broker_is_used_quietly() -> None:
 
 def test_without_permission_for_producer_ids_likewise() -> None:
     assert stored(played(send_five, lambda b: b.fail(ApiKey.INIT_PRODUCER_ID, 31))) == FIVE
+
+
+def test_who_wants_no_producer_ids_is_not_warned(caplog: pytest.LogCaptureFixture) -> None:
+    played(send_five, lambda b: b.versions.pop(ApiKey.INIT_PRODUCER_ID), enable_idempotence=False)
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 def test_idempotence_that_was_asked_for_is_not_given_up_quietly() -> None:

@@ -9,6 +9,7 @@ brokers and what the clients do; how the threads take turns it does not. Prints 
 
 Histories of an hour cost little with `--pause 1` between transactions and `--calm 20` between troubles;
 several may run side by side. SIGINT and SIGTERM end a history early: it is judged, and counted as it is.
+The brokers' data of a history with an anomaly is kept, and its place printed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import logging
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -40,13 +42,14 @@ def make(
     calm_s: tuple[float, float] = CALM_S,
     stopping: threading.Event | None = None,
 ) -> Entry:
-    """Make one history and judge it. `stopping` ends it before its time."""
+    """Make one history and judge it. `stopping` ends it before its time.
+
+    The brokers' data is deleted at the end, unless there was an anomaly: then its place is printed.
+    """
     rng = random.Random(seed)
     stopping = stopping or threading.Event()
-    with (
-        tempfile.TemporaryDirectory(prefix="histories-", ignore_cleanup_errors=True) as name,
-        TARGETS[target](Path(name)) as served,
-    ):
+    directory = Path(tempfile.mkdtemp(prefix=f"histories-{target}-{seed}-"))
+    with TARGETS[target](directory) as served:
         topic = f"history-{seed}"
         served.create_topic(topic, PARTITIONS)
         workload = Workload(served.servers, topic, kinds, seed, pause_s)
@@ -66,7 +69,7 @@ def make(
     found = anomalies(workload.story)
     committed = sum(bool(each.is_committed) for each in workload.story.transactions)
     records = sum(len(log.records) for log in workload.story.history.logs.values())
-    return Entry(
+    entry = Entry(
         target=target,
         clients=kinds,
         seed=seed,
@@ -79,6 +82,11 @@ def make(
         anomalies={name: texts[:5] for name, texts in found.items() if name not in ALLOWED},
         hung=workload.hung,
     )
+    if entry.anomalies:
+        print(f"{target} seed {seed}: the brokers' data is kept in {directory}", file=sys.stderr, flush=True)
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    return entry
 
 
 def main(words: list[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compat.peers import need, need_module
-from histories import page
+from histories import page, run
 from histories.clients import CLIENTS, Java, Row
 from histories.run import make
 from histories.targets import Target
@@ -38,6 +39,24 @@ def test_one_that_is_stopped_is_judged_as_far_as_it_has_come() -> None:
     assert entry.anomalies == {}
     assert entry.seconds < 600
     assert entry.troubles == {}
+
+
+@pytest.mark.parametrize("found", [{}, {"duplicate": ["stored 2 times"]}], ids=["none", "one"])
+def test_the_data_of_an_anomaly_is_kept(
+    found: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(run, "anomalies", lambda story: found)
+    stopping = threading.Event()
+    stopping.set()
+    make("broker", ["penstock"], seed=6, seconds=3600, stopping=stopping)
+    kept = [each.parent for each in tmp_path.glob("histories-broker-6-*/history-6-0")]
+    assert len(kept) == len(found)
+    said = [f"broker seed 6: the brokers' data is kept in {each}\n" for each in kept]
+    assert capsys.readouterr().err == "".join(said)
 
 
 def test_troubles_that_cannot_be_undone_end_a_history(monkeypatch: pytest.MonkeyPatch) -> None:

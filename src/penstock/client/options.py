@@ -254,7 +254,7 @@ class ProducerOptions(ClientOptions, total=False):
     max_in_flight: int
     """``max_in_flight_requests_per_connection`` in librdkafka."""
     enable_idempotence: bool | None
-    """Whether brokers drop what is sent twice; by default wherever the other options allow it."""
+    """Whether brokers drop what is sent twice; by default wherever options and brokers allow it."""
     delivery_timeout_ms: float
     """How long a record may take to be acknowledged in all; 120,000 by default."""
     message_timeout_ms: float

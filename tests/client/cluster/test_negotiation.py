@@ -118,6 +118,43 @@ def test_a_broker_beside_a_newer_one_is_never_old() -> None:
     asyncio.run(scenario())
 
 
+def test_a_broker_that_was_taken_for_an_old_one_is_asked_again_beside_a_newer_one() -> None:
+    """It stalled for long; what has met another of its cluster since then asks it again."""
+
+    async def scenario() -> None:
+        async with fake_broker() as broker, fake_broker() as other:
+            broker.hang_up(ApiKey.API_VERSIONS, 2 + ONCE_MORE_TIMES)
+            config = ClientConfig.parse(
+                {"bootstrap.servers": broker.bootstrap_servers}, {"reconnect_backoff_ms": 1}
+            )
+            async with AsyncClient(config) as client:
+                first = await client.peer()
+                assert first.versions.is_ancient
+                (await client.greet(Address("127.0.0.1", other.port))).connection.close()
+                assert "it is asked again" in str(first.connection.cause)
+                assert not (await client.peer()).versions.is_ancient
+
+    asyncio.run(scenario())
+
+
+def test_a_newer_broker_that_is_met_meanwhile_counts() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker, fake_broker() as other:
+            config = ClientConfig.parse({"bootstrap.servers": broker.bootstrap_servers}, {})
+            async with AsyncClient(config) as client:
+
+                async def meet(broker: FakeBroker, header: Any, request: Any) -> Any:
+                    (await client.greet(Address("127.0.0.1", other.port))).connection.close()
+                    return broker.answer(header, request)
+
+                broker.hang_up(ApiKey.API_VERSIONS, 2 + ONCE_MORE_TIMES)
+                broker.script(ApiKey.METADATA, meet)
+                with pytest.raises(NetworkError, match="others of its cluster did: it is asked again"):
+                    await client.greet(Address("127.0.0.1", broker.port))
+
+    asyncio.run(scenario())
+
+
 def test_a_broker_that_keeps_silent_is_ancient() -> None:
     """0.9.0.0 and 0.9.0.1 neither answered nor closed."""
     versions, _ = negotiated(

@@ -36,6 +36,8 @@ ONE_LOSS_S = 1.0
 SILENCE_S = 0.5
 """After so long without an answer from one address, the next is tried beside it."""
 
+STALLED = "did not say what versions it speaks, and others of its cluster did: it is asked again"
+
 ONE_THROTTLING_S = 60.0
 """Pauses that a broker asks for within this time of each other are said once."""
 
@@ -255,7 +257,7 @@ class ConnectionPool:
         """Connect, negotiate versions, authenticate; again, while a refused login is waited out.
 
         The connection is the caller's. A broker that has once answered ApiVersions is never taken for one
-        before 0.10.
+        before 0.10, and neither is one beside it.
 
         Raises:
             NetworkError: it cannot be reached.
@@ -273,7 +275,7 @@ class ConnectionPool:
     async def _greet_once(self, address: Address) -> Peer:
         known = self.counters.of(address)
         is_ancient = known.is_ancient if self._config.api_version_request else True
-        if is_ancient is None and any(each.is_ancient is False for each in self.counters.brokers.values()):
+        if self._config.api_version_request and self._has_met_newer():
             is_ancient = False  # one that keeps silent beside newer brokers has stalled
         try:
             connection, versions = await negotiate(
@@ -288,8 +290,23 @@ class ConnectionPool:
             if isinstance(error, LoginPendingError) or known.is_ancient is not None:
                 raise
             raise await explained(error, address, self._config.security) from error
+        if versions.is_ancient and self._has_met_newer():  # since this attempt began
+            connection.close()
+            raise NetworkError(f"{address} {STALLED}")
+        if not versions.is_ancient and not self._has_met_newer():
+            self._end_ancient()
         known.is_ancient = versions.is_ancient
         return Peer(connection, versions)
+
+    def _has_met_newer(self) -> bool:
+        """Return whether a broker has answered ApiVersions, ever."""
+        return any(each.is_ancient is False for each in self.counters.brokers.values())
+
+    def _end_ancient(self) -> None:
+        """Close what speaks the oldest versions: with the first newer broker, the others have stalled."""
+        for (address, _), peer in list(self._peers.items()):
+            if peer.versions.is_ancient:
+                peer.connection.close(NetworkError(f"{address} {STALLED}"))
 
     def end_opening(self) -> list[asyncio.Task[Peer]]:
         """Open nothing any more; return the attempts that are under way, for the caller to cancel."""

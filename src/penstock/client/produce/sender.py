@@ -65,6 +65,11 @@ COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
 """When it is logged that nothing is acknowledged, although it is tried again and again."""
 
+WITHOUT_IDEMPOTENCE = (
+    "going on without idempotence: records that are sent again may be stored twice. enable.idempotence=true "
+    "refuses such a broker, and false goes on without this warning"
+)
+
 _log = logger_named("penstock.client")
 
 
@@ -395,7 +400,7 @@ class Sender:
                 self._note(error)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
             elif self._accumulator.owner == NO_PRODUCER_ID and self._config.enable_idempotence is None:
-                _log.info("going on without idempotence: %s", error)
+                _log.warning("%s: %s; %s", self._config.client_id, error, WITHOUT_IDEMPOTENCE)
                 self._accumulator.go_without_owner()
             else:
                 self._accumulator.abandon(error)
