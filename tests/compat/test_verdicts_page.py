@@ -10,7 +10,19 @@ REASONS = verdicts.reasons()
 
 
 def test_the_page_is_what_the_results_say() -> None:
-    assert verdicts.PAGE.read_text(encoding="utf-8") == verdicts.page(RESULTS, REASONS, release())
+    page = verdicts.page(RESULTS, REASONS, release(), verdicts.classes())
+    assert verdicts.PAGE.read_text(encoding="utf-8") == page
+
+
+def test_the_page_names_what_was_never_run() -> None:
+    found = {("a.OneTest", "t"): verdicts.Result("a.OneTest", "t", passed=1)}
+    assert verdicts.never_run(found, ["a.OneTest", "a.TwoTest"]) == ["a.TwoTest"]
+    assert "\n1 classes were never run, " in verdicts.page(found, {}, "4.3.1", ["a.OneTest", "a.TwoTest"])
+    assert "never run" not in verdicts.page(found, {}, "4.3.1", ["a.OneTest"])
+
+
+def test_every_class_with_a_result_can_be_run() -> None:
+    assert {name for name, _ in RESULTS} <= set(verdicts.classes())
 
 
 def test_everything_that_does_not_pass_has_a_reason() -> None:

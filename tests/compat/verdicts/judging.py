@@ -29,6 +29,8 @@ OF_A_CLUSTER = b"Lorg/apache/kafka/common/test/api/Cluster"
 OF_STREAMS = b"EmbeddedKafkaCluster"
 IN_THE_JVM = b"KafkaClusterTestKit"
 
+_IS_TEST = re.compile(r"(.*/)?(?!Abstract)[^/$]*Test\.class")
+
 
 class Verdict(NamedTuple):
     """One run of a test: PASS, FAIL, or SKIP where it could not be judged."""
@@ -54,7 +56,7 @@ def judged_classes() -> list[str]:
         if not jar.endswith("-test.jar"):
             continue
         with zipfile.ZipFile(jar) as file:
-            tests = (name for name in file.namelist() if name.endswith("Test.class") and "$" not in name)
+            tests = (name for name in file.namelist() if _IS_TEST.fullmatch(name))
             judged = [name for name in tests if _is_judged(file.read(name))]
             found += [name.removesuffix(".class").replace("/", ".") for name in judged]
     return sorted(set(found), key=lambda each: (each.rpartition(".")[2], each))

@@ -13,6 +13,7 @@ from compat.verdicts.judging import Verdict
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.tsv"
 REASONS = HERE / "reasons.md"
+CLASSES = HERE / "classes.txt"
 PASSING = HERE.parent / "kafka-own-passing.txt"
 PAGE = HERE.parents[2] / "docs" / "reference" / "verdicts.md"
 
@@ -113,8 +114,26 @@ def save_passing(names: Iterable[str]) -> None:
     PASSING.write_text("\n".join([head, *sorted(passing() | set(names))]) + "\n", encoding="utf-8")
 
 
-def page(found: dict[tuple[str, str], Result], known: dict[str, str], release: str) -> str:
-    """Return the text of the page."""
+def classes() -> list[str]:
+    """Return the full names of all classes that can be run, as of the last run."""
+    return CLASSES.read_text(encoding="utf-8").split()
+
+
+def save_classes(names: Iterable[str]) -> None:
+    """Write down which classes can be run: the page says which of them never were."""
+    CLASSES.write_text("\n".join(names) + "\n", encoding="utf-8")
+
+
+def never_run(found: dict[tuple[str, str], Result], names: Iterable[str]) -> list[str]:
+    """Return those classes of which there is no result, in the order of `names`."""
+    ran = {name for name, _ in found}
+    return [each for each in names if each not in ran]
+
+
+def page(
+    found: dict[tuple[str, str], Result], known: dict[str, str], release: str, names: Iterable[str]
+) -> str:
+    """Return the text of the page. `names` are all classes that can be run."""
     ordered = [each for _, each in sorted(found.items(), key=lambda item: item[1].name)]
     counts = [sum(getattr(each, name) for each in ordered) for name in ("passed", "failed", "skipped")]
     tests = [sum(each.verdict == name for each in ordered) for name in ("passes", "fails", "not judged")]
@@ -147,6 +166,17 @@ def page(found: dict[tuple[str, str], Result], known: dict[str, str], release: s
         good = [each.test for each in some if each.verdict == "passes"]
         if good:
             lines.append(f"| {name} | {len(good)} | {len(some)} | {', '.join(good)} |")
+    never = [each.rpartition(".")[2] for each in never_run(found, names)]
+    if never:
+        lines += [
+            "",
+            "## What was never run",
+            "",
+            f"{len(never)} classes were never run, for want of processor time alone: most are of Kafka",
+            "Streams, and take minutes on two cores. `make verdicts ARGS=--unrun` runs them.",
+            "",
+            ", ".join(never) + ".",
+        ]
     lines += [
         "",
         "## Suites written for Testcontainers",

@@ -1,11 +1,11 @@
 """Apache Kafka's own integration tests against Penstock: results, allow list and page.
 
-    make verdicts ARGS="[--jobs 2] [--patience 180] [--log FILE] [--failed] [PATTERN ...]"
+    make verdicts ARGS="[--jobs 2] [--patience 180] [--log FILE] [--failed|--unrun] [PATTERN ...]"
 
 Runs all classes, or those in whose names a pattern is found; `--failed` those that have not passed as a
-whole. Prints a line for each run of a test. At the end the results of these classes replace those that there
-were, what passes is added to the allow list, and docs/reference/verdicts.md is written. Ends with 1 where a
-test of the allow list did not pass.
+whole, `--unrun` those of which there is no result. Prints a line for each run of a test. At the end the
+results of these classes replace those that there were, what passes is added to the allow list, and
+docs/reference/verdicts.md is written. Ends with 1 where a test of the allow list did not pass.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--patience", type=int, default=180, help="seconds that one run of a test may take")
     parser.add_argument("--log", type=Path, help="traces of what failed, and what brokers have logged")
     parser.add_argument("--failed", action="store_true", help="only classes that have not passed as a whole")
+    parser.add_argument("--unrun", action="store_true", help="only classes that were never run")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     given = parser.parse_args(words)
-    classes = judging.judged_classes()
+    classes = every = judging.judged_classes()
     if given.patterns:
         classes = [each for each in classes if any(re.search(word, each) for word in given.patterns)]
     if given.failed:
         good = {name for (name, _), each in verdicts.results().items() if each.verdict == "passes"}
         bad = {name for (name, _), each in verdicts.results().items() if each.verdict != "passes"}
         classes = [each for each in classes if each in bad or each not in good]
+    if given.unrun:
+        classes = verdicts.never_run(verdicts.results(), classes)
     if not classes:
         print("no class matches", file=sys.stderr)
         return 2
@@ -55,7 +58,8 @@ def main(words: Sequence[str] | None = None) -> int:
     verdicts.save(kept | new)
     worse = {each.name for each in new.values() if each.verdict != "passes"} & verdicts.passing()
     verdicts.save_passing(each.name for each in new.values() if each.verdict == "passes")
-    text = verdicts.page(kept | new, verdicts.reasons(), judging.release())
+    verdicts.save_classes(every)
+    text = verdicts.page(kept | new, verdicts.reasons(), judging.release(), every)
     verdicts.PAGE.write_text(text, encoding="utf-8")
     counts = [sum(each.verdict == name for each in reached) for name in ("PASS", "FAIL", "SKIP")]
     print("{} passed, {} failed, {} not judged".format(*counts), f"in {time.monotonic() - began:.0f} s")
