@@ -101,7 +101,7 @@ class Forwarder:
         self._is_stopped = True
 
     def abandon(self) -> None:
-        """End the connections to the elected registry, whose answers nobody waits for. From any thread."""
+        """End the connections to the elected registry: no request waits for its answers. From any thread."""
         with self._lock:
             for connection in self._open:
                 sock: socket.socket | None = connection.sock  # which http.client takes away at any time

@@ -32,7 +32,7 @@ ID_END = 1 << 31
 MARK_KEY = {"magic": 0, "keytype": "NOOP"}
 """The key of the record that keeps the highest id of each context when its schema is deleted for good.
 
-Confluent's registry and Karapace pass over records of type NOOP, whatever their values are. Confluent's
+Confluent's registry and Karapace pass over records of type NOOP with any value. Confluent's
 writes some too, without values, but its bytes have `keytype` first: to compaction that is another key.
 """
 SUBJECTS_MAX = 100_000
@@ -135,7 +135,7 @@ class RegistryState:
         self._by_schema: dict[tuple[str, Schema], int] = {}
         self._canonical: dict[Schema, Schema] = {}
         self._highest: dict[str, int] = {}
-        """The highest id that was ever given in each context, as far as the log tells."""
+        """The highest id that was ever given in each context, as far as the log has it."""
         self._marked: dict[str, int] = {}
         """Those of them that stay in the log when their schemas have gone."""
 
