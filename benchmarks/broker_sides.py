@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -167,3 +168,28 @@ def _answering(name: str, pid: int, port: int, begin: float) -> Side:
         if time.perf_counter() - begin > 300:
             raise RuntimeError(f"{name} did not start")
         time.sleep(0.005)
+
+
+async def idle_ms(
+    target: Side, beats: Sequence[Callable[[], Awaitable[object]]], interval_s: float, seconds: float
+) -> float:
+    """Milliseconds of CPU per second that a broker spends on heartbeats, each sent once in an interval."""
+
+    async def go_on(beat: Callable[[], Awaitable[object]], delay: float) -> None:
+        await asyncio.sleep(delay)
+        while True:
+            await beat()
+            await asyncio.sleep(interval_s)
+
+    tasks = [
+        asyncio.create_task(go_on(beat, interval_s * number / len(beats)))
+        for number, beat in enumerate(beats)
+    ]
+    await asyncio.sleep(interval_s)
+    cpu, start = target.cpu_seconds, time.perf_counter()
+    await asyncio.sleep(seconds)
+    used = (target.cpu_seconds - cpu) / (time.perf_counter() - start)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return used * 1000

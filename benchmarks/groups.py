@@ -10,6 +10,7 @@ brokers: the members here do nothing but the protocol, so that what is measured 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import shutil
 import statistics
@@ -18,7 +19,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from broker_sides import Side, kafka_side, penstock_side
+from broker_sides import Side, idle_ms, kafka_side, penstock_side
 from harness import arguments, print_table
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request
@@ -225,26 +226,11 @@ async def idle_cpu(target: Side, members: int, seconds: float) -> float:
         await sync(peer, group, joined, 1)
         peers.append((peer, HeartbeatRequest(group_id=group, generation_id=1, member_id=joined.member_id)))
 
-    async def beat(peer: Peer, request: HeartbeatRequest, delay: float) -> None:
-        await asyncio.sleep(delay)
-        while True:
-            await peer.ask(request, HEARTBEAT)
-            await asyncio.sleep(3)
-
-    tasks = [
-        asyncio.create_task(beat(peer, request, 3 * number / members))
-        for number, (peer, request) in enumerate(peers)
-    ]
-    await asyncio.sleep(3)
-    cpu, start = target.cpu_seconds, time.perf_counter()
-    await asyncio.sleep(seconds)
-    used = (target.cpu_seconds - cpu) / (time.perf_counter() - start)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    beats = [functools.partial(peer.ask, request, HEARTBEAT) for peer, request in peers]
+    used = await idle_ms(target, beats, 3, seconds)
     for peer, _ in peers:
         await peer.close()
-    return used * 1000
+    return used
 
 
 async def run(targets: list[Side], rounds: int, quick: bool) -> None:

@@ -10,30 +10,33 @@ compute each assignment at once (`group.consumer.assignment.interval.ms=0`).
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
-import shutil
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from typing import Any
 
-from broker_sides import Side, kafka_side, penstock_side
+from broker_sides import Side
 from groups import Peer
-from harness import arguments, print_table
+from harness import print_table
+from heartbeat_groups import (
+    RETRIED,
+    Kind,
+    compare,
+    heading,
+    names,
+    print_idle,
+    print_rebalances,
+    ratio,
+    set_group_config,
+    wait_for_coordinator,
+)
 from penstock.protocol.messages import share_fetch_request as fetching
 from penstock.protocol.messages.consumer_group_heartbeat_request import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from penstock.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from penstock.records.batch import encode_batch
@@ -47,12 +50,6 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": 1,
 }
 BEAT, SHARE_BEAT, SHARE_FETCH = 1, 1, 2
-INTERVAL_S = 5.0
-"""Between heartbeats of idle members: `group.consumer.heartbeat.interval.ms` of both brokers."""
-GROUP_OF = 50
-"""Members of each group."""
-RETRIED = (14, 15, 16)
-names = itertools.count()
 
 
 async def topic_id_of(peer: Peer, name: str, partitions: int) -> bytes:
@@ -109,97 +106,14 @@ class Member:
         await self.peer.close()
 
 
-async def make_ready(peer: Peer, group: str) -> None:
-    """Wait until the broker coordinates a group."""
-    request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-    while (await peer.ask(request, 4)).coordinators[0].error_code:
-        await asyncio.sleep(0.05)
-
-
-# --- idle members -------------------------------------------------------------------------------------------
-
-
-async def idle_cpu(target: Side, count: int, seconds: float) -> float:
-    """Milliseconds of CPU per second that members cost which only send heartbeats."""
-    peer = await Peer.open(target)
-    topic = f"idle-{next(names)}"
-    await topic_id_of(peer, topic, GROUP_OF)
-    members = []
-    for number in range(count):
-        group = f"{topic}-{number // GROUP_OF}"
-        if number % GROUP_OF == 0:
-            await make_ready(peer, group)
-        members.append(Member(await Peer.open(target), group, topic, number))
-    for first in range(0, count, GROUP_OF):
-        await settle(members[first : first + GROUP_OF], GROUP_OF)
-
-    async def go_on(member: Member, delay: float) -> None:
-        await asyncio.sleep(delay)
-        while True:
-            await member.beat()
-            await asyncio.sleep(INTERVAL_S)
-
-    tasks = [
-        asyncio.create_task(go_on(member, INTERVAL_S * number / count))
-        for number, member in enumerate(members)
-    ]
-    await asyncio.sleep(INTERVAL_S)
-    cpu, start = target.cpu_seconds, time.perf_counter()
-    await asyncio.sleep(seconds)
-    used = (target.cpu_seconds - cpu) / (time.perf_counter() - start)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.gather(*(member.leave() for member in members))
-    return used * 1000
-
-
-# --- rebalances ---------------------------------------------------------------------------------------------
-
-
-async def settle(members: list[Member], partitions: int) -> None:
-    """Have members beat, each as soon as it has been answered, until all partitions are evenly theirs."""
+def is_even(members: list[Member], partitions: int) -> bool:
+    """Return whether the members have all partitions, none of them more than one more than another."""
     least, more = divmod(partitions, len(members))
-
-    def is_even() -> bool:
-        counts = [member.count for member in members]
-        return sum(counts) == partitions and max(counts) <= least + bool(more) and min(counts) >= least
-
-    async def take_part(member: Member) -> None:
-        while not is_even() or len({each.epoch for each in members}) > 1:
-            if not await member.beat():
-                await asyncio.sleep(0.02)
-
-    async with asyncio.timeout(300):
-        await asyncio.gather(*map(take_part, members))
+    counts = [member.count for member in members]
+    return sum(counts) == partitions and max(counts) <= least + bool(more) and min(counts) >= least
 
 
-async def rebalance(target: Side, count: int, partitions: int) -> dict[str, tuple[float, float]]:
-    """Seconds, and seconds of CPU, of rebalances: all members join, one more joins, one leaves."""
-    peer = await Peer.open(target)
-    topic = f"rebalance-{next(names)}-{os.getpid()}"
-    await topic_id_of(peer, topic, partitions)
-    await make_ready(peer, topic)
-    members = [Member(await Peer.open(target), topic, topic, number) for number in range(count)]
-    figures: dict[str, tuple[float, float]] = {}
-
-    async def timed(what: str, run: Callable[[], Awaitable[object]]) -> None:
-        cpu, start = target.cpu_seconds, time.perf_counter()
-        await run()
-        figures[what] = time.perf_counter() - start, target.cpu_seconds - cpu
-
-    await timed(f"{count} members join", lambda: settle(members, partitions))
-    more = [*members, Member(await Peer.open(target), topic, topic, count)]
-    await timed("one more joins", lambda: settle(more, partitions))
-
-    async def lose_one() -> None:
-        await more[0].leave()
-        await settle(more[1:], partitions)
-
-    await timed("one leaves", lose_one)
-    for member in more[1:]:
-        await member.leave()
-    return figures
+CONSUMERS = Kind(topic_id_of, wait_for_coordinator, Member, is_even)
 
 
 # --- share groups -------------------------------------------------------------------------------------------
@@ -231,10 +145,8 @@ async def share(
     control = await Peer.open(target)
     name = f"share-{next(names)}-{os.getpid()}"
     topic_id = await topic_id_of(control, name, partitions)
-    config = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
-    resource = AlterConfigsResource(resource_type=32, resource_name=name, configs=[config])
-    await control.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    await make_ready(control, name)
+    await set_group_config(control, name, "share.auto.offset.reset", "earliest")
+    await wait_for_coordinator(control, name)
     await fill(target, name, partitions, records)
     left = records
 
@@ -322,36 +234,9 @@ async def share(
 # --- all of it ----------------------------------------------------------------------------------------------
 
 
-def ratio(figures: list[float]) -> str:
-    return f"{figures[0] / figures[1]:.2f}" if len(figures) > 1 else ""
-
-
 async def run(targets: list[Side], rounds: int, quick: bool) -> None:
-    head = ("", *(target.name for target in targets), "ratio")
-    count = 100 if quick else 1000
-    found = [
-        [await idle_cpu(target, count, 5 if quick else 10) for target in targets]
-        for _ in range(min(rounds, 3))
-    ]
-    figures = [statistics.median(each) for each in zip(*found, strict=True)]
-    print_table(
-        "Idle members of consumer groups, heartbeats every 5 s: the broker's CPU, ms per second",
-        head,
-        [(f"{count} members", *(f"{figure:.1f}" for figure in figures), ratio(figures))],
-    )
-    members, partitions = (10, 100) if quick else (50, 500)
-    for target in targets:
-        await rebalance(target, members, partitions)  # for the JVM to get warm
-    runs = [[await rebalance(target, members, partitions) for target in targets] for _ in range(rounds)]
-    rows = []
-    for what in runs[0][0]:
-        for index, unit in enumerate(("ms", "ms of CPU")):
-            medians = [
-                statistics.median(each[side][what][index] for each in runs) * 1000
-                for side in range(len(targets))
-            ]
-            rows.append((f"{what}, {unit}", *(f"{figure:,.1f}" for figure in medians), ratio(medians)))
-    print_table(f"Rebalances over {partitions} partitions", head, rows)
+    await print_idle(CONSUMERS, targets, rounds, quick, "consumer")
+    await print_rebalances(CONSUMERS, targets, rounds, quick, "{} partitions")
     rows = []
     records = 20_000 if quick else 200_000
     for title, amount, each, kind in (
@@ -368,20 +253,8 @@ async def run(targets: list[Side], rounds: int, quick: bool) -> None:
         cpus = [statistics.median(r[side][1] for r in results) for side in range(len(targets))]
         rows.append((f"{title}: records/s", *(f"{rate:,.0f}" for rate in rates), ratio(rates)))
         rows.append((f"{title}: CPU µs/record", *(f"{cpu / amount * 1e6:.2f}" for cpu in cpus), ratio(cpus)))
-    print_table("Share groups, 4 members, 4 partitions", head, rows)
-
-
-def main() -> None:
-    options = arguments("Groups of KIP-848 and share groups at the broker", rounds=3, quick_rounds=1)
-    words = ["--port", "0"]
-    for name, value in SETTINGS.items():
-        words += ["--config", f"{name}={value}"]
-    with ExitStack() as stack:
-        targets = [stack.enter_context(penstock_side(*words))]
-        if shutil.which("java") and shutil.which("mvn"):
-            targets.append(stack.enter_context(kafka_side(SETTINGS)))
-        asyncio.run(run(targets, options.rounds, options.quick))
+    print_table("Share groups, 4 members, 4 partitions", heading(targets), rows)
 
 
 if __name__ == "__main__":
-    main()
+    compare("Groups of KIP-848 and share groups at the broker", SETTINGS, run)
