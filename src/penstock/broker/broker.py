@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
+from penstock.broker.fault_injection import FaultInjection
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at, reachable
 from penstock.broker.network.serving import serving
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from penstock.broker.client_metrics.service import ClientMetrics
     from penstock.broker.config.keyword_settings import BrokerSettings
     from penstock.broker.faults.faults import Faults
-    from penstock.broker.faults.injection import FaultInjection
     from penstock.broker.network.server import Server
     from penstock.broker.node import Node
     from penstock.broker.partitions.log_store import LogStore
@@ -152,7 +152,9 @@ class Broker(Served):
         self._interceptors = tuple(interceptors)
         self._thread = ServingThread(self._serving)
         self._numbers = itertools.count(1)
-        self._injected: FaultInjection | None = None
+        self._injected = FaultInjection(
+            lambda: () if self.server is None else (self.server,), lambda: self._thread.loop
+        )
         self._pause: threading.Event | None = None
         self.chosen_cluster_id: str | None = None
         """The id that the cluster gets when the broker starts, in the place of one made up."""
@@ -257,34 +259,15 @@ class Broker(Served):
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong on demand with requests, answers and connections of clients."""
-        return self._injection().faults
+        """The faults of the broker: errors, delays and cut connections that clients get on demand."""
+        return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
         """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer.
 
         Returns a function that takes it away.
         """
-        return self._injection().observe(interceptor, self._inject)
-
-    def _injection(self) -> FaultInjection:
-        if self._injected is None:
-            from penstock.broker.faults.injection import FaultInjection  # most brokers have no faults
-
-            self._injected = FaultInjection()
-            self._inject()
-        return self._injected
-
-    def _inject(self) -> None:
-        """Have the server get its faults and observers, before any request that is sent to it from now on."""
-        loop, injected = self._thread.loop, self._injected
-
-        def install() -> None:
-            if injected is not None and self.server is not None:
-                injected.install(self.server)
-
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(install)
+        return self._injected.observe(interceptor)
 
     # --- what happens to it ------------------------------------------------------------------------------
 
@@ -549,8 +532,7 @@ class Broker(Served):
             interceptors=self._interceptors,
             numbers=self._numbers,
         ) as server:
-            if self._injected is not None:
-                self._injected.install(server)
+            self._injected.install(server)
             self._port = server.address[1]
             if self.security is not None:
                 self.security.seed(server.node)
@@ -604,7 +586,7 @@ TEST_SETTINGS = {
     # Without sessions every Fetch names its partitions, so that a fault finds those it concerns.
     "max.incremental.fetch.session.cache.slots": "0",
 }
-"""What differs from the defaults of Kafka unless it is set: groups form at once, fetches are complete."""
+"""Settings of `KafkaBroker` that are not Kafka's defaults: groups form at once, fetches are complete."""
 
 
 @with_hints("KafkaBroker")

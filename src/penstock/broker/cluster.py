@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from penstock.broker.cluster_node import ClusterNode, Shared
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
-from penstock.broker.faults.injection import FaultInjection
+from penstock.broker.fault_injection import FaultInjection
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.held_requests import Held, holding, nothing
 from penstock.broker.interceptors import Stage
@@ -138,7 +138,7 @@ class Cluster(Served):
         self._held: set[int] = set()
         """The brokers that answer no client."""
         self._paused: dict[int, Callable[[], None]] = {}
-        self._injected: FaultInjection | None = None
+        self._injected = FaultInjection(self._servers, lambda: self._serving_on)
 
     # --- where it is -------------------------------------------------------------------------------------
 
@@ -230,36 +230,18 @@ class Cluster(Served):
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong on demand with requests of clients to any broker.
+        """The faults of all brokers: errors, delays and cut connections that clients get on demand.
 
         What passes between brokers is no request.
         """
-        return self._injection().faults
+        return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
         """Put an interceptor next to the handlers: it gets what brokers do, not what faults answer.
 
         Returns a function that takes it away.
         """
-        return self._injection().observe(interceptor, self._inject)
-
-    def _injection(self) -> FaultInjection:
-        if self._injected is None:
-            self._injected = FaultInjection()
-            self._inject()
-        return self._injected
-
-    def _inject(self) -> None:
-        """Have the servers get their faults and observers, before any request that is sent from now on."""
-        injected = self._injected
-
-        def install() -> None:
-            for node in self._nodes.values():
-                if injected is not None and node.server is not None:
-                    injected.install(node.server)
-
-        if self._serving_on is not None:
-            self._serving_on.call_soon_threadsafe(install)
+        return self._injected.observe(interceptor)
 
     # --- brokers -----------------------------------------------------------------------------------------
 
@@ -689,8 +671,10 @@ class Cluster(Served):
     def _prepare(self, node: int, server: Server) -> None:
         """Give a broker that starts what stands in the way of its requests."""
         server.node.interceptors.set(Stage.CUSTOM, lambda route: holding(route, node, self._held))
-        if self._injected is not None:
-            self._injected.install(server)
+        self._injected.install(server)
+
+    def _servers(self) -> list[Server]:
+        return [node.server for node in self._nodes.values() if node.server is not None]
 
     def _commit(self, records: Sequence[Any]) -> None:
         self._shared.quorum.commit(records, self.clock.now_ms())
@@ -734,7 +718,7 @@ CLUSTER_SETTINGS = {
     "broker.session.timeout.ms": "1000",
     "replica.lag.time.max.ms": "2000",
 }
-"""What differs from the defaults of Kafka unless it is set: what takes Kafka ten seconds takes one."""
+"""Settings of `KafkaCluster` that are not Kafka's defaults: failures of brokers are noticed in a second."""
 
 
 @with_hints("KafkaCluster")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionFaults:
-    """What faults do to the requests and the answers of one connection of a server."""
+    """Applies faults to the requests and the answers of one connection of a server."""
 
     __slots__ = (
         "_connection",

@@ -1,0 +1,83 @@
+"""`FaultInjection`: the faults and the observers of a broker, or of all brokers of a cluster."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.broker.faults.connection_faults import ConnectionFaults
+    from penstock.broker.faults.faults import Faults
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.server import Server
+    from penstock.broker.requests.routes import Interceptor
+
+
+class FaultInjection:
+    """One set of `Faults` and of observers for the servers of some brokers.
+
+    Both are made, and their modules imported, when they are first asked for: most brokers have none.
+    """
+
+    def __init__(
+        self, servers: Callable[[], Iterable[Server]], loop: Callable[[], AbstractEventLoop | None]
+    ) -> None:
+        """Take what returns the servers that run, and their event loop, None while nothing runs."""
+        self._servers = servers
+        self._loop = loop
+        self._faults: Faults | None = None
+        self._observers: tuple[Interceptor, ...] = ()
+
+    @property
+    def faults(self) -> Faults:
+        """The faults, which concern requests that are sent from now on."""
+        if self._faults is None:
+            from penstock.broker.faults.faults import Faults
+
+            self._faults = Faults()
+            self._spread()
+        return self._faults
+
+    def observe(self, interceptor: Interceptor) -> Callable[[], None]:
+        """Add an observer, which stands next to the handlers; return a function that takes it away."""
+        _ = self.faults  # what gives observers to a server gives it the faults as well
+
+        def remove() -> None:
+            self._observers = tuple(each for each in self._observers if each is not interceptor)
+            self._spread()
+
+        self._observers += (interceptor,)
+        self._spread()
+        return remove
+
+    def install(self, server: Server) -> None:
+        """Give faults and observers to a server, its open connections included, if there are any.
+
+        Call it in the thread of the server.
+        """
+        faults = self._faults
+        if faults is None:
+            return
+        from penstock.broker.faults.answers import answering_faults
+        from penstock.broker.faults.connection_faults import ConnectionFaults
+        from penstock.broker.interceptors import Stage
+
+        def faults_of(connection: Connection) -> ConnectionFaults:
+            return ConnectionFaults(server, connection, faults)
+
+        server.set_faults(faults_of)
+        chain = server.node.interceptors
+        chain.set(Stage.FAULTS, answering_faults(faults))
+        chain.set(Stage.EFFECTS, *self._observers)
+
+    def _spread(self) -> None:
+        """Have the servers get faults and observers before any request that is sent from now on."""
+
+        def install() -> None:
+            for server in self._servers():
+                self.install(server)
+
+        loop = self._loop()
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(install)
