@@ -43,6 +43,7 @@ CAPTIONS = {
     "errors": "the error tree",
     "printable": "control characters, spelled out",
     "version": "of the package",
+    "headers": "headers of records",
 }
 
 FLOWS = {

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from penstock.common.hints import with_hints
+from penstock.headers import Header
 from penstock.printable import printable
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ else:
 
     K = TypeVar("K")
     V = TypeVar("V")
-
-Header = tuple[str, bytes | None]
-"""One record header: name and value. Names may repeat; a value may be null."""
 
 NO_TIMESTAMP = -1
 """The timestamp of a record that carries none (magic 0)."""
@@ -58,15 +56,6 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return printable(f"{self.topic}-{self.partition}")
-
-
-class Headerless(tuple[Header, ...]):
-    """The headers of a record whose format has none: of magic 0 or 1, before Kafka 0.11. An empty tuple."""
-
-    __slots__ = ()
-
-
-HEADERLESS = Headerless()
 
 
 @with_hints("Record", leave=("__new__",))

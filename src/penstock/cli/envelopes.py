@@ -14,7 +14,8 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from penstock.errors import ConfigError
-from penstock.model import Header, Record, TimestampType
+from penstock.headers import Header
+from penstock.model import Record, TimestampType
 
 TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from penstock.cli.options import unescape
 from penstock.errors import ConfigError
-from penstock.model import Header, Record
+from penstock.headers import Header
+from penstock.model import Record
 from penstock.printable import printable_bytes
 
 Printer = Callable[[Record], bytes]

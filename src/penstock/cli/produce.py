@@ -24,7 +24,7 @@ from penstock.cli.options import (
 from penstock.cli.outcome import counted, note, say
 from penstock.cli.schema_files import ENVELOPE, SCHEMA_FORMATS
 from penstock.errors import ConfigError
-from penstock.model import Header
+from penstock.headers import Header
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

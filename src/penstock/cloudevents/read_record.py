@@ -49,7 +49,7 @@ from penstock.cloudevents.types import (
 from penstock.cloudevents.uris import check_uri_reference
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError
-from penstock.model import Headerless
+from penstock.headers import Headerless
 
 Profile = Literal["strict", "lenient"]
 Outcome = Event | NotAnEvent | InvalidEvent
@@ -93,7 +93,7 @@ def from_record(
     ``application/json`` (D10). Required attributes and their rules are the same in both profiles.
 
     `assume_structured` reads records without content-type as structured JSON (D9). A record whose format
-    has no headers (`penstock.model.HEADERLESS`, of our consumers) needs no telling: JSON with the four
+    has no headers (`penstock.headers.HEADERLESS`, of our consumers) needs no telling: JSON with the four
     required members is an event there, in the one mode that Kafka before 0.11 allows (K9).
     `partitionkey_from_key` fills an absent `partitionkey` from the record key (D21).
     `extension_types` declares extensions that are not Strings.

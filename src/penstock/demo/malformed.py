@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from penstock.model import Header
+from penstock.headers import Header
 
 MALFORMED_COUNT = 200
 SEED = 2013

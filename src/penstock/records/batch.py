@@ -16,7 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptRecordError, EncodeError
-from penstock.model import Header, Record, TimestampType
+from penstock.headers import Header
+from penstock.model import Record, TimestampType
 from penstock.records.compression.budget import (
     CHUNK_RECORDS,
     UNPACKED_BYTES_MAX,

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
-from penstock.model import HEADERLESS, NO_TIMESTAMP, Record, TimestampType
+from penstock.headers import HEADERLESS
+from penstock.model import NO_TIMESTAMP, Record, TimestampType
 from penstock.records.compression.budget import (
     CHUNK_RECORDS,
     NESTING_MAX,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.errors import CorruptRecordError
-from penstock.model import Header, Record, TimestampType
+from penstock.headers import Header
+from penstock.model import Record, TimestampType
 from penstock.records import native
 from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsigned, read_varint, short_varints
 

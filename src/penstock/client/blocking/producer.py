@@ -25,7 +25,8 @@ from penstock.client.produce.producer import AsyncProducer
 from penstock.common.extras import need_arrow
 from penstock.common.hints import NOT_GIVEN, refuse_strays, with_hints, without_strays
 from penstock.errors import PenstockError
-from penstock.model import Header, K, V
+from penstock.headers import Header
+from penstock.model import K, V
 
 if TYPE_CHECKING:
     from datetime import datetime

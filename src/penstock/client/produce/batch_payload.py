@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from penstock.model import Header
+    from penstock.headers import Header
 
 ZSTD_PRODUCE_VERSION = 7
 MAGIC_2_PRODUCE_VERSION = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.client.produce.delivery import Outcome
 from penstock.client.producer_id import NO_PRODUCER_ID
 from penstock.errors import PenstockError
-from penstock.model import Header
+from penstock.headers import Header
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
-from penstock.model import Header
+from penstock.headers import Header
 
 if TYPE_CHECKING:
     from penstock.cloudevents.formats.registry import FormatName

@@ -35,7 +35,8 @@ from penstock.errors import (
     RequestTimeoutError,
     TransactionStateError,
 )
-from penstock.model import Header, K, RecordMetadata, TopicPartition, V
+from penstock.headers import Header
+from penstock.model import K, RecordMetadata, TopicPartition, V
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.common.suggestions import short_repr
 from penstock.errors import EncodeError
-from penstock.model import Header
+from penstock.headers import Header
 
 
 def as_bytes(what: str, value: object) -> bytes | None:
