@@ -5,24 +5,18 @@ So are those of Delta. The topics are drawn, and their fields change in every wa
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from compat.evolving_topic import CHANGES, PARTITIONS, EvolvingTopic, as_rows, in_order
 from compat.faulty_proxy import faulty_proxy
 from compat.iceberg_rest import CREDENTIAL, IcebergRest
+from compat.lake_kills import land_the_rest, land_through_kills
 from compat.lake_readers import READERS, read_by
-from penstock import Admin, Broker, write_topic
+from penstock import Admin, Broker
 from penstock.lake.arrow_types import fields_of
 from penstock.lake.contract import LakeTable, TableSettings
 from penstock.lake.credentials import StoreOptions
@@ -34,8 +28,6 @@ pytestmark = [pytest.mark.compat, pytest.mark.soak, pytest.mark.timeout(3000)]
 
 SEEDS = 6
 PARTS = 8
-KILLS = 50
-ROWS = 20
 
 
 @pytest.fixture
@@ -97,50 +89,27 @@ def test_drawn_topics_are_read_back_by_all_readers(catalog: IcebergRest, tmp_pat
 
 def test_writer_and_catalog_are_killed_and_answers_are_lost(catalog: IcebergRest, tmp_path: Path) -> None:
     drawn = random.Random("REST")
-    count = 0
     where = "iceberg://c/sales.orders"
     with Broker() as broker, faulty_proxy(catalog.port) as proxy:
         servers = broker.bootstrap_servers
 
-        def fill() -> None:
-            nonlocal count
-            values = [json.dumps({"n": n}).encode() for n in range(count, count + ROWS)]
-            write_topic(pa.table({"value": values}), "orders", bootstrap_servers=servers)
-            count += ROWS
-
-        def fault(method: str, path: str) -> str | None:
-            is_drawn = method == "POST" and drawn.random() < 0.3
-            return drawn.choice(("before", "after", "lost")) if is_drawn else None
-
-        stored = [f"--store={name}={value}" for name, value in options_of(proxy.url).items()]
-        words = ["land", "orders", "--to", where, "-b", servers, "--format", "json", "--every", "1ms", "-f"]
-        proxy.fault = fault
-        for number in range(KILLS):
-            fill()
-            with subprocess.Popen(
-                [sys.executable, "-m", "penstock", *words, *stored, "--json"],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "TMPDIR": str(tmp_path)},
-            ) as process:
-                assert process.stdout is not None
-                process.stdout.readline()  # the first commit, or the end of the process
-                fill()
-                time.sleep(drawn.random() * 0.5)
-                if number % 5 == 4:
-                    catalog.kill()
-                    time.sleep(drawn.random())
-                    catalog.start()
-                process.send_signal(signal.SIGKILL)
-        proxy.fault = lambda method, path: None
-        assert proxy.failed
+        count = land_through_kills(
+            where,
+            options_of(proxy.url),
+            servers,
+            catalog,
+            proxy,
+            drawn,
+            methods=("POST",),
+            odds=0.3,
+            directory=tmp_path,
+        )
         assert proxy.authorizations == {"Bearer client-credentials-token:sub=me"}
 
         def table() -> LakeTable:
             return open_table(where, "orders", TableSettings("orders"), StoreOptions(options_of(catalog.url)))
 
-        with Lander(LandSettings("orders", servers, ShapeSettings("json")), table()) as lander:
-            lander.run(follow=False)
+        land_the_rest(servers, table())
         for _ in range(2):
             table().tidy(small_bytes=1 << 20, keep_snapshots_s=0, orphan_s=0)
             for reader in READERS:

@@ -6,12 +6,9 @@ The store is built from its sources by Go's module proxy, as tests/compat/seawee
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,18 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from compat.faulty_proxy import faulty_proxy
+from compat.lake_kills import land_the_rest, land_through_kills
 from compat.peers import go_program
-from penstock import Broker, write_topic
+from penstock import Broker
 from penstock.lake.contract import LakeTable, TableSettings
 from penstock.lake.credentials import StoreOptions
-from penstock.lake.lander import Lander, LandSettings
-from penstock.lake.shapes import ShapeSettings
 from penstock.lake.targets import open_table
 
 pytestmark = [pytest.mark.compat, pytest.mark.soak]
-
-KILLS = 50
-ROWS = 20
 
 
 class SeaweedFS:
@@ -171,50 +164,27 @@ def rows_of(kind: str, where: str, options: dict[str, str], store: SeaweedFS) ->
 @pytest.mark.parametrize("kind", ["object", "delta", "iceberg"])
 def test_writer_and_store_are_killed_and_requests_fail(kind: str, seaweed: SeaweedFS, tmp_path: Path) -> None:
     drawn = random.Random(f"seaweed {kind}")
-    count = 0
     with Broker() as broker, faulty_proxy(seaweed.port) as proxy:
         servers = broker.bootstrap_servers
 
-        def fill() -> None:
-            nonlocal count
-            values = [json.dumps({"n": n}).encode() for n in range(count, count + ROWS)]
-            write_topic(pa.table({"value": values}), "orders", bootstrap_servers=servers)
-            count += ROWS
-
-        def fault(method: str, path: str) -> str | None:
-            is_drawn = method in ("PUT", "POST") and drawn.random() < 0.15
-            return drawn.choice(("before", "after", "lost")) if is_drawn else None
-
         where, options = options_of(kind, proxy.url, tmp_path)
-        stored = [word for name, value in options.items() for word in ("--store", f"{name}={value}")]
-        words = ["land", "orders", "--to", where, "-b", servers, "--format", "json", "--every", "1ms", "-f"]
-        proxy.fault = fault
-        for number in range(KILLS):
-            fill()
-            with subprocess.Popen(
-                [sys.executable, "-m", "penstock", *words, *stored, "--json"],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "TMPDIR": str(tmp_path)},
-            ) as process:
-                assert process.stdout is not None
-                process.stdout.readline()  # the first commit, or the end of the process
-                fill()
-                time.sleep(drawn.random() * 0.5)
-                if number % 5 == 4:
-                    seaweed.kill()
-                    time.sleep(drawn.random())
-                    seaweed.start()
-                process.send_signal(signal.SIGKILL)
-        proxy.fault = lambda method, path: None
-        assert proxy.failed
+        count = land_through_kills(
+            where,
+            options,
+            servers,
+            seaweed,
+            proxy,
+            drawn,
+            methods=("PUT", "POST"),
+            odds=0.15,
+            directory=tmp_path,
+        )
         straight, own = options_of(kind, f"http://127.0.0.1:{seaweed.port}", tmp_path)
 
         def table() -> LakeTable:
             return open_table(straight, "orders", TableSettings("orders"), StoreOptions(own))
 
-        with Lander(LandSettings("orders", servers, ShapeSettings("json")), table()) as lander:
-            lander.run(follow=False)
+        land_the_rest(servers, table())
         assert rows_of(kind, where, own, seaweed) == list(range(count))
         for _ in range(2):
             table().tidy(small_bytes=1, keep_snapshots_s=0, orphan_s=0)
