@@ -1,1 +1,1 @@
-"""What every coordinator is made of: a topic of state, its partitions by epoch, timers, drafts, storing."""
+"""Parts of every coordinator: a topic of state, its partitions by epoch, timers, drafts, storing."""

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class LoadedPartitions(Generic[T]):
-    """What is read of the partitions of a topic.
+    """The state read from the partitions of a topic.
 
     `read` is called with a partition's number, to replay it and return what is kept of it; it notes in the
     `Losses` what it has passed over. `what` names that in the broker's log, `so_that` what losses lead to.
@@ -60,7 +60,7 @@ class LoadedPartitions(Generic[T]):
 
     @property
     def states(self) -> list[T]:
-        """What has been read, of all partitions."""
+        """The state read from all partitions."""
         return [state for _, state in self._loaded.values()]
 
     def open(self, index: int) -> T:

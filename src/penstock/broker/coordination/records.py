@@ -1,4 +1,4 @@
-"""What the records of all coordinators have: a value that begins with its version, or none in a tombstone."""
+"""Keys and values of coordinators' records: each begins with its version; a tombstone has no value."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class _Topic(Protocol):
 
 
 class Topics(Protocol):
-    """What a topic of state needs of the broker's metadata."""
+    """Metadata of the broker, as far as a topic of state uses them."""
 
     @property
     def topics(self) -> Mapping[str, _Topic]: ...
@@ -82,7 +82,7 @@ class Topics(Protocol):
 
 
 class Logs(Protocol):
-    """What a topic of state needs of the broker's store of logs."""
+    """The broker's store of logs, as far as a topic of state uses it."""
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
         """Return whether a partition has ever been written to."""
@@ -93,7 +93,7 @@ class Layout(NamedTuple):
 
     name: str
     settings: str
-    """What its settings of the broker begin with: ``num.partitions`` and ``segment.bytes`` follow."""
+    """The prefix of its settings of the broker: ``num.partitions`` and ``segment.bytes`` follow."""
     configs: Mapping[str, str]
     """The settings of the topic itself, beside `segment.bytes`."""
     has_min_isr: bool = False

@@ -38,7 +38,7 @@ class Settings(Protocol):
 
 
 class Metadata(Protocol):
-    """What groups need of the broker's metadata."""
+    """Metadata of the broker, as far as groups use them."""
 
     @property
     def topics(self) -> Mapping[str, TopicView]: ...
@@ -51,7 +51,7 @@ class Metadata(Protocol):
 
 
 class Host(Protocol):
-    """What groups need of the broker."""
+    """The broker, as far as groups use it."""
 
     @property
     def config(self) -> Settings: ...

@@ -52,11 +52,11 @@ T = TypeVar("T")
 
 
 class Metadata(Topics, GroupMetadata, Protocol):
-    """What groups and their topic need of the broker's metadata."""
+    """Metadata of the broker, as far as groups and their topic use them."""
 
 
 class Host(GroupHost, Protocol):
-    """What groups and their topic need of the broker."""
+    """The broker, as far as groups and their topic use it."""
 
     @property
     def cluster(self) -> Metadata: ...

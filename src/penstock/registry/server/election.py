@@ -23,7 +23,8 @@ from penstock.registry.server.membership import Membership, MembershipSettings
 INIT_TIMEOUT_S = 60.0
 """How long a registry waits for its first election: ``kafkastore.init.timeout.ms`` of Confluent's."""
 TAKE_OVER_PAUSE_S = 0.5
-NOBODY = Outcome(None, False)
+NO_OUTCOME = Outcome(None, False)
+"""No registry is elected, as far as this one has been informed."""
 _log = logger_named("penstock.registry")
 
 
@@ -53,7 +54,7 @@ class Election:
         Raises:
             ConfigError: an option of `config` is unknown or wrong.
         """
-        self.outcome = NOBODY
+        self.outcome = NO_OUTCOME
         """Who writes now."""
         self._config = ClientConfig.of(config, {}, bootstrap_servers=bootstrap_servers)
         self._identity = identity
@@ -82,7 +83,7 @@ class Election:
             raise self._failure or RequestTimeoutError(
                 f"group {group!r} of the registries has not elected one in {INIT_TIMEOUT_S:.0f} s"
             )
-        if self._failure is not None and self.outcome == NOBODY:
+        if self._failure is not None and self.outcome == NO_OUTCOME:
             raise self._failure
 
     def stop(self) -> None:
@@ -93,7 +94,7 @@ class Election:
 
     def fenced(self) -> None:
         """Ask for another election: another registry has taken over the right to write."""
-        self.outcome = NOBODY
+        self.outcome = NO_OUTCOME
         self._call(self._rejoin)
 
     def _call(self, function: Callable[[], None]) -> None:
@@ -114,7 +115,7 @@ class Election:
                 loop.run_until_complete(self._task)
         except Exception:
             _log.exception("this registry takes no part in elections any more: it forwards no writes")
-            self.outcome = NOBODY
+            self.outcome = NO_OUTCOME
         finally:
             loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
@@ -158,7 +159,7 @@ class Election:
 
     async def revoked(self) -> None:
         """Write nothing until the next outcome."""
-        self.outcome = NOBODY
+        self.outcome = NO_OUTCOME
         self._is_elected = False
         if self._taking_over is not None:
             await self._taking_over
