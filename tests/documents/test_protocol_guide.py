@@ -390,6 +390,9 @@ def offsets_of_groups(world: World) -> None:
         assert committed(raw, "g", place) == (42, "größe".encode(), 0)
         assert commit(raw, "g", place, 43, "x" * 4_097) == 12
         assert committed(raw, "g", place)[0] == 42
+    for address in world.addresses():
+        with Raw(address) as other:
+            assert committed(other, "g", place)[0] == 42
 
 
 CHECKS: dict[str, Callable[[World], None]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.errors import PenstockError
 from penstock.protocol.header import RequestHeader
@@ -76,6 +76,13 @@ class Context(Generic[P]):
         self.now = self.arrived = 0.0
         self.inline: tuple[float, UnpackBudget] | None = None
         """An arrival time, and what its requests may unpack on the event loop (see `side_thread`)."""
+
+    def at(self, node: Any) -> Context[Any]:
+        """Return a context of the same request at another broker of the cluster, which does the work."""
+        there: Context[Any] = Context(node, self.session)
+        there.header, there.version = self.header, self.version
+        there.now_ms, there.now, there.arrived = self.now_ms, self.now, self.arrived
+        return there
 
     def begin_claims(self) -> None:
         """Limit the response of this request to `penstock.response.bytes.max`, as counted by `claim`.

@@ -21,7 +21,11 @@ from penstock.protocol.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from penstock.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -69,6 +73,12 @@ def commit(cluster: KafkaCluster, group: str, offset: int) -> int:
 def fetch_of(group: str) -> OffsetFetchRequest:
     """The request for all offsets of a group."""
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+
+
+def fetch_all_of(group: str) -> OffsetFetchRequest:
+    """The request of version 0 for the offset of partition 0."""
+    asked = OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
+    return OffsetFetchRequest(group_id=group, topics=[asked])
 
 
 def committed(cluster: KafkaCluster, group: str) -> tuple[int, int]:
@@ -183,6 +193,34 @@ def test_a_partition_that_stalls_holds_up_its_own_groups_alone(cluster: KafkaClu
         cluster.thaw_follower(2)
         assert client.receive()[1].topics[0].partitions[0].error_code == 0
         assert reader.receive()[1].groups[0].topics[0].partitions[0].committed_offset == 2
+
+
+def test_offsets_of_version_0_are_taken_at_every_broker(cluster: KafkaCluster) -> None:
+    """Kafka kept them in ZooKeeper: clients of 0.8.1 know no coordinator."""
+    for group in GROUPS[:6]:
+        for node in (1, 2, 3):
+            answer = ask(cluster, node, commit_of(group, node), 0)
+            assert answer.topics[0].partitions[0].error_code == 0
+            for other in (1, 2, 3):
+                found = ask(cluster, other, fetch_all_of(group), 0).topics[0].partitions[0]
+                assert (found.error_code, found.committed_offset) == (0, node)
+            assert committed(cluster, group) == (0, node)
+
+
+def test_an_offset_of_version_0_waits_for_the_replicas_of_the_coordinator(cluster: KafkaCluster) -> None:
+    held_by = {partition_of(group, len(STATE)): group for group in groups_on(cluster, 1)}
+    stalled = held_by[STATE.index([1, 2])]
+    cluster.freeze_follower(2)
+    port = int(cluster.address(3).rpartition(":")[2])
+    with WireClient(port) as client, WireClient(port) as reader:
+        client.send(commit_of(stalled, 7), 0)
+        node = cluster._shared.nodes[1]
+        until(lambda: cluster._call(lambda: bool(node.groups.offsets.of_group(stalled))))
+        reader.send(fetch_all_of(stalled), 0)
+        assert not select.select([client.socket, reader.socket], [], [], 0)[0], "they wait for broker 2"
+        cluster.thaw_follower(2)
+        assert client.receive()[1].topics[0].partitions[0].error_code == 0
+        assert reader.receive()[1].topics[0].partitions[0].committed_offset == 7
 
 
 def test_nothing_is_written_before_the_replicas_of_the_coordinator_know_of_the_partition(

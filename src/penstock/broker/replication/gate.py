@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.handlers.fetch import FOLLOWERS_SERVE_SINCE
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.replication.commitment import Commitment
 from penstock.broker.replication.coordinated import COORDINATED
 from penstock.broker.replication.entrants import (
@@ -53,6 +54,9 @@ LATEST, MAX_TIMESTAMP = -1, -3
 STATE_PATIENCE_S = 5.0
 """`offsets.commit.timeout.ms`: how long an answer of a coordinator waits for its record to be replicated."""
 
+STEP_S = 0.005
+"""How long after another node was asked as a coordinator, for offsets of version 0, it is asked again."""
+
 RACK_AWARE = ("RackAwareReplicaSelector", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
 """The names of the one selector of replicas (KIP-392)."""
 
@@ -69,7 +73,12 @@ class Gate:
         wrap, parts = _WRAPPED.get(route.key), COORDINATED.get(route.key)
         if wrap is not None:
             return route._replace(handle=wrap(self, route.handle))
-        return route if parts is None else route._replace(handle=self.coordinate(route.handle, parts))
+        if parts is None:
+            return route
+        stored = self.coordinate(route.handle, parts)
+        if route.key in _ONCE_IN_ZOOKEEPER:
+            stored = self.at_any_broker(route.handle, stored)
+        return route._replace(handle=stored)
 
     # --- Produce -----------------------------------------------------------------------------------------
 
@@ -321,6 +330,20 @@ class Gate:
 
         return handle
 
+    def at_any_broker(self, inner: Handler, stored: Handler) -> Handler:
+        """Serve version 0 at every broker, as Kafka did whose brokers had ZooKeeper keep these offsets.
+
+        A client of 0.8.0 or 0.8.1 cannot ask for a coordinator. `inner` handles the request, `stored` does so
+        on this node and waits until the outcome is replicated.
+        """
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            if context.version:
+                return stored(request, context)
+            return _AtCoordinator(inner, stored, request, context).check()
+
+        return handle
+
     def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts) -> Any:
         unreplicated = self._member.unreplicated
         if not unreplicated or response is None:
@@ -337,6 +360,10 @@ class Gate:
             return response
         return _Replicating(waiting, context.now + STATE_PATIENCE_S, context, lambda: response).check()
 
+
+_ONCE_IN_ZOOKEEPER = (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH)
+
+_COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -449,6 +476,53 @@ class _Replicating:
             return self._answer()
         keys = [key for each in self._waiting for key in each.keys]
         return Wait(keys, self._deadline, 1, self.check)
+
+
+class _AtCoordinator:
+    """A request for offsets that the coordinator of its group handles, which may be another node."""
+
+    def __init__(self, inner: Handler, stored: Handler, request: Any, context: Context[Any]) -> None:
+        self._inner = inner
+        self._stored = stored
+        self._request = request
+        self._context = context
+        self._deadline = context.now + STATE_PATIENCE_S
+        self._state: _State | None = None
+        self._response: Any = None
+
+    def check(self) -> Any:
+        """Return the response, or a wait until there is a coordinator or it has replicated the offsets."""
+        if self._state is None:
+            outcome = self._handle()
+            if type(outcome) is Wait:
+                return outcome
+            self._response = outcome
+        is_late = self._context.now >= self._deadline
+        if self._state is not None:
+            if is_late and not self._state.is_done:
+                self._state.time_is_up()
+            if is_late or self._state.is_done:
+                return self._response
+        elif is_late or not _comes_later(self._response):
+            return self._response
+        return Wait((), self._context.node.clock.monotonic() + STEP_S, 1, self.check)
+
+    def _handle(self) -> Any:
+        node = self._context.node
+        topic = node.cluster.topics.get(OFFSETS_TOPIC)
+        index = partition_of(self._request.group_id, len(topic.partitions)) if topic is not None else 0
+        there = None if topic is None else node.membership.reach(topic.partitions[index].leader)
+        if there is None or there is node:
+            return self._stored(self._request, self._context)
+        response = self._inner(self._request, self._context.at(there))
+        if not _comes_later(response):
+            self._state = _State(there.cluster.topic(OFFSETS_TOPIC).partition(index), response)
+        return response
+
+
+def _comes_later(response: Any) -> bool:
+    """Whether a response about offsets has the error of a node that is about to become the coordinator."""
+    return any(part.error_code in _COMES_LATER for topic in response.topics for part in topic.partitions)
 
 
 def set_errors(answer: Any, code: int) -> None:
