@@ -278,21 +278,21 @@ def test_what_the_test_raises_is_the_cause() -> None:
 # --- pytest ----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def runs() -> Iterator[list[tuple[int, int]]]:
+    """The number and the broker's port of each run of a test, which has five."""
+    seen: list[tuple[int, int]] = []
+    yield seen
+    assert [number for number, _ in seen] == [0, 1, 2, 3, 4]
+
+
 @chaos(seed=3, runs=5, writes_once=True)
-def test_the_decorator_here(kafka_broker: KafkaBroker, kafka_topic: str, kafka_chaos: ChaosRun) -> None:
-    PORTS.append(kafka_broker.port)
-    RUNS.append(kafka_chaos.plan.run)
+def test_the_decorator_here(
+    kafka_broker: KafkaBroker, kafka_topic: str, kafka_chaos: ChaosRun, runs: list[tuple[int, int]]
+) -> None:
+    runs.append((kafka_chaos.plan.run, kafka_broker.port))
     send_five(kafka_broker.bootstrap_servers, kafka_topic)
     assert len(kafka_chaos.history.events) >= 5
-
-
-PORTS: list[int] = []
-RUNS: list[int] = []
-
-
-def test_it_had_five_runs() -> None:
-    assert RUNS == [0, 1, 2, 3, 4]
-    assert len(PORTS) == 5
 
 
 def test_a_history_without_chaos(kafka_history: History, kafka_broker: KafkaBroker, kafka_topic: str) -> None:
