@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Broker, Producer, read_topic
 from penstock.registry import Registry, Schema
-from penstock.registry.server.state import MARK_KEY, LogRecord, RegistryState
+from penstock.registry.server.state import MARK_KEY, LogRecord, RefusedError, RegistryState, guid_of
 
 CONFLUENTS_NOOP = b'{"keytype":"NOOP","magic":0}'
 
@@ -73,11 +73,37 @@ def test_one_record_is_enough_until_a_higher_id_is_given() -> None:
     assert [value for _, value in records] == [None]
 
 
+def test_an_id_is_answered_as_long_as_a_version_has_it_before_and_after_a_restart() -> None:
+    topic = Topic()
+    assert [topic.register("s", 1), topic.register("u", 1), topic.register("t", 2)] == [1, 1, 2]
+    assert topic.register(":.team:s", 1) == 1
+    one, guid = topic.state.by_id(1), guid_of(topic.state.by_id(2))
+    assert topic.state.by_guid(guid) == topic.state.by_id(2)
+    topic.delete("s")
+    topic.delete("t")
+    for _ in range(2):
+        assert topic.state.by_id(1) == one
+        with pytest.raises(RefusedError, match="Schema 2 not found"):
+            topic.state.by_id(2)
+        topic.begin_anew()
+    topic.delete("u")
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="Schema 1 not found"):
+            topic.state.by_id(1)
+        with pytest.raises(RefusedError, match="not found"):
+            topic.state.by_guid(guid)
+        assert topic.state.by_id(1, ":.team:s") == one
+        topic.begin_anew()
+    assert topic.register("v", 1) == 3, "what was deleted for good comes back as another schema"
+
+
 def test_an_import_that_overwrites_a_version_leaves_its_id_taken() -> None:
     topic = Topic()
     topic.write(topic.state.set_mode("s", "IMPORT", force=True))
     assert topic.register("s", 1, id=77, version=1) == 77
     assert topic.register("s", 2, id=5, version=1) == 5
+    with pytest.raises(RefusedError, match="Schema 77 not found"):
+        topic.state.by_id(77)
     topic.begin_anew()
     assert topic.register("u", 3) == 78
 

@@ -108,11 +108,11 @@ def test_settings_say_which_schema(client: RegistryClient) -> None:
     assert unknown.value.code == 40401
     newest = json.loads(TEXT)
     newest["fields"].append({"name": "more", "type": "int", "default": 5})
-    client.register("orders-value", Schema(TEXT))
+    first = client.register("orders-value", Schema(TEXT))
     number = client.register("orders-value", Schema(json.dumps(newest)))
     latest = AvroSerializer(client, None, conf={"auto.register.schemas": False, "use.latest.version": True})
     assert latest({"id": 1}, VALUE)[:5] == b"\0\0\0\0" + bytes([number])  # type: ignore[index]
-    by_id = AvroSerializer(client, None, conf={"use.schema.id": 1})
+    by_id = AvroSerializer(client, None, conf={"use.schema.id": first})
     data = by_id({"id": 1}, VALUE)
     assert AvroDeserializer(client)(data, VALUE) == {"id": 1, "name": None}
     read = AvroDeserializer(client, conf={"use.latest.version": True})

@@ -132,6 +132,8 @@ class RegistryState:
         self.ids: dict[str, dict[int, Schema]] = {}
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
+        self._holders: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        """The subjects and numbers of the versions that have an id, by context and id."""
         self._by_schema: dict[tuple[str, Schema], int] = {}
         self._canonical: dict[Schema, Schema] = {}
         self._highest: dict[str, int] = {}
@@ -160,20 +162,40 @@ class RegistryState:
     def _apply_schema(self, subject: str, number: int, value: Mapping[str, Any] | None) -> None:
         if value is None:
             versions = self.subjects.get(subject, {})
-            versions.pop(number, None)
+            gone = versions.pop(number, None)
             if not versions:
                 self.subjects.pop(subject, None)
+            if gone is not None:
+                self._drop(gone)
             return
         schema = Schema(
             str(value["schema"]), value.get("schemaType") or AVRO, references_in(value.get("references"))
         )
         more = {name: value[name] for name in ("metadata", "ruleSet") if value.get(name) is not None}
         version = Version(subject, number, int(value["id"]), schema, bool(value.get("deleted")), more or None)
-        self.subjects.setdefault(subject, {})[number] = version
         context = context_of(subject)
+        before = self.subjects.setdefault(subject, {}).get(number)
+        self.subjects[subject][number] = version
+        self._holders.setdefault((context, version.id), set()).add((subject, number))
+        if before is not None and before.id != version.id:
+            self._drop(before)
         self._highest[context] = max(version.id, self._highest.get(context, 0))
         self.ids.setdefault(context, {})[version.id] = schema
         self._by_schema.setdefault((context, self._as_compared(schema)), version.id)
+
+    def _drop(self, gone: Version) -> None:
+        """Drop the id and the schema of a version that has gone, unless another version has the same."""
+        context = context_of(gone.subject)
+        holders = self._holders[context, gone.id]
+        holders.discard((gone.subject, gone.number))
+        if holders:
+            return
+        del self._holders[context, gone.id]
+        self.ids[context].pop(gone.id, None)
+        key = context, self._as_compared(gone.schema)
+        if self._by_schema.get(key) == gone.id:
+            del self._by_schema[key]
+        self._canonical.pop(gone.schema, None)
 
     def _apply_mark(self, found: object) -> None:
         for context, number in found.items() if isinstance(found, Mapping) else ():
