@@ -439,22 +439,14 @@ class Broker(Served):
         """Create a topic and return its name; unnamed, it gets a name of its own. Settings as in `Broker`.
 
         Raises:
-            KafkaError: it exists, or its name or a setting will not do.
+            KafkaError: the topic exists, or its name or a setting is invalid.
         """
-        import uuid  # a broker needs neither for a start
 
-        from penstock.broker.metadata.planning import Planner
+        def create(server: Server) -> str:
+            node = server.node
+            return node.cluster.create_topic(name, partitions, settings, node.clock.now_ms())
 
-        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
-        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
-
-        def create(server: Server) -> None:
-            cluster = server.node.cluster
-            plan = Planner(cluster).new_topic(topic, partitions, configs=texts)
-            cluster.create_topics([plan], server.node.clock.now_ms())
-
-        self._call(create)
-        return topic
+        return self._call(create)
 
     def subscribe_to_client_metrics(
         self, metrics: Sequence[str] = ("*",), *, interval_ms: int = 100, match: str = "", name: str = "test"

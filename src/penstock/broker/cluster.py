@@ -13,7 +13,6 @@ defaults for tests.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from random import Random
@@ -26,7 +25,6 @@ from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.held_requests import Held, holding, nothing
 from penstock.broker.interceptors import Stage
 from penstock.broker.lever_states import NodeState, PartitionState, Replica
-from penstock.broker.metadata.planning import Planner
 from penstock.broker.partitions.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -413,27 +411,21 @@ class Cluster(Served):
         `Cluster`.
 
         Raises:
-            KafkaError: it exists, or its name, replicas or a setting will not do.
+            KafkaError: the topic exists, or its name, replicas or a setting are invalid.
         """
-        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
-        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
 
-        def create() -> None:
+        def create() -> str:
             nodes, links, paused = self._shared.nodes.items(), self._shared.transport.links, self._paused
             able = [node for each, node in nodes if each not in paused and links.passes(each, CONTROLLER)]
             if not able:
                 raise NetworkError("no broker that runs reaches the controller; start one, or heal first")
             node = able[0]
             node.cluster.catch_up()
-            planner = Planner(node.cluster)
-            if isinstance(replicas, int):
-                plan = planner.new_topic(topic, partitions, replicas, configs=texts)
-            else:
-                assigned = dict(enumerate(replicas))
-                plan = planner.new_topic(topic, assignments=assigned, configs=texts)
-            node.cluster.create_topics([plan], node.clock.now_ms())
+            return node.cluster.create_topic(
+                name, partitions, settings, node.clock.now_ms(), replicas=replicas
+            )
 
-        self._call(create)
+        topic = self._call(create)
         self._settle()
         return topic
 
