@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def ask_0_9_briefly(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def ask_0_9_briefly(release: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have clients ask a broker of 0.9 for its versions in a fifth of a second, where they take four.
 
     Such a broker is silent, and a client asks it four times before it takes that for an answer. Others
