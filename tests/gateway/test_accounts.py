@@ -126,7 +126,7 @@ def test_quotas_are_those_of_the_account(gateway: Gateway) -> None:
         admin.set_quotas({"user": "writer"}, {"producer_byte_rate": 100.0})
         try:
             for name, is_throttled in (("operator", False), ("sensor", True)):
-                config = device(name) | {"request.timeout.ms": "1000"}
+                config = device(name) | {"request.timeout.ms": "300"}
                 with Producer(bootstrap_servers=servers, config=config) as producer:
                     for _ in range(3):
                         producer.send("t", bytes(2000)).result(PATIENCE_S)
