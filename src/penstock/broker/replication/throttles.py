@@ -63,7 +63,7 @@ class Throttle:
         return listed.is_all or partition.index in listed.partitions
 
     def holds_back(self, partition: Partition, replica: int, now_s: float) -> bool:
-        """Whether a replica is to have nothing of a partition now. Replicas in sync are never held back."""
+        """Return whether a replica has to wait for records of a partition. Replicas in sync never wait."""
         limit = self._limit()
         if limit is None or replica in partition.in_sync or not self.concerns(partition):
             return False

@@ -177,7 +177,7 @@ class TransactionService:
             losses.add(unusable)
 
     def forget_everything(self) -> None:
-        """Forget all transactions, because the topic was deleted by force."""
+        """Drop all transactions, because the topic was deleted by force."""
         for index in range(self.coordinator.registry.partition_count):
             self.coordinator.registry.unload(index)
         self.loaded.clear()

@@ -1,4 +1,4 @@
-"""How the nodes of a cluster reach one another and the controller: a seam, with links that tests can cut."""
+"""The links between the nodes of a cluster and the controller, which tests can cut and slow down."""
 
 from __future__ import annotations
 
