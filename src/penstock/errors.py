@@ -244,7 +244,9 @@ def _kafka_error(
 
 
 def _refusals() -> Any:
-    """The module with the errors for wrong names. By its name: it is above this one, read after a mistake."""
+    """Return the module with the errors for wrong names. By its name: it is above this one, read after a
+    mistake.
+    """
     return importlib.import_module("penstock.common.habits.refusals")
 
 

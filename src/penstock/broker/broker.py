@@ -485,7 +485,7 @@ class Broker(Served):
         self._call(subscribe)
 
     def client_metrics(self, name: str = "", client_id: str | None = None) -> list[ClientMetric]:
-        """The newest value of every metric that clients have pushed; who has pushed last comes last.
+        """Return the newest value of every metric that clients have pushed; who has pushed last comes last.
 
         `name` is the beginning of names of metrics; `client_id` that of one client. What clients have pushed
         stays after they have closed.

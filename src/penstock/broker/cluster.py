@@ -174,7 +174,7 @@ class Cluster(Served):
         return self._shared.quorum.cluster_id
 
     def address(self, node: int) -> str:
-        """The address of one broker: ``host:port``.
+        """Return the address of one broker: ``host:port``.
 
         Raises:
             ConfigError: there is no such broker.

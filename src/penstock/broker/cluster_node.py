@@ -132,7 +132,7 @@ class Shared:
             self._store.close()
 
     def login_secret(self) -> bytes:
-        """The secret for salts: all brokers answer with the same ones."""
+        """Return the secret for salts: all brokers answer with the same ones."""
         assert self._store is not None
         return self._store.login_secret()
 

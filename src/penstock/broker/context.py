@@ -97,7 +97,7 @@ class Context(Generic[P]):
 
 
 def response_too_large(limit_bytes: int) -> CloseConnection:
-    """The error for a response that exceeds `penstock.response.bytes.max`."""
+    """Return the error for a response that exceeds `penstock.response.bytes.max`."""
     return CloseConnection(
         f"an answer of more than {limit_bytes} bytes, which penstock.response.bytes.max forbids;"
         " ask for less at a time"

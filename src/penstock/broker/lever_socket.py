@@ -75,7 +75,7 @@ the path is gone. asyncio never closes a connection that it accepts while its se
 
 
 def has_sockets() -> bool:
-    """Whether this system has Unix sockets for asyncio; Windows has none."""
+    """Return whether this system has Unix sockets for asyncio; Windows has none."""
     return hasattr(asyncio, "start_unix_server")
 
 
@@ -88,7 +88,7 @@ def directory() -> str:
 
 
 def socket_path(port: int) -> str:
-    """The socket of the cluster whose first broker has this port."""
+    """Return the socket of the cluster whose first broker has this port."""
     return os.path.join(directory(), f"{port}.levers")
 
 

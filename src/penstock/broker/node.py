@@ -462,7 +462,7 @@ class Node:
         return failures
 
     def flusher_for(self, partition: Partition) -> Flusher | None:
-        """Who flushes the log of a partition; None where it does so itself.
+        """Return who flushes the log of a partition; None where it does so itself.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -477,7 +477,9 @@ class Node:
         return self.flusher
 
     def side_thread(self) -> SideThread | None:
-        """The thread for work that takes too long for the event loop; None for a node without a server."""
+        """Return the thread for work that takes too long for the event loop; None for a node without a
+        server.
+        """
         if self._side_thread is None and self.call_soon is not None:
             from penstock.broker.requests.side_thread import SideThread
 

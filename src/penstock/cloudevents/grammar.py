@@ -16,7 +16,7 @@ HEX_DIGITS = DIGITS + "ABCDEFabcdef"
 
 
 def _one_of(marks: str) -> str:
-    """A character class of ASCII letters, digits and `marks`."""
+    """Return a character class of ASCII letters, digits and `marks`."""
     return "[A-Za-z0-9" + "".join(f"\\{mark}" for mark in marks) + "]"
 
 

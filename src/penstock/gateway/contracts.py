@@ -125,7 +125,7 @@ class Host(Protocol):
         """Connect a relay to a broker: `attached` or `unreachable` is called later."""
 
     def is_back(self, node_id: int) -> bool:
-        """Whether a broker that could not be reached can be by now."""
+        """Return whether a broker that could not be reached can be by now."""
 
     def call_node(self, relay: Attachable, call: Call) -> None:
         """Ask another broker than the connected one: `answer_call` is called later, or `close`."""

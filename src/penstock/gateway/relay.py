@@ -282,7 +282,7 @@ class Relay:
         return 0
 
     def _is_other(self, upstream: Upstream) -> bool:
-        """Whether a broker stands in for that of this port."""
+        """Return whether a broker stands in for that of this port."""
         return self.home is not None and upstream.node_id not in (self.home, None)
 
     def _moves_home(self, upstream: Upstream) -> bool:

@@ -35,7 +35,7 @@ class LandedFile:
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> LandedFile:
-        """The inverse of `to_object`. Raises KeyError and TypeError."""
+        """Return the inverse of `to_object`. Raises KeyError and TypeError."""
         return cls(found["path"], found["staged"], found["rows"], found["bytes"], dict(found["partition"]))
 
 
@@ -64,12 +64,12 @@ class Manifest:
         }
 
     def to_json(self) -> str:
-        """The text of the manifest."""
+        """Return the text of the manifest."""
         return json.dumps(self.to_object(), indent=1)
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> Manifest:
-        """The inverse of `to_object`. Raises KeyError and TypeError."""
+        """Return the inverse of `to_object`. Raises KeyError and TypeError."""
         return cls(
             found["writer"],
             found["batch"],
@@ -80,7 +80,7 @@ class Manifest:
 
 
 def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
-    """The batches in a file of manifests, which has one or, where old ones were put together, many.
+    """Return the batches in a file of manifests, which has one or, where old ones were put together, many.
 
     Raises:
         DecodeError: the text is something else, or of a newer version.

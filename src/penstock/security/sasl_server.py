@@ -281,7 +281,9 @@ class Authenticator:
     # --- afterwards --------------------------------------------------------------------------------------
 
     def _receive_ordinary(self, frame: memoryview, now: float) -> Verdict:
-        """A request of an authenticated client. Only a session that ends costs more than a comparison."""
+        """Return a request of an authenticated client. Only a session that ends costs more than a
+        comparison.
+        """
         expires_at = self._expires_at
         if expires_at is None:
             return PASS
@@ -301,7 +303,7 @@ class Authenticator:
         return Verdict(reply, closes=True, delays=delays, reason=reason)
 
     def _told(self, error: AuthenticationFailed) -> str:
-        """The error message of a failure for the client."""
+        """Return the error message of a failure for the client."""
         again = "re-" if self.identity is not None else ""
         return str(error) or (
             f"Authentication failed during {again}authentication due to invalid credentials"
@@ -319,7 +321,7 @@ def _key_and_version(frame: memoryview) -> tuple[int, int]:
 
 
 def _decoded(frame: memoryview, key: ApiKey, version: int, versions: tuple[int, int]) -> tuple[Any, int]:
-    """The request in a frame, and its correlation id."""
+    """Return the request in a frame, and its correlation id."""
     if not versions[0] <= version <= versions[1]:
         raise UnsupportedVersionError(f"{API_TABLE[key].name} in version {version} is not offered")
     header, position = decode_request_header(frame)

@@ -122,14 +122,16 @@ def _query_id(path: Path) -> str | None:
 
 
 def _newest(directory: Path) -> int | None:
-    """The highest number among the files of one of Spark's logs."""
+    """Return the highest number among the files of one of Spark's logs."""
     if not directory.is_dir():
         return None
     return max((int(file.name) for file in directory.iterdir() if file.name.isdecimal()), default=None)
 
 
 def _ends(file: Path) -> dict[str, Mapping[str, object] | None]:
-    """The line of each source, by its name; None where it is no JSON object, or the source had no data."""
+    """Return the line of each source, by its name; None where it is no JSON object, or the source had no
+    data.
+    """
     version, *lines = _text(file).split("\n")
     if version not in ("v1", "v2"):
         raise ConfigError(f"{file} is of version {version!r}; known are v1 and v2 of Spark's log of offsets")
@@ -198,7 +200,7 @@ def _json(text: str, file: Path) -> object:
 
 
 def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """How many partitions of each topic there are."""
+    """Return how many partitions of each topic there are."""
     counts: dict[str, int] = {}
     for tp in sorted(offsets):
         counts[tp.topic] = counts.get(tp.topic, 0) + 1

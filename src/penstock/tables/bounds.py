@@ -136,7 +136,7 @@ def _point(point: object, which: str, now_ms: int, needs_zones: bool) -> KnownPo
 
 
 def _at(point: str | date | timedelta, which: str, now_ms: int) -> datetime:
-    """A time or a duration before now, in whole milliseconds."""
+    """Return a time or a duration before now, in whole milliseconds."""
     try:
         found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment_ms(point, now_ms))
     except (ValueError, OverflowError) as error:
@@ -154,7 +154,8 @@ async def plan_reading(
     numbers_of: Callable[[str, Collection[int]], list[int]],
     isolation: str,
 ) -> Plan:
-    """The offsets between two bounds that topics hold now, in the partitions that `numbers_of` chooses.
+    """Return the offsets between two bounds that topics hold now, in the partitions that `numbers_of`
+    chooses.
 
     Raises:
         ConfigError: a partition that a topic does not have.

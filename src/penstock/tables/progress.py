@@ -25,7 +25,7 @@ SWITCH = "PENSTOCK_PROGRESS"
 
 
 def is_wanted(wanted: bool | None) -> bool:
-    """Whether to show progress; None leaves it to the environment, and to what stderr is."""
+    """Return whether to show progress; None leaves it to the environment, and to what stderr is."""
     if wanted is not None:
         return wanted
     switch = os.environ.get(SWITCH, "")

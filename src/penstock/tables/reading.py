@@ -202,7 +202,7 @@ class Reading:
 
 
 async def topics_of(client: AsyncClient, spec: ReadSpec) -> list[str]:
-    """The topics to read: those that are named, or those that the pattern fits now, in order.
+    """Return the topics to read: those that are named, or those that the pattern fits now, in order.
 
     Raises:
         NetworkError, RequestTimeoutError: no broker answers.

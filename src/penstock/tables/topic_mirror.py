@@ -358,7 +358,7 @@ class TopicMirror:
                 delivery.result()
 
     def progress(self) -> list[CopyProgress]:
-        """How far the copy is, partition by partition."""
+        """Return how far the copy is, partition by partition."""
         moved = {} if self._groups is None else self._groups.moved
         return [
             CopyProgress(
@@ -372,7 +372,9 @@ class TopicMirror:
         ]
 
     def _next_copy(self, timeout_ms: float) -> tuple[TopicPartition, BatchCopy] | None:
-        """The next batch to copy with its partition in the source; None where nothing comes in time."""
+        """Return the next batch to copy with its partition in the source; None where nothing comes in
+        time.
+        """
         while True:
             if self._under_way is not None:
                 tp, copies = self._under_way
@@ -401,7 +403,9 @@ class TopicMirror:
             )
 
     def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
-        """The next batch of the transaction under way; at the end of the source it is not waited for."""
+        """Return the next batch of the transaction under way; at the end of the source it is not waited
+        for.
+        """
         is_due = any(at < self._ends[tp] for tp, at in self._fetched.items())
         return self._next_copy(ANOTHER_MS if is_due else 0)
 
@@ -582,7 +586,7 @@ class TopicMirror:
         )
 
     def _prepare_maps(self) -> MapTopic | None:
-        """The topic that has the maps and what was committed for groups; None where it is not needed.
+        """Return the topic that has the maps and what was committed for groups; None where it is not needed.
 
         Raises:
             KafkaError: groups are to be moved, and the target does not let the topic be made.
@@ -624,7 +628,7 @@ class TopicMirror:
         )
 
     def _open_producer(self, stack: contextlib.ExitStack, config: Mapping[str, object]) -> Producer:
-        """A producer with the copy's name as its transactional id; without, where there can be none.
+        """Return a producer with the copy's name as its transactional id; without, where there can be none.
 
         Offsets that are kept leave no room for the markers of transactions, and need none: no batch can come
         twice. What is kept of groups is then written by a producer of its own.

@@ -107,7 +107,7 @@ def _lines(served: Served) -> Iterator[str]:
 
 
 def nodes_of(served: Served) -> list[Node]:
-    """The nodes that run: one of a broker, several of a cluster."""
+    """Return the nodes that run: one of a broker, several of a cluster."""
     server = getattr(served, "server", None)
     shared = getattr(served, "_shared", None)
     nodes: list[Node] = []
@@ -121,7 +121,7 @@ def nodes_of(served: Served) -> list[Node]:
 
 
 def leader_of(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
-    """A partition at the node that leads it."""
+    """Return a partition at the node that leads it."""
     for node in nodes:
         topic = node.cluster.topics.get(name)
         if topic is not None and index < len(topic.partitions):

@@ -62,7 +62,7 @@ class Fetched07:
         self.data = data
 
     def checked(self) -> memoryview:
-        """The bytes.
+        """Return the bytes.
 
         Raises:
             KafkaError: the broker answered an error; `code` is 0.7's.
@@ -176,7 +176,7 @@ class Connection07:
         return decode_offsets(payload)
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        """Whether the broker has, or would have, this partition.
+        """Return whether the broker has, or would have, this partition.
 
         Raises:
             KafkaError: an illegal topic name.

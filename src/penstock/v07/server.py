@@ -216,7 +216,7 @@ class Server:
             writer.close()
 
     async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
-        """The rest of a frame. What is held counts as it arrives, not as it is announced."""
+        """Return the rest of a frame. What is held counts as it arrives, not as it is announced."""
         if size <= self._read_bytes_max:
             return await reader.readexactly(size)
         frame = bytearray()
@@ -316,7 +316,7 @@ class Server:
 
 
 def _has_unread(writer: asyncio.StreamWriter) -> bool:
-    """Whether the kernel has bytes from this peer that were not read yet."""
+    """Return whether the kernel has bytes from this peer that were not read yet."""
     return has_unread(writer.get_extra_info("socket").fileno())
 
 

@@ -81,7 +81,7 @@ class Settings:
             self._per_topic[overridden] = _by_topic(name, given.get(name, ""), least)
 
     def number(self, name: str, topic: str | None = None) -> int:
-        """A number, as overridden for `topic`."""
+        """Return a number, as overridden for `topic`."""
         if topic is not None:
             return self._per_topic.get(name, {}).get(topic, self._numbers[name])
         return self._numbers[name]

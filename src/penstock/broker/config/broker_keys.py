@@ -38,7 +38,7 @@ def _idle(*column: Any, **more: Any) -> ConfigKey:
 
 
 def _topic_defaults() -> list[ConfigKey]:
-    """The broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
+    """Return the broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
     keys = {}
     for key in TOPIC_KEYS.values():
         for name, factor in key.synonyms:
@@ -58,8 +58,8 @@ _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
 
 def _timed_keys(kind: str, of: str, size: int, largest: int | None = None) -> tuple[ConfigKey, ...]:
-    """The settings that each kind of groups with heartbeats has. `size` is the default of the most members,
-    `largest` what that may be set to at most; `of` names such a group beside bounds.
+    """Return the settings that each kind of groups with heartbeats has. `size` is the default of the most
+    members, `largest` what that may be set to at most; `of` names such a group beside bounds.
     """
     rows = (
         (

@@ -90,7 +90,7 @@ def _read(release: str) -> dict[str, tuple[str, BrokerSetting]]:
 
 
 def _limited(key: ConfigKey, limits: str) -> ConfigKey:
-    """The key with the limits that its line says."""
+    """Return the key with the limits that its line says."""
     least, dots, most = limits.partition("..")
     if dots:
         return key._replace(at_least=_number(least), at_most=_number(most))
@@ -107,14 +107,14 @@ def _number(text: str) -> float | None:
 
 
 def listener_setting(name: str) -> str:
-    """The setting that ``listener.name.NAME.SETTING`` is about; of other names the name itself."""
+    """Return the setting that ``listener.name.NAME.SETTING`` is about; of other names the name itself."""
     if name.startswith(_LISTENER_PREFIX):
         return name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
     return name
 
 
 def key_besides(name: str, text: str) -> ConfigKey | None:
-    """The key of a setting that is not among `BROKER_KEYS`; None for a name that there is not.
+    """Return the key of a setting that is not among `BROKER_KEYS`; None for a name that there is not.
 
     Raises:
         ConfigError: it asks for protection that is not there, or it is one of security and has a wrong value.
@@ -135,6 +135,6 @@ def key_besides(name: str, text: str) -> ConfigKey | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a setting of brokers with this name, in any release of Apache Kafka or here."""
+    """Return whether there is a setting of brokers with this name, in any release of Apache Kafka or here."""
     setting = listener_setting(name)
     return setting in BROKER_KEYS or base_name(name) is not None or setting in known_settings()

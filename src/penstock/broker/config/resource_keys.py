@@ -122,14 +122,14 @@ _OFFSET_RESET = re.compile(
 
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
-    """The kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
+    """Return the kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
     if config.release is None or config.release.numbers >= (4, 0):
         return KEPT_KINDS
     return (METRICS_RESOURCE,) if config.release.numbers >= (3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
-    """The settings that a resource of this kind may have."""
+    """Return the settings that a resource of this kind may have."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
     release = config.release

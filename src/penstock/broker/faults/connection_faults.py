@@ -73,7 +73,7 @@ class ConnectionFaults:
             self._suffer(bytearray(frame), request, happening)
 
     def _read(self, frame: memoryview) -> Request | None:
-        """The request in a frame; None where it is none, or one that is not offered."""
+        """Return the request in a frame; None where it is none, or one that is not offered."""
         copied = memoryview(bytearray(frame))
         try:
             header, position = decode_request_header(copied)

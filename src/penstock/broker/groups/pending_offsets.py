@@ -46,11 +46,11 @@ class PendingOffsets:
         return ended
 
     def is_pending(self, group_id: str, partition: PartitionKey) -> bool:
-        """Whether any producer has an offset pending for a partition."""
+        """Return whether any producer has an offset pending for a partition."""
         return (group_id, partition) in self._counts
 
     def of_group(self, group_id: str) -> set[PartitionKey]:
-        """The partitions for which a group has pending offsets."""
+        """Return the partitions for which a group has pending offsets."""
         return {partition for group, partition in self._counts if group == group_id}
 
     def of_topics(self, topics: Iterable[str]) -> list[tuple[str, list[PartitionKey]]]:

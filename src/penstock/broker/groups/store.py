@@ -278,7 +278,9 @@ class GroupStore:
 
 
 def _is_older(committed: Committed | None, present: Committed | None) -> bool:
-    """Whether a commit lies before the one that is kept: it was part of a transaction that ended later."""
+    """Return whether a commit lies before the one that is kept: it was part of a transaction that ended
+    later.
+    """
     return committed is not None and present is not None and committed.record_offset < present.record_offset
 
 

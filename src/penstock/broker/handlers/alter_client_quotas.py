@@ -117,7 +117,7 @@ def _entity_of(entry: AskedEntry) -> Entity:
 
 
 def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
-    """The parts of an entity in the order in which Apache Kafka answers them."""
+    """Return the parts of an entity in the order in which Apache Kafka answers them."""
     known = len(ENTITY_TYPES)
     return sorted(entity, key=lambda part: ENTITY_TYPES.index(part[0]) if part[0] in ENTITY_TYPES else known)
 

@@ -126,7 +126,7 @@ def create_delegation_token(
 
 
 def random_uuid_text() -> str:
-    """A token id: a random UUID in 22 characters of base64 for URLs."""
+    """Return a token id: a random UUID in 22 characters of base64 for URLs."""
     from base64 import urlsafe_b64encode
 
     return urlsafe_b64encode(random_uuid()).rstrip(b"=").decode()
@@ -227,7 +227,7 @@ def _is_of(context: Context[Needs], token: DelegationToken) -> bool:
 
 
 def _sees_others(context: Context[Needs]) -> bool:
-    """Whether the caller may see any token of others at all."""
+    """Return whether the caller may see any token of others at all."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -285,7 +285,8 @@ def _find(context: Context[Needs], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[Needs]) -> TokenCodes:
-    """The codes of all tokens. They are worked out at the start; later tokens are added as they are made.
+    """Return the codes of all tokens. They are worked out at the start; later tokens are added as they are
+    made.
 
     Raises:
         KafkaError: there are no tokens (61).

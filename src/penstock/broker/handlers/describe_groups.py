@@ -81,7 +81,9 @@ def _size(member: Member, protocol: str | None) -> int:
 
 
 def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
-    """The members. Their metadata are shown in a stable group only; assignments until there are new ones."""
+    """Return the members. Their metadata are shown in a stable group only; assignments until there are new
+    ones.
+    """
     return [
         DescribedGroupMember(
             member_id=member.id,

@@ -204,7 +204,7 @@ def _offset_for(
     searches: list[_Search],
     view: _View,
 ) -> OffsetAndTime | None:
-    """The offset and time that answer a request from v1 on; None where there is no such record.
+    """Return the offset and time that answer a request from v1 on; None where there is no such record.
 
     None as well where it takes long to find: the search goes into `searches`.
     """

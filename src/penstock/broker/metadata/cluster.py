@@ -311,7 +311,7 @@ class Cluster:
             self._next_producer_id, self._own_ids_end = first, 0
 
     def new_producer_id(self, now_ms: int) -> int:
-        """A producer id never given before, not even by an earlier run on the same directory.
+        """Return a producer id never given before, not even by an earlier run on the same directory.
 
         The producer ids that partitions hold have to be passed to `skip_producer_ids` before.
 

@@ -104,7 +104,7 @@ def set_level(path: str, release: str) -> DirectoryState:
 
 
 def _metadata_first(path: str) -> tuple[str, list[str]]:
-    """The directory that has the metadata log, of those that `path` names, and the others."""
+    """Return the directory that has the metadata log, of those that `path` names, and the others."""
     paths = [path] if os.path.isdir(path) else [each.strip() for each in path.split(",")]
     first = next((each for each in paths if os.path.isdir(f"{each}/{_METADATA}")), paths[0])
     return first, [each for each in paths if each != first]

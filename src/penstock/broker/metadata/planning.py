@@ -363,5 +363,7 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """The error for what exceeds a request: one that clients wait and retry after, if they support it."""
+    """Return the error for what exceeds a request: one that clients wait and retry after, if they support
+    it.
+    """
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

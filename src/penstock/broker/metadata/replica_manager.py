@@ -48,7 +48,7 @@ class Topic:
         self.partitions: list[Partition] = []
 
     def partition(self, index: int) -> Partition:
-        """The partition with this number.
+        """Return the partition with this number.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).

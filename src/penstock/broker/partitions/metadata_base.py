@@ -75,7 +75,9 @@ class MetadataFiles:
             write_text(f"{self._directory}/{QUORUM_STATE}", text, sync=True)
 
     def _read_state(self) -> dict[str, Any]:
-        """The state of the quorum as JSON; empty where there is no such file, or one that makes no sense."""
+        """Return the state of the quorum as JSON; empty where there is no such file, or one that makes no
+        sense.
+        """
         try:
             found = json.loads(read_text(f"{self._directory}/{QUORUM_STATE}") or "{}")
         except ValueError:

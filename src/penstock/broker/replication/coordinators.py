@@ -139,7 +139,9 @@ class Coordinators:
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Whether the outcome of a transaction is replicated; where not, its markers are asked for again."""
+        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
+        again.
+        """
         state = self._state_of(transactional_id)
         if state not in self._member.unreplicated:
             return True
@@ -187,12 +189,12 @@ class Coordinators:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """The service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates an id; None where it cannot be reached."""
         there = self.coordinators_of(transactional_id)
         return None if there is None else there.node.transactions
 
     def coordinators_of(self, transactional_id: str) -> Coordinators | None:
-        """The coordinators of the node that coordinates an id; None where it cannot be reached."""
+        """Return the coordinators of the node that coordinates an id; None where it cannot be reached."""
         is_known = TRANSACTIONS_TOPIC in self.node.cluster.topics
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
 
@@ -264,5 +266,5 @@ class Entry:
 
 
 def _is_of_one_end(one: Markers | None, other: Markers) -> bool:
-    """Whether markers end the same transaction of the same coordinator, in the same way."""
+    """Return whether markers end the same transaction of the same coordinator, in the same way."""
     return one is not None and one._replace(partitions=other.partitions) == other

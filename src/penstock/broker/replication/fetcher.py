@@ -88,7 +88,7 @@ class Fetcher:
         self.not_before.pop(replica, None)
 
     def is_busy(self, now_s: float) -> bool:
-        """Whether an answer is still being waited for."""
+        """Return whether an answer is still being waited for."""
         return self._asked_at is not None and now_s - self._asked_at < self._patience_s
 
     def request(self, broker_epoch: int, now_s: float) -> FetchRequest | None:

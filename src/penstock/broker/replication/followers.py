@@ -156,7 +156,9 @@ class Followers:
         return found
 
     def may_join(self, replica: int, high_watermark: int) -> bool:
-        """Whether a replica outside of the ISR has all that is committed, and has reached this epoch."""
+        """Return whether a replica outside of the ISR has all that is committed, and has reached this
+        epoch.
+        """
         follower = self._by_id.get(replica)
         return (
             follower is not None

@@ -185,7 +185,7 @@ class Gate:
         return False
 
     def _preferred(self, partition: Partition, rack: str, offset: int) -> int:
-        """The replica in a client's rack that it should read from; -1 to stay with the leader."""
+        """Return the replica in a client's rack that it should read from; -1 to stay with the leader."""
         followers, brokers = replica_of(partition).followers, self._member.brokers.by_id
         here = brokers.get(self._member.node_id)
         if followers is None or not rack or here is None or here.rack == rack:

@@ -38,7 +38,7 @@ class Host(Protocol):
         """Seconds of the node's monotonic clock."""
 
     def is_eligible(self, replica: int) -> bool:
-        """Whether a replica may be in the ISR, by the metadata of this node."""
+        """Return whether a replica may be in the ISR, by the metadata of this node."""
 
     def committed(self, replica: LocalReplica) -> None:
         """Wake requests: the high watermark has moved, or another node leads the partition."""
@@ -50,7 +50,7 @@ class Host(Protocol):
         """Answer waiting followers: records have been appended that they do not have."""
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """The high watermark that was noted before this start; 0 if none was."""
+        """Return the high watermark that was noted before this start; 0 if none was."""
 
 
 def replica_of(partition: Partition) -> LocalReplica:

@@ -179,7 +179,7 @@ class Member:
         return self._clock.monotonic()
 
     def is_eligible(self, replica: int) -> bool:
-        """Whether a replica may be in the ISR, by the metadata of this node."""
+        """Return whether a replica may be in the ISR, by the metadata of this node."""
         return self.brokers.is_acceptable(replica)
 
     def committed(self, replica: LocalReplica) -> None:
@@ -206,7 +206,7 @@ class Member:
             self.unreplicated[partition] = partition.log.end_offset
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """The high watermark that was noted before this start; 0 if none was."""
+        """Return the high watermark that was noted before this start; 0 if none was."""
         return self.saved.get((partition.topic, partition.index), 0)
 
     def save_high_watermarks(self) -> None:

@@ -47,7 +47,7 @@ class Keeping(Protocol):
         """The controller, which decides about elections and reassignments."""
 
     def observers(self) -> list[Observer]:
-        """The nodes that read the log."""
+        """Return the nodes that read the log."""
 
 
 class MemberView:

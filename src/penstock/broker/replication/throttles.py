@@ -55,7 +55,7 @@ class Throttle:
         return None
 
     def concerns(self, partition: Partition) -> bool:
-        """Whether a partition is among the throttled ones."""
+        """Return whether a partition is among the throttled ones."""
         text = partition.config.text(self._replicas)
         if not text:
             return False

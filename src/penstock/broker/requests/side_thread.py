@@ -74,7 +74,7 @@ class SideThread:
         self._has_worked = False
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether `size_bytes` more may wait. A single job always may."""
+        """Return whether `size_bytes` more may wait. A single job always may."""
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> Job:

@@ -58,7 +58,7 @@ class Throttle:
         self._monotonic = monotonic
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """The route with its clients' use measured, and clients over quota throttled."""
+        """Return the route with its clients' use measured, and clients over quota throttled."""
         key, handle = route.key, route.handle
 
         def handle_and_charge(request: Any, context: Context[Any]) -> Answer:
@@ -117,7 +117,7 @@ class Throttle:
 
 
 def _user(context: Context[Any]) -> str:
-    """The name of the client's principal, cut to the length that quotas distinguish."""
+    """Return the name of the client's principal, cut to the length that quotas distinguish."""
     return context.session.principal.name[:CLIENT_CHARACTERS_MAX]
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def record_of(acl: Acl) -> Message:
-    """A record that adds an entry, with an id of its own."""
+    """Return a record that adds an entry, with an id of its own."""
     from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
     from penstock.protocol.uuid import random_uuid
 

@@ -203,7 +203,7 @@ class Security:
     # --- the client's side -------------------------------------------------------------------------------
 
     def password(self, user: str) -> str:
-        """The password of a user.
+        """Return the password of a user.
 
         Raises:
             ConfigError: there is no such user.

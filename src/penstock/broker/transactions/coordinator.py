@@ -447,7 +447,9 @@ class Coordinator:
 
 
 def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:
-    """Why a producer may not use a transactional id: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED."""
+    """Return why a producer may not use a transactional id: INVALID_PRODUCER_ID_MAPPING or
+    PRODUCER_FENCED.
+    """
     if transaction is None or transaction.image.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.image.epoch != epoch:
@@ -456,6 +458,6 @@ def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: i
 
 
 def _can_be_stored(transactional_id: str) -> bool:
-    """Whether an id fits into the key of a record, which has a length of two bytes."""
+    """Return whether an id fits into the key of a record, which has a length of two bytes."""
     size = len(transactional_id)
     return size * 4 <= STRING_BYTES_MAX or len(transactional_id.encode()) <= STRING_BYTES_MAX

@@ -111,11 +111,11 @@ class Registry:
         return partition_of(transactional_id, self.partition_count)
 
     def is_loaded(self, index: int) -> bool:
-        """Whether the ids of a partition are known."""
+        """Return whether the ids of a partition are known."""
         return index in self._epochs
 
     def epoch_of(self, index: int) -> int | None:
-        """The coordinator epoch of a partition; None where it is not loaded."""
+        """Return the coordinator epoch of a partition; None where it is not loaded."""
         return self._epochs.get(index)
 
     def epoch_for(self, transaction: Transaction) -> int:

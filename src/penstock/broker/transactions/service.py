@@ -78,13 +78,15 @@ class Elsewhere(Protocol):
     """How long after a marker was written it is looked at again first, and later on at most."""
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Whether the outcome of a transaction is replicated; where not, its markers are asked for again."""
+        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
+        again.
+        """
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
         """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """The service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates an id; None where it cannot be reached."""
 
     def let_go(self) -> None:
         """Drop the markers of transactions that this node coordinates no longer."""
@@ -279,7 +281,7 @@ class TransactionService:
         return Joining(self, transactional_id, version, of_offsets=of_offsets)
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """The service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates an id; None where it cannot be reached."""
         return self if self._elsewhere is None else self._elsewhere.coordinator_of(transactional_id)
 
     # --- the coordinator's output ------------------------------------------------------------------------

@@ -255,7 +255,7 @@ class AsyncAdmin(HasInstanceId):
     # -- cluster and settings
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
+        """Return the cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
         await self.start()
         await self._client.retrying("describing the cluster", self._client.refresh)
         cluster = self._client.cluster
@@ -264,7 +264,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(broker=optional(broker_id))
     async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
-        """The data directories of one broker, or of all, with the size of every partition.
+        """Return the data directories of one broker, or of all, with the size of every partition.
 
         Raises:
             KafkaError: a directory cannot be read (56).
@@ -527,7 +527,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(wanted=instance_of(AclFilter))
     async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The access control entries that a filter selects, by default all."""
+        """Return the access control entries that a filter selects, by default all."""
         await self.start()
         return await self._security.acls(wanted)
 
@@ -659,7 +659,7 @@ class AsyncAdmin(HasInstanceId):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that have written to partitions and are kept there, as of the leaders.
+        """Return the producers that have written to partitions and are kept there, as of the leaders.
 
         `broker` asks that replica instead.
 

@@ -226,7 +226,7 @@ class GroupAdministration:
         return group, coordinator
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
-        """The one group of a response, and the node that coordinates it."""
+        """Return the one group of a response, and the node that coordinates it."""
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
         coordinator = self._client.cluster.nodes.get(node)
@@ -326,18 +326,18 @@ class GroupAdministration:
 def lags(
     committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
-    """How far behind the end a group is; None where it has committed nothing."""
+    """Return how far behind the end a group is; None where it has committed nothing."""
     return {tp: max(0, end - committed[tp].offset) if tp in committed else None for tp, end in ends.items()}
 
 
 def no_such_group(group_id: str) -> KafkaError:
-    """The error for a group that the cluster does not have."""
+    """Return the error for a group that the cluster does not have."""
     code = ErrorCode.GROUP_ID_NOT_FOUND
     return KafkaError(code, code.name, f"group {group_id!r} does not exist")
 
 
 def refused(code: int, group_id: str) -> PenstockError:
-    """The error for what cannot be done with a group."""
+    """Return the error for what cannot be done with a group."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)

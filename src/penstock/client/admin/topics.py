@@ -175,7 +175,7 @@ class TopicAdministration:
 
 
 def checked_topics(topics: Iterable[NewTopic | str]) -> list[NewTopic]:
-    """The topics, each as `NewTopic`.
+    """Return the topics, each as `NewTopic`.
 
     Raises:
         ConfigError: one topic where a list belongs, or something that describes none.

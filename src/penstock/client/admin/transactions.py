@@ -230,7 +230,9 @@ class TransactionAdministration:
     async def producers(
         self, wanted: Sequence[TopicPartition], broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that are kept of partitions, as of the leaders, or of the replica at `broker`."""
+        """Return the producers that are kept of partitions, as of the leaders, or of the replica at
+        `broker`.
+        """
         found: dict[TopicPartition, list[PartitionProducer]] = {}
 
         async def attempt() -> None:

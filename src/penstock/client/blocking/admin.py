@@ -87,7 +87,7 @@ class Admin(Blocking):
         self._run(self._admin.create_acls(acls))
 
     def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The access control entries that a filter selects, by default all."""
+        """Return the access control entries that a filter selects, by default all."""
         return self._run(self._admin.list_acls(wanted))
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
@@ -172,13 +172,13 @@ class Admin(Blocking):
         return self._run(self._admin.describe_topics(names))
 
     def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
+        """Return the cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
         return self._run(self._admin.describe_cluster())
 
     def describe_config(
         self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """The settings of a topic, of a broker, or of a group of the newer protocols.
+        """Return the settings of a topic, of a broker, or of a group of the newer protocols.
 
         Raises:
             KafkaError: there is no such topic or broker.
@@ -261,7 +261,7 @@ class Admin(Blocking):
         return self._run(self._admin.delete_records(offsets))
 
     def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
-        """The data directories of one broker, or of all, with the size of every partition.
+        """Return the data directories of one broker, or of all, with the size of every partition.
 
         Raises:
             KafkaError: a directory cannot be read (56).
@@ -488,7 +488,7 @@ class Admin(Blocking):
     def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that have written to partitions and are kept there, as of the leaders.
+        """Return the producers that have written to partitions and are kept there, as of the leaders.
 
         `broker` asks that replica instead.
 

@@ -38,7 +38,7 @@ class Blocking(ABC):
 
     @abstractmethod
     def _twin(self) -> object:
-        """The asyncio client that does the work."""
+        """Return the asyncio client that does the work."""
 
     @abstractmethod
     def _start(self) -> None:

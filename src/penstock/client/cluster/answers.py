@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def left_out(broker: object, what: object, api: str) -> ProtocolViolationError:
-    """The error for a part of the question that has no answer."""
+    """Return the error for a part of the question that has no answer."""
     return ProtocolViolationError(f"broker {broker} left {what} out of its answer to {api}")
 
 
@@ -33,7 +33,7 @@ def check_complete(
 
 
 def only(answers: Sequence[T], broker: object, api: str) -> T:
-    """The one entry of the response to a request with one entry.
+    """Return the one entry of the response to a request with one entry.
 
     Raises:
         ProtocolViolationError: there is none, or more than one.

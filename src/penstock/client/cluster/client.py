@@ -221,7 +221,7 @@ class AsyncClient:
                 await asyncio.sleep(self.backoff.seconds(tries, self.dice))
 
     def connections(self) -> list[Connection]:
-        """The open connections, from any thread."""
+        """Return the open connections, from any thread."""
         return self._pool.connections()
 
     @property
@@ -230,7 +230,7 @@ class AsyncClient:
         return self._pool.counters
 
     def feature_level(self, name: str) -> int:
-        """The finalised level of a feature of the cluster, from the open connections; 0 for none."""
+        """Return the finalised level of a feature of the cluster, from the open connections; 0 for none."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
@@ -260,17 +260,17 @@ class AsyncClient:
         return self._pool.secured
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
-        """The open connection to a node, if there is one."""
+        """Return the open connection to a node, if there is one."""
         node = self.cluster.nodes.get(node_id)
         return self._pool.live(node.address, purpose) if node else None
 
     def address_of(self, node_id: int) -> object:
-        """How messages name a node: its address, where that is known."""
+        """Return how messages name a node: its address, where that is known."""
         node = self.cluster.nodes.get(node_id)
         return node.address if node is not None else f"node {node_id}"
 
     def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
-        """How many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
+        """Return how many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
         if throttle_time_ms > 0 and isinstance(broker, Address):
             self._pool.note_throttled(broker, throttle_time_ms)
         if throttle_time_ms <= self.config.request_timeout_ms:
@@ -447,7 +447,7 @@ class AsyncClient:
                 await self.refresh()
 
     def _patience_s(self) -> float:
-        """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""
+        """Return how long an unknown topic may take to appear: a moment, unless asking for it creates it."""
         patience_s = self.config.topic_metadata_propagation_max_ms / 1000
         return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 

@@ -116,7 +116,7 @@ class NodeVersions:
         return ApiKey.BROKER_REGISTRATION in self.ranges and ApiKey.PRODUCE not in self.ranges
 
     def highest(self, key: int) -> int:
-        """The highest version of an API that the broker speaks; -1 when it does not know it."""
+        """Return the highest version of an API that the broker speaks; -1 when it does not know it."""
         return self.ranges.get(key, (-1, -1))[1]
 
 

@@ -87,7 +87,7 @@ class Observed(Protocol):
     troubles: Troubles
 
     def connections(self) -> Sequence[Asked]:
-        """The open connections."""
+        """Return the open connections."""
         ...
 
     def addresses_opening(self) -> Sequence[Address]:
@@ -111,7 +111,9 @@ class Observer:
         """What is under way, and when that was seen first."""
 
     def look(self, now: float) -> Obstacle | None:
-        """The obstacle that stands longest at the monotonic time `now`, in seconds; None if there is none."""
+        """Return the obstacle that stands longest at the monotonic time `now`, in seconds; None if there is
+        none.
+        """
         found: list[Obstacle] = []
         under_way: dict[Hashable, str] = {}
         for client in _copy(_clients):

@@ -293,7 +293,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def notice(
         self,
     ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
-        """The group's pending work: a call to make, and one to await afterwards.
+        """Return the group's pending work: a call to make, and one to await afterwards.
 
         None when there is nothing more. Raises as `poll`.
         """
@@ -322,14 +322,16 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out. Raises as `poll`."""
+        """Return the offset of the next record to be handed out. Raises as `poll`."""
         tp = self._assigned(partition)
         if self._fetched.positions[tp] < 0:
             await self._look_up_positions()
         return self._fetched.positions[tp]
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
+        """Return how many offsets lie between the position of each partition and its end. Raises as
+        `poll`.
+        """
         wanted = self.assignment() if partitions is None else topic_partitions(partitions, "lag()")
         for tp in wanted:
             self._assigned(tp)
@@ -393,7 +395,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                 return records
 
     def poll_limit(self, max_records: int | None) -> int:
-        """How many records one poll may return.
+        """Return how many records one poll may return.
 
         Raises:
             ConfigError: `max_records` is no whole number.
@@ -563,11 +565,11 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- the partitions that are assigned
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read."""
+        """Return the partitions that are read."""
         return list(self._fetched.positions)
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
         return set() if self._group is None else self._group.subscription()
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
@@ -617,7 +619,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._set_paused(topic_partitions(partitions, "resume()"), False)
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
+        """Return the partitions that are paused."""
         return set(self._paused)
 
     def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
@@ -641,7 +643,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets that the cluster has
 
     async def partitions_for_topic(self, topic: str) -> set[int]:
-        """The numbers of a topic's partitions.
+        """Return the numbers of a topic's partitions.
 
         Raises:
             KafkaError: the topic does not exist, or may not be seen.
@@ -654,7 +656,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return set(known.partitions)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition.
+        """Return the first offset of each partition.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -665,7 +667,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         )
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get.
+        """Return the offset that the next record of each partition will get.
 
         With ``isolation.level=read_committed``, where the first open transaction begins.
 
@@ -681,7 +683,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than the given time, or None.
+        """Return the first offset whose record is not older than the given time, or None.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 
@@ -754,7 +756,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
 
     def group_metadata(self) -> GroupMetadata:
-        """The member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+        """Return the member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
 
         Raises:
             KafkaError: the group has gone on without this member (25), or it has not joined yet.
@@ -763,7 +765,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._group_of("group_metadata()").metadata()
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset to read of each assigned partition: behind the last record returned.
+        """Return the next offset to read of each assigned partition: behind the last record returned.
 
         A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
         """

@@ -170,7 +170,7 @@ class FetchSettings(NamedTuple):
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """The options of a consumer that concern fetching."""
+        """Return the options of a consumer that concern fetching."""
         limits = FetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,
@@ -210,7 +210,7 @@ def fetch_request(
 
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
-    """The highest version to use: topics without an id cannot be named in the newer ones."""
+    """Return the highest version to use: topics without an id cannot be named in the newer ones."""
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
 
@@ -257,7 +257,7 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
 
 
 def cut_batch_bytes(records: memoryview) -> int:
-    """How large the batch is of which `records` are the beginning; 0 where that has not come."""
+    """Return how large the batch is of which `records` are the beginning; 0 where that has not come."""
     if records.nbytes < LENGTH_POSITION + 4:
         return 0
     return int(_BATCH_LENGTH.unpack_from(records, LENGTH_POSITION)[0]) + LENGTH_EXTRA_BYTES

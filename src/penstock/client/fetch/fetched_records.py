@@ -118,7 +118,7 @@ class FetchedRecords(Generic[K, V]):
         self._before.pop(tp, None)
 
     def at(self, marker: int) -> list[TopicPartition]:
-        """The partitions whose position is a marker."""
+        """Return the partitions whose position is a marker."""
         return [tp for tp, position in self.positions.items() if position == marker]
 
     def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
@@ -413,7 +413,7 @@ class FetchedRecords(Generic[K, V]):
 
 
 def deserializers_of(config: ConsumerConfig) -> Deserializers[Any, Any] | None:
-    """The deserializers of a consumer; None where keys and values stay bytes."""
+    """Return the deserializers of a consumer; None where keys and values stay bytes."""
     if config.key_deserializer is None and config.value_deserializer is None:
         return None
     from penstock.client.serializers import Deserializers

@@ -494,5 +494,5 @@ class Fetcher:
                 self._failed([cursor], error_for(code, f"partition {cursor.tp}"))
 
     def _is_nowhere(self, cursor: Cursor) -> bool:
-        """Whether no node is known that a partition can be read from."""
+        """Return whether no node is known that a partition can be read from."""
         return self._replicas.node_of(cursor, self._loop.time()) is None

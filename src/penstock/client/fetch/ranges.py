@@ -267,7 +267,7 @@ def decode_part(
 
 
 def _range(value: Any, what: str) -> OffsetRange:
-    """A range of offsets, given as `OffsetRange` or as (topic, partition, start, end).
+    """Return a range of offsets, given as `OffsetRange` or as (topic, partition, start, end).
 
     Raises:
         ConfigError: it is neither.

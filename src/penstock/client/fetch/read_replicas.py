@@ -80,5 +80,7 @@ class ReadReplicas:
         return True
 
     def is_behind(self, cursor: Cursor, now: float) -> bool:
-        """Whether a replica has not had what a range needs for so long that the leader is asked instead."""
+        """Return whether a replica has not had what a range needs for so long that the leader is asked
+        instead.
+        """
         return now - cursor.failing_since >= BEHIND_S and self.failed(cursor, cursor.replica, now)

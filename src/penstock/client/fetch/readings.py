@@ -104,7 +104,7 @@ class ColumnReading:
         )
 
     def take(self) -> pa.RecordBatch | None:
-        """The next batch; None when there is nothing left."""
+        """Return the next batch; None when there is nothing left."""
         from penstock.records.arrow import to_arrow
 
         with naming_place(self.part.tp):

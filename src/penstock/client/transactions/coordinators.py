@@ -61,7 +61,7 @@ class UnsentError(NetworkError):
 
 
 def speaks_implicit_adds(client: AsyncClient) -> bool:
-    """Whether the cluster's finalised features allow the flow of KIP-890."""
+    """Return whether the cluster's finalised features allow the flow of KIP-890."""
     return client.feature_level(FEATURE) >= IMPLICIT_LEVEL
 
 

@@ -89,7 +89,7 @@ class Attributes:
         """Which columns are known to be of texts that JSON has between quotes as they are."""
 
     def _column_types(self, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-        """The types of the columns ``ce_<name>``, which count as declared."""
+        """Return the types of the columns ``ce_<name>``, which count as declared."""
         found: dict[str, AttributeType] = {}
         for name, array in self._columns.items():
             kind = type_of_column(array.type) if name.startswith("ce_") else None
@@ -275,7 +275,7 @@ def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) ->
 
 
 def _canonical(array: Any) -> Any:
-    """A column of one extension as canonical texts."""
+    """Return a column of one extension as canonical texts."""
     kind = type_of_column(array.type)
     if kind is AttributeType.BOOLEAN:
         return pc.if_else(array, "true", "false")

@@ -39,7 +39,7 @@ def read_utf8(data: bytes) -> str:
 
 
 def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
-    """The members of the one JSON object that `text` must be, and where in it their values stand.
+    """Return the members of the one JSON object that `text` must be, and where in it their values stand.
 
     Raises:
         InvalidEventError: it is no JSON object (J1), or has a member twice (D18).
@@ -78,7 +78,7 @@ def skip_white_space(text: str, position: int) -> int:
 
 
 def scan_object_at(text: str, start: int) -> tuple[Members, dict[str, Span], int]:
-    """The members of the object that begins at `start`, the places of their values, and where it ends.
+    """Return the members of the object that begins at `start`, the places of their values, and where it ends.
 
     Raises:
         ValueError, IndexError: the text is not JSON, or not an object.

@@ -26,5 +26,5 @@ def refuse_name(package: str, name: str, known: Sequence[str], *, place: str = "
 
 
 def _is_importing(frame: FrameType) -> bool:
-    """Whether what this frame does is to import a name from a module."""
+    """Return whether what this frame does is to import a name from a module."""
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]

@@ -15,7 +15,7 @@ from penstock.errors import CallError, UnknownNameError
 
 
 def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> UnknownNameError:
-    """The error for an attribute that `owner` does not have; `known` are those that it has.
+    """Return the error for an attribute that `owner` does not have; `known` are those that it has.
 
     `place` is where the table has advice.
     """
@@ -30,7 +30,7 @@ def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> Unk
 def wrong_call(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> CallError | None:
-    """The error for a call whose arguments do not fit; None where they do."""
+    """Return the error for a call whose arguments do not fit; None where they do."""
     signature = inspect.signature(call)
     try:
         signature.bind(*arguments, **keywords)
@@ -85,7 +85,7 @@ def _said(
 
 
 def _takes(parameters: Sequence[inspect.Parameter]) -> str:
-    """The arguments that a call takes, as they are written."""
+    """Return the arguments that a call takes, as they are written."""
     words = []
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:

@@ -259,7 +259,9 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """The slots of a partition: those of its readers, or the ones that its last records fit into."""
+        """Return the slots of a partition: those of its readers, or the ones that its last records fit
+        into.
+        """
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen

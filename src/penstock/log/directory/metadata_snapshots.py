@@ -72,7 +72,7 @@ class Quorum(NamedTuple):
         return self
 
     def voter_ids(self) -> set[int] | None:
-        """The node ids of the voters; None where no record names them.
+        """Return the node ids of the voters; None where no record names them.
 
         Raises:
             DecodeError: the record is damaged.

@@ -622,7 +622,9 @@ class FileSegment(Segment):
         self._problem = str(self._damaged(missing))
 
     def _was_compacted(self) -> bool:
-        """Whether batches or records are missing inside the segment, too, which only compaction does."""
+        """Return whether batches or records are missing inside the segment, too, which only compaction
+        does.
+        """
         next_offset = self.base_offset
         for entry in self._walk(0):
             if entry.base_offset > next_offset and entry.magic == 2:

@@ -214,7 +214,7 @@ class ClientConnection(Generic[Token]):
 
 
 def _take_expected(in_flight: Sized, take: Callable[[int], memoryview], size: int) -> memoryview:
-    """A view for a long answer, where a request is in flight."""
+    """Return a view for a long answer, where a request is in flight."""
     if not in_flight:
         raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
     return take(size)

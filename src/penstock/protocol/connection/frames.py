@@ -40,7 +40,7 @@ def check_size(size: int, size_min: int, size_max: int) -> None:
 
 
 def new_buffer(size: int) -> memoryview:
-    """A writable buffer of `size` zero bytes."""
+    """Return a writable buffer of `size` zero bytes."""
     return memoryview(bytearray(size))
 
 

@@ -44,7 +44,7 @@ def compare(old: Definition, new: Definition) -> list[Finding]:
 
 
 def is_compatible(findings: list[Finding]) -> bool:
-    """Whether nothing among the findings breaks a program."""
+    """Return whether nothing among the findings breaks a program."""
     return not any(finding.breaks for finding in findings)
 
 

@@ -99,7 +99,7 @@ def _struct_rows(definition: Definition, spec: StructSpec, version: int | None, 
 
 
 def language_type(field_type: FieldType) -> str:
-    """A type as definitions spell it."""
+    """Return a type as definitions spell it."""
     name = field_type.base
     if field_type.encoding != FIXED:
         name = f"{'unsigned_' * (field_type.encoding == UNSIGNED)}var{name}"

@@ -94,7 +94,7 @@ def _way(message_class: type[Message]) -> str:
 
 
 def _way_of(definition: Definition) -> str:
-    """How messages of a definition are framed, or nothing where they are not."""
+    """Return how messages of a definition are framed, or nothing where they are not."""
     if definition.type == "coordinator-key":
         return KEY
     if definition.type == "metadata":

@@ -51,7 +51,9 @@ class Records:
         self.schema = pa.schema(fields)
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """The columns of records of which some columns are made; at least one, for the number of rows."""
+        """Return the columns of records of which some columns are made; at least one, for the number of
+        rows.
+        """
         return records_needed(columns, ())
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
@@ -77,7 +79,7 @@ class JsonFields:
         self.schema = pa.schema([*self._records.schema, *own])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """The columns of records of which some columns are made."""
+        """Return the columns of records of which some columns are made."""
         return records_needed(columns, ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
@@ -104,7 +106,7 @@ class EventFields:
         self.schema = pa.schema([*self._records.schema, *(EVENT_SCHEMA.field(n) for n in self._columns)])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """The columns of records of which some columns are made."""
+        """Return the columns of records of which some columns are made."""
         return records_needed(columns, ("value", "headers"))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
@@ -125,7 +127,7 @@ class EventFields:
 def shape_of(
     value_format: str, value_schema: object, sample: Iterable[bytes | None], *, is_text: bool
 ) -> Shape:
-    """The shape of a format's name; of JSON without a schema, by a sample of its values.
+    """Return the shape of a format's name; of JSON without a schema, by a sample of its values.
 
     Raises:
         ConfigError: there is no such format, or the schema is none.
@@ -196,6 +198,8 @@ def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], 
 
 
 def looks_like_json(sample: Iterable[bytes | None]) -> bool:
-    """Whether values are JSON objects, as far as a sample says: nine in ten of those that are not null."""
+    """Return whether values are JSON objects, as far as a sample says: nine in ten of those that are not
+    null.
+    """
     values = [value for value in sample if value is not None]
     return bool(values) and sum(map(is_object, values)) * 10 >= len(values) * 9

@@ -61,7 +61,7 @@ def wanted_by(filter: pc.Expression | None) -> Wanted:
 
 
 def columns_of(filter: pc.Expression) -> set[str] | None:
-    """The columns that a filter looks at; None where that cannot be known."""
+    """Return the columns that a filter looks at; None where that cannot be known."""
     try:
         return set(_columns(parsed(filter)))
     except (pa.ArrowException, ValueError, KeyError, IndexError, RecursionError):
@@ -79,7 +79,7 @@ def _columns(node: object) -> Iterator[str]:
 
 
 def parsed(expression: pc.Expression) -> object:
-    """The tree of an expression: `Call`, `Field`, `Nested` and `Literal`.
+    """Return the tree of an expression: `Call`, `Field`, `Nested` and `Literal`.
 
     Raises:
         ValueError: the serialized form is not the known one, or too deep.

@@ -63,7 +63,7 @@ class Wanted:
         )
 
     def either(self, other: Wanted) -> Wanted:
-        """The smallest one that holds both: for ``or``."""
+        """Return the smallest one that holds both: for ``or``."""
         if self.is_nothing or other.is_nothing:
             return other if self.is_nothing else self
         return Wanted(
@@ -128,14 +128,14 @@ def is_null(column: str) -> Wanted:
 
 
 def microseconds(value: object) -> int | None:
-    """A moment since 1970 in microseconds; None for what is none, or has no zone."""
+    """Return a moment since 1970 in microseconds; None for what is none, or has no zone."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return (value - _EPOCH) // _MICROSECOND
     return None
 
 
 def _key(value: bytes | str) -> bytes | None:
-    """The bytes of a key; None where text may stand for bytes that are no text."""
+    """Return the bytes of a key; None where text may stand for bytes that are no text."""
     if isinstance(value, bytes):
         return value
     try:
@@ -159,7 +159,7 @@ def _numbers(column: str, operator: str, value: object) -> Wanted | None:
 
 
 def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
-    """The first whole number that fits, and the one after the last."""
+    """Return the first whole number that fits, and the one after the last."""
     return {
         "==": (value, value + 1),
         "<": (None, value),

@@ -186,7 +186,7 @@ def loaded(data: bytes) -> Any:
 
 
 def _inferred(data: Bytes, starts: Ints, ends: Ints) -> Shape:
-    """The shape that rows show; JSON text where they have none together."""
+    """Return the shape that rows show; JSON text where they have none together."""
     lines = _joined(data, starts, ends) if int((ends - starts).sum()) < CHUNK_BYTES else None
     table = None if lines is None else _table(lines)
     if table is not None and table.num_rows == len(starts):

@@ -266,7 +266,9 @@ class _Desk:
         return Response(answer.data, answer.status, media_type=MEDIA_TYPE)
 
     def _known(self, request: Request, body: Any) -> Any:
-        """The answer to a registration of what is registered, for which nothing is written; or None."""
+        """Return the answer to a registration of what is registered, for which nothing is written; or
+        None.
+        """
         call = Call(self._log, request, body)
         with self._log.lock:
             try:
@@ -324,7 +326,9 @@ def _is_known(users: Mapping[str, str], authorization: str) -> bool:
 
 
 def _as_format(call: Call, schema: Schema) -> Schema:
-    """A schema in the format that the query asks for: Protobuf may be wanted as a descriptor in base64."""
+    """Return a schema in the format that the query asks for: Protobuf may be wanted as a descriptor in
+    base64.
+    """
     if schema.type == PROTOBUF and call.query("format") == "serialized":
         from penstock.registry.protobuf.schema import as_text, parse_protobuf
 

@@ -197,7 +197,7 @@ class Election:
 
 
 def _is_passing(error: PenstockError) -> bool:
-    """Whether another try may help, without a change of settings or rights."""
+    """Return whether another try may help, without a change of settings or rights."""
     if isinstance(error, KafkaError):
         return error.retriable or error.code in MEMBER_CODES
     return isinstance(error, NetworkError | RequestTimeoutError)

@@ -192,7 +192,9 @@ class Membership:
         await self._role.assigned(assignment, is_own=is_own)
 
     def _assignments(self, answer: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """The outcome for every member. One that says nothing of itself that makes sense has no say in it."""
+        """Return the outcome for every member. One that says nothing of itself that makes sense has no say in
+        it.
+        """
         members = {}
         for each in answer.members:
             try:

@@ -49,11 +49,13 @@ class Decision:
     topic_ids: TopicIds = frozenset()
 
     def without(self, topics: Collection[str]) -> Decision:
-        """The decision as if nothing could be read in some topics. It still says which rows there were."""
+        """Return the decision as if nothing could be read in some topics. It still says which rows there
+        were.
+        """
         return replace(self, ranges={name: each for name, each in self.ranges.items() if name not in topics})
 
     def to_bytes(self) -> bytes:
-        """The value of the record that stores it."""
+        """Return the value of the record that stores it."""
         document = {
             "version": RECORD_VERSION,
             "batch": self.batch,

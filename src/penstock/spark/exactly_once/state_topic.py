@@ -35,7 +35,7 @@ STABLE_PAUSE_S = 0.05
 
 
 async def partition_of(client: AsyncClient, place: SinkPlace) -> TopicPartition:
-    """The partition that keeps a sink; the topic is created where it is missing.
+    """Return the partition that keeps a sink; the topic is created where it is missing.
 
     Raises:
         KafkaError: it is missing and may not be created.
@@ -107,7 +107,7 @@ def _take(state: SinkState, place: SinkPlace, key: bytes | None, value: bytes | 
 
 
 def finished_value(batch: int) -> bytes:
-    """The value of the record that says that all of a batch is committed."""
+    """Return the value of the record that says that all of a batch is committed."""
     return json.dumps({"version": RECORD_VERSION, "batch": batch}, separators=(",", ":")).encode()
 
 

@@ -48,7 +48,9 @@ def settle_planner() -> None:
 
 
 def _planners_daemon() -> Any:
-    """The module that serves this process, if it is one of Spark's workers that plan; None elsewhere."""
+    """Return the module that serves this process, if it is one of Spark's workers that plan; None
+    elsewhere.
+    """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return main if spec is not None and spec.name == "pyspark.daemon" else None

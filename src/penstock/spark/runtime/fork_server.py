@@ -186,7 +186,7 @@ def received(connection: socket.socket) -> Request | None:
 
 
 def suits(request: Request, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
-    """Whether a fork of this process is what Python would be that is started for `request`."""
+    """Return whether a fork of this process is what Python would be that is started for `request`."""
 
     def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
         return {name: value for name, value in environment.items() if name not in OWN_NAMES}

@@ -170,7 +170,7 @@ def write_task(
 
 
 def _local(name: str) -> str:
-    """A local property of the task that calls.
+    """Return a local property of the task that calls.
 
     Raises:
         ConfigError: this Spark does not say it.

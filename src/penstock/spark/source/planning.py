@@ -55,7 +55,7 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
 
 
 def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """The inverse of `offsets_to_json`.
+    """Return the inverse of `offsets_to_json`.
 
     Raises:
         ConfigError: the checkpoint holds something else than offsets per topic and partition.
@@ -82,7 +82,7 @@ class StreamOffsets:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> StreamOffsets:
-        """The inverse of `to_json`. Raises ConfigError as `offsets_from_json`."""
+        """Return the inverse of `to_json`. Raises ConfigError as `offsets_from_json`."""
         offsets = offsets_from_json(document)
         return cls(
             offsets,
@@ -122,7 +122,7 @@ def recreated_topics(earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -
 
 
 def select_partitions(selection: Selection, partition_counts: Mapping[str, int]) -> list[TopicPartition]:
-    """The partitions that `selection` means, sorted, given how many each existing topic has.
+    """Return the partitions that `selection` means, sorted, given how many each existing topic has.
 
     Raises:
         ConfigError: a topic or partition named one by one does not exist.
@@ -149,7 +149,7 @@ def select_partitions(selection: Selection, partition_counts: Mapping[str, int])
 
 
 def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) -> Offsets:
-    """The offset that `bound` means in each of `partitions`.
+    """Return the offset that `bound` means in each of `partitions`.
 
     Raises:
         ConfigError: offsets are given for other partitions than these, or nothing is as late as the
@@ -348,7 +348,7 @@ def limit_rows(
 
 
 def backlog_rows(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """How many offsets lie between the two, in partitions that both name."""
+    """Return how many offsets lie between the two, in partitions that both name."""
     return sum(max(0, latest[tp] - start[tp]) for tp in latest if tp in start)
 
 

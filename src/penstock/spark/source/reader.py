@@ -158,7 +158,7 @@ def _narrowed(
     brokers: Brokers | Brokers07,
     topic_ids: Mapping[str, bytes],
 ) -> list[InputPartition]:
-    """The tasks that read what a condition may be true of.
+    """Return the tasks that read what a condition may be true of.
 
     Where it is true of nothing because a time is read in UTC, one task without records checks that it may be.
     """
@@ -245,7 +245,7 @@ def read_range(
 
 
 def _session_zone() -> str | None:
-    """The time zone of the session whose task this is, where it is set."""
+    """Return the time zone of the session whose task this is, where it is set."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -230,7 +230,9 @@ class StreamPlanner(DataSourceStreamReader):
         return self._brokers
 
     def _latest_now(self) -> StreamOffsets:
-        """The end of every partition that is selected and exists; a missing topic shows in the offsets."""
+        """Return the end of every partition that is selected and exists; a missing topic shows in the
+        offsets.
+        """
         brokers, selection = self._connected(), self._options.selection
         counts = brokers.partition_counts(selection)
         topic_ids = brokers.topic_ids(counts)  # before the offsets, as in `initialOffset`
@@ -382,7 +384,7 @@ class Pacing:
         self._last_batch_at: float | None = None
 
     def waits_for_more(self, limits: RateLimits, backlog: int, now: float) -> bool:
-        """Whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
+        """Return whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
         if limits.min_rows is None or not self._is_on:
             return False
         delay = limits.max_trigger_delay_ms / 1000

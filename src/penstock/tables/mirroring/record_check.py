@@ -193,7 +193,7 @@ class _Walk:
         return None if now is None or offset < now.source else now.target + offset - now.source
 
     def has_target(self, offset: int) -> bool:
-        """Whether a record of the target is of the copy."""
+        """Return whether a record of the target is of the copy."""
         self.forget_before(offset)
         if not self._passed:
             while self._now is not None and offset >= self._now.target + self._now.length:

@@ -228,15 +228,15 @@ class BrokerContainer:
     # --- while it runs -----------------------------------------------------------------------------------
 
     def get_bootstrap_server(self) -> str:
-        """The address for clients: ``host:port``."""
+        """Return the address for clients: ``host:port``."""
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(self.port)}"
 
     def get_container_host_ip(self) -> str:
-        """The host of its address: that of certificates where the listener has TLS."""
+        """Return the host of its address: that of certificates where the listener has TLS."""
         return self._host
 
     def get_exposed_port(self, port: int | str) -> int:
-        """The port of this machine for a port of the container: that of the broker for its listener's.
+        """Return the port of this machine for a port of the container: that of the broker for its listener's.
 
         Raises:
             ContainerError: it does not run, or nothing of this container would serve that port.

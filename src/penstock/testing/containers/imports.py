@@ -63,7 +63,7 @@ class StandIns(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The stand-in for a module; None where it has none."""
+        """Return the stand-in for a module; None where it has none."""
         if fullname not in self.homes:
             return None
         spec = ModuleSpec(fullname, self, is_package=True)

@@ -124,7 +124,7 @@ class FetchedPartition:
 
 
 def _from(records: Any, offset: int) -> bytes:
-    """The batches that have `offset` or a later one."""
+    """Return the batches that have `offset` or a later one."""
     view = memoryview(records)
     for start, end, _ in split_batches(view):
         if offset_after(view[start:end]) > offset:
@@ -257,7 +257,7 @@ class Produces:
         return message
 
     def _take(self, key: TopicKey, partition: int, rows: list[Any]) -> tuple[Any, int]:
-        """The recorded answer for some records, and the offset of the first."""
+        """Return the recorded answer for some records, and the offset of the first."""
         writes = self.partitions.get((key, partition))
         if not writes:
             raise Unrecorded(f"{len(rows)} records more than were recorded")

@@ -43,7 +43,9 @@ class Cluster07:
             self._counts.clear()
 
     def brokers(self) -> dict[int, BrokerAddress]:
-        """The live brokers, by id. One whose registration makes no sense is left out, with a warning."""
+        """Return the live brokers, by id. One whose registration makes no sense is left out, with a
+        warning.
+        """
         with self._lock:
             if self._brokers is None:
                 found: dict[int, BrokerAddress] = {}
@@ -65,7 +67,7 @@ class Cluster07:
             return list(self._topics)
 
     def counts(self, topic: str) -> dict[int, int]:
-        """How many partitions each live broker has of a topic."""
+        """Return how many partitions each live broker has of a topic."""
         with self._lock:
             if topic not in self._counts:
                 found: dict[int, int] = {}

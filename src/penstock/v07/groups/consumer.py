@@ -183,7 +183,7 @@ class GroupConsumer07:
     # --- reading -----------------------------------------------------------------------------------------
 
     def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
-        """The next message of any stream; None when none comes within `timeout_s`, or after `close`.
+        """Return the next message of any stream; None when none comes within `timeout_s`, or after `close`.
 
         Raises:
             KafkaError, DecodeError: what a broker answered or sent; reading goes on after a rebalance.

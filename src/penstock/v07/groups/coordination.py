@@ -73,7 +73,7 @@ def offset_path(group: str, topic: str, partition: BrokerPartition) -> str:
 
 
 def broker_data(creator: str, host: str, port: int) -> str:
-    """A broker's registration: ``creator:host:port``.
+    """Return a broker's registration: ``creator:host:port``.
 
     Raises:
         ConfigError: the host has a colon in it, which this cannot express (an IPv6 address, say).
@@ -97,7 +97,7 @@ def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
 
 
 def parse_count(data: bytes) -> int:
-    """A number of partitions.
+    """Return a number of partitions.
 
     Raises:
         DecodeError: not a whole number, or more than a broker has.
@@ -109,7 +109,7 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_offset(data: bytes) -> int:
-    """A stored offset.
+    """Return a stored offset.
 
     Raises:
         DecodeError: not a whole number, or more than a request has room for.
@@ -134,7 +134,7 @@ class Subscription(NamedTuple):
     pattern_streams: int = 1
 
     def of(self, topics: Iterable[str]) -> dict[str, int]:
-        """How many streams for each topic that there is; named topics need not be there yet."""
+        """Return how many streams for each topic that there is; named topics need not be there yet."""
         if self.pattern is None:
             return dict(self.streams)
         matches = re.compile(self.pattern).fullmatch
@@ -152,7 +152,7 @@ class Subscription(NamedTuple):
 
 
 def parse_pattern(text: str) -> str:
-    """A filter of 0.7 as a regular expression: commas are alternatives, blanks and quotes fall away.
+    """Return a filter of 0.7 as a regular expression: commas are alternatives, blanks and quotes fall away.
 
     Raises:
         ConfigError: it is no regular expression.
@@ -257,5 +257,5 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
 
 
 def choose(partitions: Sequence[BrokerPartition], key: str) -> BrokerPartition:
-    """The partition for a key, as the 0.7 producer chooses it."""
+    """Return the partition for a key, as the 0.7 producer chooses it."""
     return partitions[abs(string_hash(key)) % len(partitions)]

@@ -66,7 +66,7 @@ class Stream:
             return positions
 
     def positions(self) -> dict[BrokerTopicPartition, int]:
-        """How far everything has been consumed: the next byte to read."""
+        """Return how far everything has been consumed: the next byte to read."""
         with self._changed:
             return dict(self._positions)
 
@@ -94,7 +94,7 @@ class Stream:
             self._changed.notify_all()
 
     def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
-        """The next message; None when none comes within `timeout_s`, or the consumer is closed.
+        """Return the next message; None when none comes within `timeout_s`, or the consumer is closed.
 
         Raises:
             PenstockError: what a fetcher met and could not go on after.

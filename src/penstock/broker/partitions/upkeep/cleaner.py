@@ -189,7 +189,9 @@ def _unexpected(partition: Partition, error: BaseException) -> StorageError:
 
 
 def _stable_offset(partition: Partition, log: Log) -> int:
-    """The first offset of an open transaction, as far as producers have been read, or the end of the log."""
+    """Return the first offset of an open transaction, as far as producers have been read, or the end of the
+    log.
+    """
     return next(iter(partition.states.open.values()), log.end_offset)
 
 
@@ -209,7 +211,7 @@ def _kept(partition: Partition, log: Log) -> Kept:
 
 
 def policy_of(config: TopicConfig) -> CompactionPolicy:
-    """The settings of a topic that its compaction obeys."""
+    """Return the settings of a topic that its compaction obeys."""
     ratio = config["min.cleanable.dirty.ratio"]
     return CompactionPolicy(
         min_lag_ms=config.integer("min.compaction.lag.ms"),

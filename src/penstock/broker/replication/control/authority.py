@@ -27,7 +27,7 @@ class Passing(Protocol):
     """The links between nodes and the controller."""
 
     def passes(self, source: int, target: int) -> bool:
-        """Whether a message from one node reaches another now."""
+        """Return whether a message from one node reaches another now."""
 
 
 class Taking(Protocol):

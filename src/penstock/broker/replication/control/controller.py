@@ -115,7 +115,7 @@ class Controller:
             self._heard[node] = max(heard, min(heard + seconds, now_s))
 
     def leads_anything(self, node: int) -> bool:
-        """Whether a broker leads a partition."""
+        """Return whether a broker leads a partition."""
         return any(each.leader == node for _, each in self._partitions())
 
     def expire(self, now_s: float) -> list[Message]:
@@ -468,7 +468,7 @@ class Controller:
             )
 
     def candidates(self) -> list[Candidate]:
-        """The brokers that new replicas can be placed on: not one that is about to stop.
+        """Return the brokers that new replicas can be placed on: not one that is about to stop.
 
         One that has stopped counts, as at Apache Kafka: it may come back.
         """

@@ -37,7 +37,7 @@ class Eligibility:
         return self._image.features.get(ELR_FEATURE, 0) > 0
 
     def _minimum(self, topic: str, replicas: int) -> int:
-        """How many replicas of a partition have to be in sync: never more than there are."""
+        """Return how many replicas of a partition have to be in sync: never more than there are."""
         text = self._image.topics[topic].overrides.get(MINIMUM)
         if text is None:
             text = self._image.broker_configs.get(ALL_BROKERS, {}).get(MINIMUM)

@@ -258,7 +258,7 @@ class Quorum:
         self._observers[node] = Observer(node, self.end_offset - lacks, now_ms, caught_up_ms)
 
     def observers(self) -> list[Observer]:
-        """The nodes that are alive, as readers of the metadata log, in order of their ids."""
+        """Return the nodes that are alive, as readers of the metadata log, in order of their ids."""
         return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
     def since(self, number: int) -> list[Batch]:

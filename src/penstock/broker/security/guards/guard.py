@@ -76,7 +76,7 @@ class Asking(NamedTuple):
         return self.then(with_fields(request, **{field: allowed}), extended(answer_field, refused))
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name of the topic with this id; None where there is none."""
+        """Return the name of the topic with this id; None where there is none."""
         topic = self.context.node.cluster.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
@@ -86,7 +86,7 @@ Guard = Callable[[Any, Asking], Any]
 
 
 def with_fields(request: T, **fields: object) -> T:
-    """A copy of a request with some fields replaced; the rest is shared."""
+    """Return a copy of a request with some fields replaced; the rest is shared."""
     changed = copy.copy(request)
     for name, value in fields.items():
         setattr(changed, name, value)
@@ -94,7 +94,7 @@ def with_fields(request: T, **fields: object) -> T:
 
 
 def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-    """The items that are allowed, and those that are not, each in their order."""
+    """Return the items that are allowed, and those that are not, each in their order."""
     allowed: list[T] = []
     refused: list[T] = []
     for item in items:
@@ -103,7 +103,9 @@ def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T],
 
 
 def masked(operations: int, rights: Rights, resource_type: ResourceType, name: str) -> int:
-    """The authorized-operations field of a resource, where the handler has put `operations` into it."""
+    """Return the authorized-operations field of a resource, where the handler has put `operations` into
+    it.
+    """
     if operations == NOT_ASKED:
         return operations
     return rights.operations(resource_type, name) & FITTING_OPERATIONS[resource_type]

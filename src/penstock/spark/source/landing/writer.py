@@ -44,7 +44,7 @@ class Landed(WriterCommitMessage):
 def sink_options(
     given: Mapping[str, str], schema: StructType
 ) -> tuple[LandingOptions, tuple[str, int] | None]:
-    """The options of a sink that lands, and what a batch query is where it may be run again.
+    """Return the options of a sink that lands, and what a batch query is where it may be run again.
 
     Raises:
         ConfigError: an option is wrong, or the rows are no landing source's.
