@@ -330,7 +330,7 @@ class Broker(Served):
             self._clock_was_moved(step_ms)
 
     def _clock_was_moved(self, step_ms: int) -> None:
-        """Have what is due now happen, in the broker's thread, which may be the caller's."""
+        """Fire the timers that are due now, in the broker's thread, which may be the caller's."""
 
         def look(server: Server) -> None:
             for connection in server.connections:
@@ -551,7 +551,7 @@ class Broker(Served):
         return loop
 
     def _call(self, function: Callable[[Server], T]) -> T:
-        """Have the broker's thread, which may be the caller's, call `function`; return what it returns."""
+        """Call `function` in the broker's thread, which may be the caller's; return what it returns."""
         loop = self._running_loop()
 
         def run() -> T:

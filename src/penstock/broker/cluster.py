@@ -260,8 +260,8 @@ class Cluster(Served):
             self.fence(node)
 
     def fence(self, node: int) -> None:
-        """Have the controller take a broker for dead, as if its session were over. If it lives, it comes
-        back.
+        """Let the controller fence a broker, as if its session were over. A broker that is alive registers
+        again.
         """
         self._call(lambda: self._commit(self._shared.quorum.controller.fence(node)))
 
@@ -461,7 +461,8 @@ class Cluster(Served):
         return self._call(look)
 
     def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
-        """Have another in-sync replica lead a partition: the one named, or the next; return which.
+        """Make another in-sync replica the leader of a partition: the given one, or the next. Return its
+        broker.
 
         Raises:
             KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
@@ -504,7 +505,7 @@ class Cluster(Served):
         self._freeze(node, True)
 
     def thaw_follower(self, node: int) -> None:
-        """Have a broker follow its leaders again."""
+        """Let a broker follow its leaders again."""
         self._freeze(node, False)
 
     def _freeze(self, node: int, frozen: bool) -> None:
@@ -686,7 +687,7 @@ class Cluster(Served):
         return self._serving_on
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have the cluster's thread run a coroutine, and return what it returns."""
+        """Run a coroutine in the cluster's thread, and return what it returns."""
         try:
             loop = self._loop()
         except NetworkError:
@@ -695,7 +696,7 @@ class Cluster(Served):
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     def _call(self, function: Callable[[], T]) -> T:
-        """Have the cluster's thread call a function, and return what it returns."""
+        """Call a function in the cluster's thread, and return what it returns."""
 
         async def call() -> T:
             return function()

@@ -325,7 +325,7 @@ class ClusterNode:
         return found
 
     def _keep_ports(self, server: Server) -> None:
-        """Have the next start listen on the same ports."""
+        """Keep the ports, so that the next start listens on the same ones."""
         self.port = server.address[1]
         if "listeners" in self._texts:
             listeners = [

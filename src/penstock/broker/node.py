@@ -405,7 +405,7 @@ class Node:
         return failures
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
-        """Have the metadata log not grow for ever; return what went wrong."""
+        """Limit the metadata log by a snapshot, if it is due; return what went wrong."""
         log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []

@@ -292,7 +292,7 @@ class Brokers:
         return upstream
 
     def _renew(self, upstream: UpstreamSocket, client: AsyncClient, peer: Peer, session_s: float) -> None:
-        """Have the gateway's credentials shown again before the broker's session ends."""
+        """Authenticate the gateway again before the broker's session ends."""
         secured, versions = client.secured, peer.versions
         address = peer.connection.address
         loop = asyncio.get_running_loop()

@@ -127,7 +127,7 @@ class Authenticator:
         return self._expires_at
 
     def end_session(self, now: float) -> None:
-        """Have the session end now: the next request that is no new authentication closes the connection."""
+        """End the session now: the next request that is no new authentication closes the connection."""
         self._expires_at = now
 
     def receive(self, frame: memoryview, now: float, now_ms: int) -> Verdict:

@@ -432,7 +432,7 @@ class TopicMirror:
                 break
 
     def _chain(self, batch: EncodedBatch, delivery: TableDelivery) -> None:
-        """Have the target take a batch only right behind the one before, or where the target ended at first.
+        """Let the target accept a batch only right behind the one before, or where the target ended at first.
 
         Else a batch could follow one that is refused, and what is refused would never be copied.
         """
@@ -651,7 +651,7 @@ class TopicMirror:
         return stack.enter_context(Producer(self._target, config))
 
     def _grow_target(self, count: int) -> None:
-        """Have the target have as many partitions as the source has got."""
+        """Add partitions to the target until it has as many as the source."""
         (target,) = self._admin.describe_topics([self.target_topic])
         if len(target.partitions) < count:
             self._admin.create_partitions(self.target_topic, count)

@@ -1,4 +1,4 @@
-"""What groups have committed: the next offset to read of each partition, with its metadata."""
+"""The committed offsets of groups: the next offset to read of each partition, with its metadata."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class PendingOffsets:
         offsets[key] = offset
 
     def end(self, index: int, producer_id: int) -> list[tuple[Key, Committed]]:
-        """Take out what a producer has pending in a partition of `__consumer_offsets`, and return it."""
+        """Remove and return the pending offsets of a producer in a partition of `__consumer_offsets`."""
         ended = list(self._by_producer.pop((index, producer_id), {}).items())
         for key, offset in ended:
             self._uncount(key, offset)
@@ -73,7 +73,7 @@ class PendingOffsets:
                         self._uncount(key, gone)
 
     def forget(self, index: int) -> None:
-        """Drop what is pending in a partition, which another node leads from now on."""
+        """Drop the pending offsets in a partition, which another node leads from now on."""
         for key in [each for each in self._by_producer if each[0] == index]:
             self.end(*key)
 

@@ -102,7 +102,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
 
 
 def _open(group_id: str, context: Context[Needs]) -> None:
-    """Have the offsets of a group read.
+    """Read the offsets of a group.
 
     Raises:
         KafkaError: NOT_COORDINATOR (16): they cannot be, or there is no topic for them yet, since no client

@@ -70,7 +70,7 @@ def describe(path: str) -> DirectoryState:
 
 
 def set_level(path: str, release: str) -> DirectoryState:
-    """Have the metadata of a directory stand at the level of a release; return its state after that.
+    """Set the metadata of a directory to the level of a release; return its state after that.
 
     `path` is one directory, or several that belong together, as `log.dirs` names them.
 

@@ -235,7 +235,7 @@ class MetadataLog:
         return sum(each.size for each in self._log.segments if each.end_offset <= offset)
 
     def drop_before(self, offset: int) -> None:
-        """Have the log begin at an offset, for which a snapshot stands: whole segments below it go.
+        """Let the log begin at an offset for which there is a snapshot: whole segments below it are deleted.
 
         Raises:
             StorageError: a file cannot be removed.

@@ -68,7 +68,7 @@ class Replicating(Protocol):
         """Give a new partition its replication."""
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Have a partition follow its image."""
+        """Make a partition follow its image."""
 
 
 class ReplicaManager:

@@ -31,7 +31,7 @@ class MetadataFiles:
         self._state = self._read_state()
 
     def begin_log(self) -> None:
-        """Have the log begin where the newest snapshot ends, where nothing is left of the log itself.
+        """Let the log begin where the newest snapshot ends, if nothing is left of the log itself.
 
         Raises:
             StorageError: the snapshots cannot be read, or the file not be made.

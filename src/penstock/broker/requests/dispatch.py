@@ -184,7 +184,7 @@ def _answer_unsupported(
 def call(
     request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
-    """Have a decoded request answered; return and raise what `answer` does."""
+    """Answer a decoded request; return and raise what `answer` does."""
     context.version = route.version
     return encode_outcome(route.handle(request, context), request, route, correlation_id, context)
 

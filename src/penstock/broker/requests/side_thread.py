@@ -78,7 +78,7 @@ class SideThread:
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
-        """Have `work` done in the thread; return what to wait for. It holds `size_bytes` until then."""
+        """Run `work` in the thread; return the job to wait for. It holds `size_bytes` until then."""
         job = Job(work, size_bytes)
         self._has_worked = True
         self.queued_bytes += size_bytes
@@ -86,7 +86,7 @@ class SideThread:
         return job
 
     def release_memory(self) -> None:
-        """Have memory that earlier jobs have freed given back to the system. Called once a second."""
+        """Give memory that earlier jobs have freed back to the system. Called once a second."""
         if self._has_worked and not self.queued_bytes:
             self._has_worked = False
             self._thread.submit(_trim_heap)
@@ -141,7 +141,7 @@ def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
 def answer_later(
     context: Context[UsesSideThread], work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
 ) -> Any:
-    """Have `work` done in the thread and the request answered with what `answer` returns then.
+    """Run `work` in the thread, and answer the request with what `answer` returns after it.
 
     `answer` runs in the broker's thread and may ask for more work. In a node without a server, which takes no
     calls from threads, everything happens on the spot. An exception in `work` is raised where `answer` would

@@ -83,7 +83,7 @@ class Throttle:
     def _run(
         self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
-        """Have a response given, and charge the time that it took: of a `Wait`, both parts."""
+        """Answer a request, and charge the time that it took: of a `Wait`, both parts."""
         user = _user(context)
         began = self._monotonic()
         try:
@@ -109,7 +109,7 @@ class Throttle:
         return response
 
     def _bound(self, request: Any, client_id: str, user: str) -> None:
-        """Have a Fetch ask for no more than its client may have at once."""
+        """Limit a Fetch to what its client may have at once."""
         burst = self.quotas.burst(FETCHED, client_id, user)
         if burst is not None:
             request.max_bytes = int(min(request.max_bytes, burst))

@@ -399,7 +399,7 @@ class Admin(Blocking):
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> None:
-        """Have a share group without members begin at these offsets; it is made where it does not exist.
+        """Set the start offsets of a share group without members; it is made if it does not exist.
 
         Locks and delivery counts of the partitions are gone after that.
 

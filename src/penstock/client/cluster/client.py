@@ -103,7 +103,9 @@ class AsyncClient:
         return self.config.request_timeout_ms / 1000
 
     def begin_reports(self, snapshot: Callable[[], Statistics]) -> None:
-        """Have `snapshot` reported at ``statistics.interval.ms``, where that is set, and pushed."""
+        """Begin to report `snapshot` every ``statistics.interval.ms``, if that is set, and to push
+        metrics.
+        """
         self._snapshot = snapshot if self.config.enable_metrics_push else None
         if self.config.stats_cb is not None:
             from penstock.client.statistics_reports import StatisticsReports

@@ -99,7 +99,7 @@ _clients: weakref.WeakSet[Observed] = weakref.WeakSet()
 
 
 def register(client: Observed) -> None:
-    """Have observers see `client` as long as it lives."""
+    """Show `client` to observers as long as it exists."""
     _clients.add(client)
 
 

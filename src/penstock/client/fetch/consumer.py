@@ -286,7 +286,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._fetched.progress()
 
     def wake_up(self) -> None:
-        """Have a call that waits for records look at `needs_attention`. The group calls it."""
+        """Wake a call that waits for records, so that it checks `needs_attention`. The group calls it."""
         if self._fetched.fetcher is not None:
             self._fetched.fetcher.buffer.announce()
 

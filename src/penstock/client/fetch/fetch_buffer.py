@@ -79,7 +79,7 @@ class FetchBuffer:
         return bool(self._parts)
 
     def announce(self) -> None:
-        """Have every reader that waits look again. On the event loop."""
+        """Wake every waiting reader. On the event loop."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

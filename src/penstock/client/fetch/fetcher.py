@@ -126,7 +126,7 @@ class Fetcher:
                 peer.connection.close(AbandonedError("the fetch is no longer wanted"))
 
     def wake(self) -> None:
-        """Have the fetcher look for something to do."""
+        """Wake the fetcher, so that it sends what it can."""
         if not self._is_woken and not self._is_closed:
             self._is_woken = True
             self._on_loop(self._pump)

@@ -387,7 +387,7 @@ class ConsumerMembership:
             self._grant()
 
     def _grant(self, *, always: bool = False) -> None:
-        """Have the application take what it can of the assignment, where that is not what it has."""
+        """Assign the application the partitions of its assignment that it lacks and may have now."""
         partitions = self._target.partitions
         if always or self._is_first_assignment or partitions != self.owned:
             self._ownership.grant(partitions)

@@ -203,7 +203,7 @@ class Heartbeats:
         """The subscription that the coordinator has; None where the next heartbeat has to say everything."""
 
     def reset(self) -> None:
-        """Have the next heartbeat say everything: it is not certain what the coordinator has."""
+        """Send all fields with the next heartbeat, because the coordinator may have lost some."""
         self._sent = None
 
     def has_sent(self, subscription: Wanted) -> bool:

@@ -89,7 +89,7 @@ class Holder(Protocol):
         """Something that changes whenever the application takes records."""
 
     def wake_up(self) -> None:
-        """Have a call that waits for records check `needs_attention`."""
+        """Wake a call that waits for records, so that it checks `needs_attention`."""
 
 
 class GroupSession:

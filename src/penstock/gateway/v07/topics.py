@@ -153,7 +153,7 @@ class ClusterTopics:
         return info
 
     async def _create(self, name: str) -> None:
-        """Have the cluster create a topic, and wait until it is there."""
+        """Create a topic in the cluster, and wait until it exists."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + APPEAR_S
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)

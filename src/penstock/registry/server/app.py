@@ -78,7 +78,7 @@ class Call:
         self.body: Mapping[str, Any] = body
 
     def write(self, records: list[LogRecord]) -> None:
-        """Have records written after the answer is made, and before it is sent."""
+        """Write records after the answer is made, and before it is sent."""
         self.records += records
 
     def path(self, name: str) -> str:
@@ -278,7 +278,7 @@ class _Desk:
         return None if call.records else found
 
     async def _catch_up(self) -> None:
-        """Have the state contain all that is in the topic; if that cannot be read in time, go on without."""
+        """Read the topic to its end; if that takes too long, go on with the present state."""
         asked_at = time.monotonic()
         async with self._catching_up:
             if self._caught_up_at >= asked_at:

@@ -99,7 +99,7 @@ class Election:
         self._call(self._rejoin)
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Have a function called in the thread of the election, if that runs."""
+        """Call a function in the thread of the election, if that runs."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(function)

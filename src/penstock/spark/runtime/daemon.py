@@ -17,7 +17,7 @@ from typing import Any
 
 
 def leave_quietly(daemon: Any) -> None:
-    """Have workers forked by `daemon`, a module like `pyspark.daemon`, end without a word."""
+    """Let workers forked by `daemon`, a module like `pyspark.daemon`, end without output."""
     serve = daemon.worker
 
     def worker(sock: socket, authenticated: bool) -> int:

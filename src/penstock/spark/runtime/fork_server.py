@@ -250,7 +250,7 @@ def leave(client: list[int]) -> None:
 
 
 def end_with(connection: socket.socket) -> None:
-    """Have this process end by SIGTERM when the client at the other end does, as the client had to.
+    """End this process by SIGTERM when the client at the other end ends.
 
     Raises:
         OSError: it has ended already.

@@ -265,7 +265,7 @@ class StreamPlanner(DataSourceStreamReader):
 
 
 def _prepare_for_more() -> None:
-    """Have the next streams of this session start sooner, where that has not been seen to."""
+    """Prepare a fork server, so that the next streams of this session start sooner."""
     from penstock.spark.runtime.fork_server import start_server
 
     start_server()

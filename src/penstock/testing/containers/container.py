@@ -109,7 +109,7 @@ class BrokerContainer:
         return self
 
     def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:
-        """Have a port of the container on a port of this machine: the broker listens there."""
+        """Bind a port of the container to a port of this machine: the broker listens there."""
         text = str(host).partition("/")[0] if host is not None else ""
         if text and not text.isdecimal():
             raise ConfigError(f"host port {host!r} is no number")

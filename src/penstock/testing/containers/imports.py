@@ -90,7 +90,7 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def install() -> StandIns:
-    """Have imports from now on find the stand-ins, also of modules that were imported already."""
+    """Let imports from now on find the stand-ins, also of modules that were imported already."""
     found = StandIns()
     for name in found.homes:
         sys.modules.pop(name, None)

@@ -99,7 +99,7 @@ class Fetcher07:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Have the thread end soon; a fetch under way is cut off."""
+        """End the thread soon; a fetch under way is cut off."""
         self._stopping.set()
         self._driver.connection.close()
 

@@ -82,13 +82,13 @@ class Stream:
             return True
 
     def fail(self, error: BaseException) -> None:
-        """Have a `get` raise, once what came before is handed out; each error in its turn."""
+        """Let a `get` raise the error, once all earlier messages are returned; each error in its turn."""
         with self._changed:
             self._errors.append(error)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Have `get` return None from now on."""
+        """Close: `get` returns None from now on."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -110,7 +110,7 @@ def _without_id() -> KafkaError:
 def join(
     partition: Target, producer_id: int, epoch: int, first_sequence: int, joining: Joining | None
 ) -> Verification | None:
-    """Have the coordinator agree to a batch of a transaction, where it has not yet.
+    """Ask the coordinator to add or verify the partition of a batch, if it has not yet.
 
     Return what the batch is to be appended with.
 

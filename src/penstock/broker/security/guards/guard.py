@@ -62,7 +62,7 @@ class Asking(NamedTuple):
         return None if self.key in WITHOUT_MESSAGE else MESSAGES.get(code)
 
     def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
-        """Have the handler answer, now or later, and return what `complete` makes of the response."""
+        """Let the handler answer, now or later, and return what `complete` makes of the response."""
         from penstock.broker.interceptors import when_answered
 
         return when_answered(self.proceed(request), complete)
@@ -70,7 +70,7 @@ class Asking(NamedTuple):
     def partly(
         self, request: Any, field: str, allowed: list[Any], answer_field: str, refused: Sequence[Any]
     ) -> Any:
-        """Have the handler answer for what is allowed, and add entries of the response for the rest."""
+        """Let the handler answer for what is allowed, and add entries of the response for the rest."""
         if not refused:
             return self.proceed(request)
         return self.then(with_fields(request, **{field: allowed}), extended(answer_field, refused))
