@@ -242,7 +242,7 @@ class Broker(Served):
         return started
 
     def close(self) -> None:
-        """Stop serving, force the data to disk, let go of port and directory. Harmless when stopped.
+        """Stop serving, force the data to disk, release port and directory. Harmless when stopped.
 
         Raises:
             StorageError: the data could not be forced to disk.

@@ -217,7 +217,7 @@ class Cluster(Served):
         return self
 
     def close(self) -> None:
-        """Stop all brokers, force their data to disk, let go of ports and directories. Harmless when stopped.
+        """Stop all brokers, force their data to disk, release ports and directories. Harmless when stopped.
 
         Raises:
             StorageError: data could not be forced to disk.
@@ -662,7 +662,7 @@ class Cluster(Served):
             self.security.seed(node.server.node)
 
     def _prepare(self, node: int, server: Server) -> None:
-        """Give a broker that starts what stands in the way of its requests."""
+        """Install the interceptors of a broker that starts."""
         server.node.interceptors.set(Stage.CUSTOM, lambda route: holding(route, node, self._held))
         self._injected.install(server)
 

@@ -37,7 +37,7 @@ P = TypeVar("P", bound=Parts, covariant=True)
 
 
 class Context(Generic[P]):
-    """One request at work. A connection has one context and updates it for each request.
+    """One request in progress. A connection has one context and updates it for each request.
 
     `node` is the broker; a handler sees the parts of it that its annotation names, such as
     ``Context[Needs]``.

@@ -89,7 +89,7 @@ class Attachable(Protocol):
         """The broker has ended the connection."""
 
     def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
-        """Send the requests that show credentials again; False where a request is in the way just now."""
+        """Send the requests that show credentials again; False while a request is under way."""
 
     def close(self, reason: str, level: int = ...) -> None:
         """End both connections."""

@@ -103,7 +103,7 @@ class Mirror:
         self.close()
 
     def close(self) -> None:
-        """Deliver what is under way and let go of both ends."""
+        """Deliver what is under way and close both clients."""
         self._producer.close()
         self._source.close()
 

@@ -551,7 +551,7 @@ BROKER_KEYS = table(
         "quota.window.num", INT, "11", "In how many windows the use of quotas is measured.", at_least=1
     ),
     broker_key("quota.window.size.seconds", INT, "1", "How long each of these windows is.", at_least=1),
-    _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),
+    _idle("queued.max.requests", INT, "500", "a connection has one request in progress.", at_least=1),
     broker_key(
         "replica.fetch.backoff.ms",
         INT,

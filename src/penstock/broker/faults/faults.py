@@ -219,7 +219,7 @@ class Faults:
         self.active: tuple[Fault, ...] = ()
         """Those in force, oldest first; replaced as a whole."""
         self.planned: tuple[Request, list[Fault]] | None = None
-        """The request at work and the error codes it is to be answered with; used in the broker's thread."""
+        """The request in progress and the error codes to answer it with; used in the broker's thread."""
 
     def __repr__(self) -> str:
         return f"<Faults: {len(self.active)} in force>"

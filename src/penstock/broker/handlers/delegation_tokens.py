@@ -1,6 +1,6 @@
 """Create-, Renew-, Expire- and DescribeDelegationToken (38 to 41): passwords for a while (KIP-48).
 
-v2 flexible; v3 of Create and Describe: an owner other than who asks. Without `delegation.token.secret.key`
+v2 flexible; v3 of Create and Describe: an owner other than the client. Without `delegation.token.secret.key`
 there are none (61). Connections that have not authenticated themselves, or have done so by a token, may not
 ask (64).
 """
@@ -66,7 +66,7 @@ class Needs(Parts, Protocol):
 def create_delegation_token(
     request: CreateDelegationTokenRequest, context: Context[Needs]
 ) -> CreateDelegationTokenResponse:
-    """Make a token of who asks, or of another owner whose tokens that principal may make."""
+    """Make a token of the client's principal, or of another owner whose tokens that principal may make."""
     requester = context.session.principal
     kind, name = requester.kind, requester.name
     if context.version >= REQUESTER_SINCE and request.owner_principal_name:

@@ -74,7 +74,7 @@ class Needs(UsesSideThread, Protocol):
 
 
 class _View:
-    """How far the one who asks sees: consumers what is replicated, or committed; others the whole log."""
+    """How far a request may read: consumers to a stable offset, other clients to the end of the log."""
 
     __slots__ = ("any_replica", "committed_only", "of_consumer")
 

@@ -130,7 +130,7 @@ class LogStore(Protocol):
         """Note what a start after a crash need not look at again."""
 
     def close(self) -> None:
-        """Force everything to disk, mark the shutdown as clean, let go of the directory."""
+        """Force everything to disk, mark the shutdown as clean, release the directory."""
 
     def abandon(self) -> None:
         """Let go of everything as a killed process would: nothing is forced to disk or marked."""

@@ -94,7 +94,9 @@ class Coordinators:
         """
         there = self.reach(self.node.cluster.topic(topic).partition(index).leader)
         if there is None:
-            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} is out of reach")
+            raise error_for(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} cannot be reached"
+            )
         return there
 
     # --- as `Moves` of the member ------------------------------------------------------------------------

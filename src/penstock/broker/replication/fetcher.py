@@ -77,7 +77,7 @@ class Fetcher:
         self._asked: dict[tuple[bytes, int], _Asked] = {}
         self._asked_at: float | None = None
         self.ticket = 0
-        """The number of the request at work: answers to others are too late."""
+        """The number of the request in progress: answers to others are too late."""
 
     def add(self, replica: LocalReplica) -> None:
         """Begin to follow the leader of a replica, or begin anew after a change of its metadata."""

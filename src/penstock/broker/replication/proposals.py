@@ -65,10 +65,10 @@ class IsrProposals:
         self._random = random
         self._unsent: dict[LocalReplica, _Item] = {}
         self._asked: list[_Item] = []
-        """The request at work, or the last one."""
+        """The request in progress, or the last one."""
         self._number = 0
         self._answer_by: float | None = None
-        """When the answer to the request at work counts as lost; None where nothing is asked."""
+        """When the answer to the request in progress counts as lost; None where nothing is asked."""
         self._failures = 0
         """How many requests have failed, one after the other."""
         self._not_before = 0.0

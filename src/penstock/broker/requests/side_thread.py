@@ -3,7 +3,7 @@
 Unpacking and looking into what others have compressed is such work. A handler tries with a small budget
 (`inline_budget`); where that is not enough, it copies the bytes, has the work done here, and returns the
 `Wait` that `answer_later` gives it. There is one thread, so that one request at a time takes the memory of
-its budget, and requests of one connection keep their order, since a connection has one at work at a time.
+its budget, and requests of one connection keep their order, since a connection has one in progress at a time.
 
 The thread pauses every millisecond or so: Python runs one thread at a time, and the loop is to find its turn.
 """
@@ -107,7 +107,7 @@ class SideThread:
         self._purgatory.notify(job)
 
     def close(self) -> None:
-        """Cancel the jobs that have not begun; the thread ends after the one at work."""
+        """Cancel the jobs that have not begun; the thread ends after the one in progress."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
@@ -120,7 +120,7 @@ class UsesSideThread(Parts, Protocol):
 
 
 def inline_budget(context: Context[Parts]) -> UnpackBudget:
-    """What the request at work may unpack on the event loop: one budget for all of its partitions.
+    """What the request in progress may unpack on the event loop: one budget for all of its partitions.
 
     Requests that arrive together share one.
     """

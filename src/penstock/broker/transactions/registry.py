@@ -216,7 +216,7 @@ class Registry:
         """A record is in the log: its state holds from now on, and its request is answered."""
         found = self._changes.pop(store, None)
         if found is None:
-            return  # the partition has been let go of meanwhile
+            return  # the partition has been dropped meanwhile
         transaction, change = found
         transaction.storing = None
         if change.image is None:

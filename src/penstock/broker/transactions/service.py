@@ -439,7 +439,7 @@ class Joining:
         service = self._service.coordinator_of(transactional_id)
         if service is None:
             raise error_for(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"the coordinator of {transactional_id!r} is out of reach"
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"the coordinator of {transactional_id!r} cannot be reached"
             )
         if self.is_implicit:
             error = service.add_partitions(transactional_id, producer_id, epoch, [tp], is_implicit=True)

@@ -337,7 +337,7 @@ def no_such_group(group_id: str) -> KafkaError:
 
 
 def refused(code: int, group_id: str) -> PenstockError:
-    """Return the error for what cannot be done with a group."""
+    """Return the error for a group that refused a change, by its code."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)

@@ -123,7 +123,7 @@ class Membership:
 
     @property
     def reads_as_member(self) -> bool:
-        """False: the classic protocol reads offsets without a word about who asks."""
+        """False: the classic protocol reads offsets without naming a member."""
         return False
 
     @property
@@ -303,7 +303,7 @@ class Membership:
 
     @property
     def _may_join(self) -> bool:
-        """Whether nothing of the application's stands in the way of a JoinGroup that is due."""
+        """Whether the application allows a JoinGroup that is due."""
         is_due = self.phase is Phase.UNJOINED or (self.phase is Phase.STABLE and self._rejoin)
         if not is_due or self._poll.awaits_poll or self.error is not None:
             return False

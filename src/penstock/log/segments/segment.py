@@ -253,7 +253,7 @@ class FileSegment(Segment):
         self.release()
 
     def close(self) -> None:
-        """Complete the index files, and let go of the file."""
+        """Complete the index files, and close the file."""
         self._complete_indexes()
         self.release()
 
@@ -677,7 +677,7 @@ class FileSegment(Segment):
 
     def complete(self, last: Segment) -> None:
         self._indexes()
-        file = self.file  # sealing lets go of it
+        file = self.file  # sealing closes it
         super().complete(last)
         with storage("flush", self.path):
             os.fsync(file.fileno())

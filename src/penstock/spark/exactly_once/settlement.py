@@ -73,7 +73,7 @@ class Copy(NamedTuple):
 
 
 class Lose(NamedTuple):
-    """Rows of these cannot be had any more: say so, and stop."""
+    """The rows of these transactions cannot be read any more: the query stops with an error."""
 
     transactions: tuple[TaskTransaction, ...]
 

@@ -101,7 +101,7 @@ class Group:
         self._settings = settings
         self._new_id = new_id
         self._is_first = False
-        """Whether the rebalance at work has begun with an empty group."""
+        """Whether the rebalance in progress has begun with an empty group."""
         self._has_grown = False
         self._delay_left_s = 0.0
         self._is_recovering = False

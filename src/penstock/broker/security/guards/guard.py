@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Asking(NamedTuple):
-    """One request on its way to the handler: who asks, and how to go on."""
+    """One request before its handler: the client's principal, and the handler to call."""
 
     key: int
     """The API."""
@@ -82,7 +82,7 @@ class Asking(NamedTuple):
 
 
 Guard = Callable[[Any, Asking], Any]
-"""A function of a request and who asks; returns what a handler returns."""
+"""A function of a request and the client's principal; returns what a handler returns."""
 
 
 def with_fields(request: T, **fields: object) -> T:
