@@ -41,7 +41,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the pipeline left in the topics."""
+    """What the pipeline has written to the topics."""
 
     dead_letters: int
     delay_events: int

@@ -85,7 +85,7 @@ class SecurityImage:
         return codes
 
     def inform(self, authorizer: Authorizer) -> None:
-        """Pass all entries to an authorizer, and every change from now on."""
+        """Pass all access control entries to an authorizer, now and after every change."""
         self._authorizer = authorizer
         for acl in self.acls.values():
             authorizer.add(acl)

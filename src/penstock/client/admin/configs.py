@@ -45,7 +45,7 @@ class ConfigValue(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """What has settings. The name of a broker is its id in digits, or empty for all brokers."""
+    """A resource with settings. The name of a broker is its id in digits, or empty for all brokers."""
 
     kind: int
     name: str

@@ -138,7 +138,7 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Describe a group of any protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
+        """Describe a group of any protocol. DescribeGroups reports a group of KIP-848 as dead."""
         try:
             return await self._describe_classic(group_id)
         except KafkaError as error:
@@ -254,7 +254,7 @@ class GroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, for all partitions or some.
+        """Return the committed offsets of a group, for all partitions or some.
 
         A broker before 0.10.2 is asked about each partition of the cluster.
         """

@@ -55,8 +55,10 @@ class ShareGroupDescription(NamedTuple):
 
 
 class ShareGroupOffset(NamedTuple):
-    """Where a share group is in a partition. `start_offset` is the first record that is not finally handled,
-    None before any was; `lag` is how many are still to be handled, None where the broker has no number."""
+    """The progress of a share group in a partition. `start_offset` is the first record that is not finally
+    handled, None before any was; `lag` is the number of records still to be handled, None where the broker
+    has no number.
+    """
 
     start_offset: int | None
     lag: int | None
@@ -100,7 +102,7 @@ class ShareGroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where a share group is, for all partitions that it has begun or some."""
+        """Return the progress of a share group, in all partitions that it has begun or some."""
         topics = None
         if asked is not None:
             topics = [

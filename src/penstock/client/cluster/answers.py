@@ -1,4 +1,4 @@
-"""Whether an answer answers what was asked: checks that every call of the client makes.
+"""Checks of answers, which every call of the client makes: each entry that was asked for must be there.
 
 An answer that leaves something out, or contradicts the question, is a failed attempt like any other: it is
 tried again until the time allowed is over. Nothing that was left out may count as done, or as not there.

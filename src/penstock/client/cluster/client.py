@@ -228,7 +228,7 @@ class AsyncClient:
 
     @property
     def counters(self) -> ClientCounters:
-        """What has been counted for each broker."""
+        """Return the counters of each broker."""
         return self._pool.counters
 
     def feature_level(self, name: str) -> int:

@@ -153,8 +153,8 @@ class ClusterMetadata:
         return info.leader if info and info.leader in self.nodes else None
 
     def note_leader(self, where: TopicPartition, leader: int, leader_epoch: int, node: Node | None) -> bool:
-        """Take over who leads a partition, as a broker that does not has said (KIP-951), unless it is older
-        than what is known; return whether the leader can be asked now. `node` is where it is.
+        """Note the leader of a partition that another broker has named (KIP-951), unless the metadata are
+        newer; return whether the leader can be asked now. `node` is its address.
         """
         topic = self.topics.get(where.topic)
         info = self.partition(where)

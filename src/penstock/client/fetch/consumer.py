@@ -187,7 +187,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             await self._group.end_leaving()
 
     async def let_go(self) -> None:
-        """Stop fetching and close the connections, without a word to the group."""
+        """Stop fetching and close the connections, without leaving the group."""
         self._is_closed = True
         self._stop_starting()
         if self._group is not None:
@@ -457,22 +457,24 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                 group.poll_ends()
 
     def poll_now(self, limit: int) -> list[Record[K, V]]:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already, in any thread. Raises as `poll`."""
         return self._fetched.poll_now(limit)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Hand out what has been fetched already as an Arrow batch, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already as an Arrow batch, in any thread. Raises as
+        `poll`.
+        """
         return self._fetched.poll_arrow_now(columns, batch_bytes)
 
     def part_now(self) -> FetchedPart | None:
-        """Hand out what one answer holds of a partition, as bytes, from the position on. In any thread.
+        """Return the records of one partition in one answer, as bytes, from the position on. In any thread.
 
         Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
         """
         return self._fetched.part_now()
 
     def iterate_now(self) -> Iterator[Record[K, V]]:
-        """The records that have been fetched already, one by one.
+        """Yield the records that have been fetched already, one by one.
 
         Ends when the application seeks, or the group needs attention.
         """
@@ -480,7 +482,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def fetched_bytes(self) -> int:
-        """The size of what has been fetched and not handed out."""
+        """Return the size in bytes of fetched records that `poll` has not returned."""
         return self._fetched.fetched_bytes
 
     async def wait(self, deadline: float) -> bool:
@@ -548,7 +550,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                     self._fetched.fetcher.start(Cursor(tp, position, None, size_max, topic_id))
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
-        """Every record, for ever. The position follows record by record."""
+        """Yield every record, without an end. The position follows record by record."""
         clock = time.monotonic
         breathe_at = clock() + BREATH_S
         while True:
@@ -597,10 +599,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             self.seek(tp, LATEST)
 
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go back to what the group has committed, for some partitions, for all by default.
+        """Go back to the group's committed offsets, for some partitions, for all by default.
 
-        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
-        decides.
+        Records that an aborted transaction has read come again. Where nothing is committed,
+        ``auto.offset.reset`` decides.
 
         Raises:
             ConfigError: a partition is not assigned, or there is no ``group.id``.

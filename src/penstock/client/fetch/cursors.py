@@ -119,13 +119,13 @@ class Cursor:
         self.note_well()
 
     def note_well(self) -> None:
-        """Drop failures: something has come, or there is nothing to come."""
+        """Reset the failures: records have come, or there are none to come."""
         self.failing_since = self.violated_since = 0.0
         self.tries = self.empties = 0
 
 
 class FetchedPart(NamedTuple):
-    """What one answer holds of one partition: whole batches in offset order, or an error."""
+    """The part of an answer for one partition: whole batches in offset order, or an error."""
 
     cursor: Cursor
     tp: TopicPartition
@@ -148,7 +148,7 @@ class FetchedPart(NamedTuple):
 
 
 class FetchLimits(NamedTuple):
-    """What goes into every request."""
+    """The limits that go into every Fetch request."""
 
     max_wait_ms: int
     min_bytes: int
@@ -159,7 +159,7 @@ class FetchLimits(NamedTuple):
 
 
 class FetchSettings(NamedTuple):
-    """How much to fetch, and for how long to put up with failures."""
+    """How much to fetch, and how long failures are tried again."""
 
     limits: FetchLimits
     buffered_bytes_max: int
@@ -185,7 +185,7 @@ class FetchSettings(NamedTuple):
 def fetch_request(
     cursors: Iterable[Cursor], cluster: ClusterMetadata, limits: FetchLimits, rack: str = ""
 ) -> FetchRequest:
-    """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order. A leader
+    """Make a Fetch request for the cursors, in their order: brokers fill the answer in this order. A leader
     may name a replica in `rack` instead.
     """
     topics: dict[str, FetchTopic] = {}

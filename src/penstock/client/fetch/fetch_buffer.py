@@ -1,4 +1,6 @@
-"""What has been fetched and not been read yet: filled on the event loop, emptied from any thread."""
+"""The parts that have been fetched and not been read yet: filled on the event loop, emptied from any
+thread.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ReadReplicas:
         return self._rack
 
     def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
-        """Note which replica `node` names in its answer, if any; return whether that one is asked next.
+        """Note which replica `node` names in its answer, if any; return whether that replica is asked next.
 
         A node that names itself, or one that the metadata do not have, is asked again without a rack.
         """

@@ -115,7 +115,7 @@ class ConsumerMembership:
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has, as of the last change it was notified of."""
+        """The partitions that the application has, after the last change that it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:

@@ -181,7 +181,7 @@ class TransactionMachine:
         return self._pauses.until if self._asking is None else float("inf")
 
     def place_of(self, step: Step) -> tuple[int, str]:
-        """Return which coordinator a step goes to: kind and key."""
+        """Return the coordinator that a step is sent to: its kind and key."""
         if isinstance(step, CommitOffsets):
             return GROUP_COORDINATOR, step.group.group_id
         return TRANSACTION_COORDINATOR, self.transactional_id

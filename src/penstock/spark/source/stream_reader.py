@@ -174,7 +174,9 @@ class StreamPlanner(DataSourceStreamReader):
             return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """A micro-batch is through. Its offsets are in the checkpoint; a group gets them if configured."""
+        """Take note that a micro-batch is complete and in the checkpoint; commit its offsets to a group if
+        configured.
+        """
         with plain_errors():
             self._is_through(StreamOffsets.from_json(end).offsets)
 
@@ -347,7 +349,7 @@ class UnlimitedStreamReader(StreamPlanner):
         return super().initialOffset()
 
     def latestOffset(self) -> OffsetsJson:  # type: ignore[override]
-        """Where the next micro-batch ends."""
+        """Return the offsets at which the next micro-batch ends."""
         with plain_errors():
             _ = self._work.projection
             position = self._position

@@ -285,7 +285,9 @@ class GroupConsumer07:
         return False
 
     def _begin_session(self) -> None:
-        """Our nodes are gone, and what we owned may be others' by now."""
+        """Begin a new session: the nodes of this consumer are gone, and other consumers may own its
+        partitions by now.
+        """
         assert self._cluster is not None
         for fetcher in self._fetchers:
             fetcher.stop()

@@ -228,7 +228,7 @@ class Transactions:
         self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
 
     def expire_verifications(self, before_ms: int) -> None:
-        """Drop those that were requested before a time, and never came to an append."""
+        """Drop the verifications that were requested before a time and were never followed by an append."""
         for producer_id, each in list(self._verifications.items()):
             if each.asked_ms < before_ms:
                 del self._verifications[producer_id]
