@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.common.habits.table import advice
+from penstock.common.habits.unknown_names import described
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import CallError, UnknownNameError
 
@@ -19,12 +20,7 @@ def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> Unk
 
     `place` is where the table has advice.
     """
-    said = advice(place, name)
-    if said is None:
-        hint = did_you_mean(name, [each for each in known if not each.startswith("_")])
-    else:
-        hint = f": {said}"
-    return UnknownNameError(f"{owner} has no attribute {name!r}{hint}", name=name)
+    return UnknownNameError(described(place, name, owner, known), name=name)
 
 
 def wrong_call(
