@@ -223,7 +223,7 @@ def _of_source() -> Iterator[None]:
 
 
 class _SourceAwayError(NetworkError):
-    """The source cannot be reached, or has hung up."""
+    """The source cannot be reached, or has closed the connection."""
 
 
 def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Message]]:

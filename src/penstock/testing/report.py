@@ -116,7 +116,7 @@ def nodes_of(served: Served) -> list[Node]:
     elif shared is not None:
         nodes = [*shared.nodes.values()]
     if not nodes:
-        raise PenstockError("no broker of it runs")
+        raise PenstockError("no broker of the cluster runs")
     return nodes
 
 

@@ -269,7 +269,7 @@ class ByteLog:
         del self._segments[0]
 
     def close(self, *, now_ms: int) -> None:
-        """Flush, and let go of the files."""
+        """Flush and close the files."""
         self.flush(now_ms=now_ms)
         for segment in self._segments:
             segment.file.close()

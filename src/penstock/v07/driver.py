@@ -74,7 +74,7 @@ class Driver07:
     """Topics of one broker.
 
     Raises, in every method:
-        NetworkError: the broker cannot be reached, or hung up.
+        NetworkError: the broker cannot be reached, or has closed the connection.
         KafkaError: it answered an error; `code` is 0.7's.
         DecodeError: what it sent makes no sense.
     """

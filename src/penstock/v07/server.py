@@ -186,7 +186,7 @@ class Server:
         try:
             most = CONNECTIONS_MAX if self._connections_max is None else self._connections_max
             if len(self._connections) > most:
-                raise DecodeError(f"there are {most} connections already")
+                raise DecodeError(f"{most} connections are open, which is the limit")
             while True:
                 async with asyncio.timeout(self._idle_s):
                     size = int.from_bytes(await reader.readexactly(4), "big", signed=True)

@@ -145,7 +145,8 @@ def answer_each(
                 if len(cluster.resource_configs) + fresh >= KEPT_RESOURCES_MAX:
                     raise error_for(
                         ErrorCode.POLICY_VIOLATION,
-                        f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings",
+                        f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings, which is the limit: "
+                        "delete settings first",
                     )
                 fresh += 1
         except KafkaError as error:

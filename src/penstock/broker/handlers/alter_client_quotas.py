@@ -95,7 +95,10 @@ def alter_client_quotas(
                 )
             if entity not in cluster.quotas:
                 if len(cluster.quotas) + fresh >= ENTITIES_MAX:
-                    raise error_for(ErrorCode.POLICY_VIOLATION, f"{ENTITIES_MAX} entities have quotas")
+                    raise error_for(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"{ENTITIES_MAX} entities have quotas, which is the limit: remove quotas first",
+                    )
                 fresh += 1
             good[entity] = _records(entity, entry.ops, cluster.quotas.get(entity, {}))
         except KafkaError as error:

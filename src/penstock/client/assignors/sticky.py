@@ -103,7 +103,7 @@ def _decode_groups(data: bytes) -> tuple[list[tuple[str, Sequence[int]]], int]:
         at += 2 + size
         (length,) = _INT32.unpack_from(data, at)
         if not 0 <= length <= len(data):
-            raise ValueError("a count that cannot be")
+            raise ValueError(f"a topic has {length} partitions in {len(data)} bytes")
         groups.append((name, struct.unpack_from(f">{length}i", data, at + 4)))
         at += 4 + 4 * length
     return groups, at

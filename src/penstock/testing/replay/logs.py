@@ -169,7 +169,7 @@ class Fetches:
                 found = self.partitions.get((key, each.partition))
                 try:
                     if found is None:
-                        raise Unrecorded("no fetch of it was recorded")
+                        raise Unrecorded("no fetch of this partition was recorded")
                     answer = found.at(each.fetch_offset)
                 except Unrecorded as error:
                     raise Unrecorded(f"{_shown(key)}-{each.partition}: {error}") from None

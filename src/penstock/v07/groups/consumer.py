@@ -133,8 +133,8 @@ class GroupConsumer07:
         """Join the group and claim a share of the partitions.
 
         Raises:
-            NetworkError: no ZooKeeper answers, or others do not let go of what is ours. In the latter case
-                the consumer stays a member until `close`.
+            NetworkError: no ZooKeeper answers, or other members do not release our partitions. In the latter
+                case the consumer stays a member until `close`.
         """
         client = zookeeper.connect(
             self._hosts,
@@ -156,7 +156,7 @@ class GroupConsumer07:
         return self
 
     def close(self) -> None:
-        """Commit (if that is automatic), leave the group, let go of everything."""
+        """Commit (if that is automatic), leave the group, and close all connections."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -263,7 +263,9 @@ class GroupConsumer07:
         )
 
     def _rebalance(self) -> bool:
-        """Give up everything, see who is there, claim what is ours. False when others do not let go."""
+        """Give up everything, look up the members, and claim partitions. Return False if others do not
+        release theirs.
+        """
         for tries in range(self._settings.rebalance_retries_max):
             if self._closing.is_set():
                 return True
