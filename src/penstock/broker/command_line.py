@@ -185,7 +185,7 @@ def _is_port(text: str) -> bool:
 
 
 def usage(program: str) -> str:
-    """One line that names every option by its last spelling."""
+    """Return one line that names every option by its last spelling."""
     return " ".join(
         [f"usage: {program}"]
         + [

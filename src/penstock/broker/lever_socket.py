@@ -80,7 +80,7 @@ def has_sockets() -> bool:
 
 
 def directory() -> str:
-    """Where sockets are: below ``XDG_RUNTIME_DIR``, or among temporary files under the user's id."""
+    """Return where sockets are: below ``XDG_RUNTIME_DIR``, or among temporary files under the user's id."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return os.path.join(runtime, "penstock")
@@ -209,7 +209,7 @@ class _Serving:
 
 
 def value_of(value: object) -> int | None:
-    """What a lever gives back, as JSON: a broker's id, or null."""
+    """Return what a lever gives back, as JSON: a broker's id, or null."""
     return value if isinstance(value, int) else None
 
 
@@ -243,7 +243,7 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def _missing(arguments: Mapping[str, object]) -> str:
-    """What a lever has not found, of what it was given."""
+    """Return what a lever has not found, of what it was given."""
     if "topic" in arguments:
         return f"there is no partition {arguments['topic']}-{arguments.get('partition', 0)}"
     name = "group" if "group" in arguments else "transactional_id"

@@ -271,7 +271,7 @@ def topic_name(value: object, what: str = "") -> str:
 
 
 def names(values: object, call: str, kind: str = "topic") -> list[str]:
-    """Several names, as a list.
+    """Return several names, as a list.
 
     Raises:
         ConfigError: one name is given where a list belongs, or something that is no name.
@@ -290,7 +290,7 @@ def names(values: object, call: str, kind: str = "topic") -> list[str]:
 
 
 def topic_partition(value: Any) -> TopicPartition:
-    """One partition, given as `TopicPartition` or as (topic, number).
+    """Return one partition, given as `TopicPartition` or as (topic, number).
 
     Raises:
         ConfigError: it is neither.
@@ -303,7 +303,7 @@ def topic_partition(value: Any) -> TopicPartition:
 
 
 def topic_partitions(values: object, call: str) -> list[TopicPartition]:
-    """Several partitions, as a list.
+    """Return several partitions, as a list.
 
     Raises:
         ConfigError: one partition is given where a list belongs, or something that is no partition.

@@ -136,7 +136,7 @@ class Event(_Fields):
         return JSON_TYPE if self.json_implied else self.datacontenttype
 
     def attributes(self) -> dict[str, AttributeValue]:
-        """Every attribute that is set, extensions too, in the order in which they are written."""
+        """Return every attribute that is set, extensions too, in the order in which they are written."""
         values: dict[str, AttributeValue | None] = {
             "specversion": self.specversion,
             "id": self.id,

@@ -74,7 +74,7 @@ PATH_MARKS = ":@"
 
 
 def _run(marks: str) -> str:
-    """One character of a part of a URI, which may hold `marks` beside what any part may hold."""
+    """Return one character of a part of a URI, which may hold `marks` beside what any part may hold."""
     return f"(?:{_one_of(UNRESERVED_MARKS + SUB_DELIMITERS + marks)}|%[0-9A-Fa-f]{{2}})"
 
 

@@ -60,7 +60,7 @@ class LineOptions:
         return self.profile == "lenient"
 
     def outcome(self, key: bytes | None, value: bytes | None, headers: Headers) -> Outcome:
-        """What a record is."""
+        """Return the outcome of a record: an event, an invalid event, or no event."""
         return from_record(
             key,
             value,

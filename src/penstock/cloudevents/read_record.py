@@ -62,7 +62,7 @@ _warned = False
 
 
 def from_message(message: Any, **options: Any) -> Outcome:
-    """What a message of confluent-kafka, kafka-python, aiokafka or this package's client is.
+    """Return what a message of confluent-kafka, kafka-python, aiokafka or this package's client is.
 
     confluent-kafka's has methods `key()`, `value()` and `headers()`, the others have attributes of
     these names. `options` are those of `from_record`.
@@ -82,7 +82,7 @@ def from_record(
     partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Outcome:
-    """What the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
+    """Return what the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
 
     Key, value and headers are bytes (text and other bytes-like objects are taken, too): what is neither
     these nor None is no content of a record but a mistake in the program, and a `DecodeError`.

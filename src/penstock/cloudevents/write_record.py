@@ -113,7 +113,7 @@ def content_type_header(content_type: str) -> bytes:
 
 
 def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[str, bytes]]:
-    """One header per attribute, in the order of rule V5."""
+    """Return one header per attribute, in the order of rule V5."""
     headers = [
         ("ce_specversion", SPECVERSION_BYTES),
         ("ce_id", event.id.encode()),

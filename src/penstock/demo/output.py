@@ -72,7 +72,7 @@ class Output:
             os.close(handle)
 
     def intent(self) -> Intent | None:
-        """What an earlier run in this directory was asked for; None where there was none.
+        """Return what an earlier run in this directory was asked for; None where there was none.
 
         Raises:
             ConfigError: the directory holds something else.

@@ -152,7 +152,7 @@ def _segment(time: float, link: int, packet: bytes) -> Segment | None:
 
 
 def _network(link: int, packet: bytes) -> tuple[int, int]:
-    """Where the IP packet begins, and its kind as an EtherType."""
+    """Return where the IP packet begins, and its kind as an EtherType."""
     if link == ETHERNET:
         position = 12
         kind = int.from_bytes(packet[position : position + 2], "big")

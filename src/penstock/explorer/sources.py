@@ -65,7 +65,7 @@ def _ends_with_a_frame(data: bytes) -> bool:
 def read_named(
     found: type[Message], version: int | None, data: bytes, *, framed: bool = False, header: bool = False
 ) -> Entry:
-    """One message whose class is known: bare, behind a response header, or behind what `framed` means.
+    """Return one message whose class is known: bare, behind a response header, or behind what `framed` means.
 
     Raises:
         PenstockError: the bytes are no such message, or bytes are left over.

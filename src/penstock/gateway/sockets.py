@@ -144,7 +144,7 @@ class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
 
     def tap_of(self, peer: str, local: str) -> Tap | None:
-        """What gets the bytes of a client's connection; None where nothing is written about it.
+        """Return what gets the bytes of a client's connection; None where nothing is written about it.
 
         Addresses are ``host:port``; `local` is the gateway's own that the client has connected to.
         """

@@ -52,7 +52,7 @@ def _repeats(column: pa.Array) -> bool:
 
 
 def columns_with_statistics(names: Iterable[str]) -> list[str]:
-    """Those of `names` by whose bounds readers skip files."""
+    """Return those of `names` by whose bounds readers skip files."""
     return [name for name in names if name not in WITHOUT_STATISTICS]
 
 

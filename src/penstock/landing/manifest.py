@@ -24,7 +24,7 @@ class LandedFile:
     """Values of partition columns as texts; null is None."""
 
     def to_object(self) -> dict[str, object]:
-        """What stands for the file in a manifest."""
+        """Return what stands for the file in a manifest."""
         return {
             "path": self.path,
             "staged": self.staged,
@@ -53,7 +53,7 @@ class Manifest:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_object(self) -> dict[str, object]:
-        """What stands for the batch in JSON."""
+        """Return what stands for the batch in JSON."""
         return {
             "formatVersion": FORMAT_VERSION,
             "writer": self.writer,
@@ -95,7 +95,7 @@ def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
 
 
 def manifests_to_json(manifests: Sequence[Manifest]) -> str:
-    """Several batches as one file."""
+    """Return several batches as one file."""
     return json.dumps(
         {"formatVersion": FORMAT_VERSION, "manifests": [each.to_object() for each in manifests]}
     )

@@ -105,7 +105,7 @@ class LandingTable:
     # -- files on their way
 
     def staging(self, writer: str, batch: int) -> Path:
-        """Where the tasks of a batch write their files."""
+        """Return where the tasks of a batch write their files."""
         return self._hidden / "staging" / checked_writer(writer) / str(batch)
 
     def discard(self, files: Iterable[LandedFile]) -> None:

@@ -149,7 +149,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """All rows sorted, as `pyarrow.Table.sort_by`."""
+        """Return all rows sorted, as `pyarrow.Table.sort_by`."""
         return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
 
     def __reduce__(self) -> Any:
@@ -195,7 +195,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         limit: int | None = None,
         newest: int | None = None,
     ) -> Ask:
-        """What the source is asked for. A filter over columns that are made of values says nothing."""
+        """Return what the source is asked for. A filter over columns that are made of values says nothing."""
         needed = self._shape.needs(self.decoded(columns, filter))
         return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
@@ -283,7 +283,7 @@ class RecordScanner:
         return ds.Scanner.from_batches(reader, columns=dict(self._computed)).to_reader()
 
     def to_table(self) -> pa.Table:
-        """All rows. Raises as `penstock.read_topic`."""
+        """Return all rows. Raises as `penstock.read_topic`."""
         if self._computed is not None:
             return self.to_reader().read_all()
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)

@@ -156,7 +156,9 @@ class LiveQuery:
         yield from (batch for batch in found.to_batches() if batch.num_rows)
 
     def _places(self) -> tuple[dict[int, int], dict[TopicPartition, int]]:
-        """Where partitions are begun at, by what the query says of offsets and times; and their ends now."""
+        """Return where partitions are begun at, by what the query says of offsets and times; and their ends
+        now.
+        """
         whole = self._source.plan(Ask(EVERYTHING, ()))
         wanted = {one.partition: one.start for one in self._source.plan(self._ask)}
         ends = {TopicPartition(one.topic, one.partition): one.end for one in whole}
@@ -205,7 +207,7 @@ class OpenWindows:
             self._left.pop(tp, None)
 
     def watermark(self) -> datetime | None:
-        """Up to where times are complete; None before that is known."""
+        """Return up to where times are complete; None before that is known."""
         if not self._greatest:
             return None
         if self._left:

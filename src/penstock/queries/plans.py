@@ -89,7 +89,7 @@ class NotingDataset(RecordDataset):
 
 
 def fetch_table(noted: Mapping[str, NotingDataset], sizes: Mapping[TopicPartition, int]) -> pa.Table:
-    """What a query would fetch: a row for each range of offsets, of each time that it reads a table.
+    """Return what a query would fetch: a row for each range of offsets, of each time that it reads a table.
 
     `sizes` has the bytes of whole partitions, as far as they are known. Raises as `penstock.read_topic`.
     """

@@ -101,7 +101,9 @@ def _source(dataset: RecordDataset) -> Callable[..., Iterator[pl.DataFrame]]:
 
 
 def wanted_by(predicate: pl.Expr) -> Wanted:
-    """What a predicate says of records' places: `EVERYTHING` where it says nothing that is known here."""
+    """Return what a predicate says of records' places: `EVERYTHING` where it says nothing that is known
+    here.
+    """
     import warnings
 
     try:

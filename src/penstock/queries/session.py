@@ -170,7 +170,7 @@ class Session:
             yield batch
 
     def table(self, reader: pa.RecordBatchReader) -> pa.Table:
-        """All rows of a result. Raises as `run`."""
+        """Return all rows of a result. Raises as `run`."""
         return pa.Table.from_batches(list(self.batches(reader)), reader.schema)
 
     @property
@@ -199,7 +199,9 @@ class Session:
         self.close()
 
     def _interruptible(self, work: Callable[[], T]) -> T:
-        """What `work` returns, in the thread of the session. Raises what it raises, and KeyboardInterrupt."""
+        """Return what `work` returns, in the thread of the session. Raises what it raises, and
+        KeyboardInterrupt.
+        """
         try:
             return self._worker.run(lambda: self.translated(work))
         except KeyboardInterrupt:
@@ -207,7 +209,7 @@ class Session:
             raise
 
     def translated(self, work: Callable[[], T]) -> T:
-        """What `work` returns. Raises what DuckDB raises as errors of this package."""
+        """Return what `work` returns. Raises what DuckDB raises as errors of this package."""
         try:
             return work()
         except PenstockError:
@@ -312,7 +314,7 @@ class Session:
             return {"error": True}
 
     def _retried(self, work: Callable[[], T]) -> T:
-        """What `work` returns, with the topics registered that it turns out to miss."""
+        """Return what `work` returns, with the topics registered that it turns out to miss."""
         for _ in range(TABLES_MAX):
             try:
                 return work()

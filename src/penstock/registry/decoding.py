@@ -402,7 +402,7 @@ def _presence(column: pa.Array) -> Any:
 
 
 def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[int, bytes]:
-    """What the headers of rows say about their schemas: the last one of that name, by row."""
+    """Return what the headers of rows say about their schemas: the last one of that name, by row."""
     if headers is None:
         return {}
     found: dict[int, bytes] = {}
@@ -427,7 +427,9 @@ def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[i
 def _apicurio_ids(
     headers: pa.Array | pa.ChunkedArray | None, own: str
 ) -> tuple[dict[int, bytes], dict[int, str]]:
-    """What Apicurio's headers of rows say, as prefixes of format 0, and why rows have no such prefix."""
+    """Return what Apicurio's headers of rows say, as prefixes of format 0, and why rows have no such
+    prefix.
+    """
     found = {}
     reasons = dict.fromkeys(_header_ids(headers, APICURIO_GLOBAL_ID[own]), NO_GLOBAL_IDS)
     for row, content_id in _header_ids(headers, APICURIO_CONTENT_ID[own]).items():

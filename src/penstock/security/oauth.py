@@ -52,7 +52,7 @@ class ClientMessage(NamedTuple):
 
 
 def token_of(value: object) -> Token:
-    """What a callback returned, as a token: text, `Token`, or librdkafka's tuple of two to four parts.
+    """Return what a callback returned, as a token: text, `Token`, or librdkafka's tuple of two to four parts.
 
     The tuple is text, expiry in seconds (or milliseconds, as the signer of AWS gives it), principal,
     extensions.

@@ -132,7 +132,7 @@ class Reference(NamedTuple):
 
 
 def reference(text: str) -> Reference | None:
-    """What a text refers to; None where it stands for itself.
+    """Return what a text refers to; None where it stands for itself.
 
     ``${env:NAME}`` is a variable, ``${file:/path}`` a whole file, ``${file:/path:key}`` one entry of a
     file of properties, ``${dir:/path:name}`` (or ``directory``) a whole file in a directory.

@@ -57,7 +57,7 @@ class Checkpoint:
         return self.committed is None
 
     def advice(self) -> list[str]:
-        """What to do where this query goes on with another source, in sentences."""
+        """Return what to do where this query goes on with another source, in sentences."""
         if self.planned is None and all(source.begin is None for source in self.sources):
             return ["No micro-batch was planned: the query begins as its options say, with either source."]
         if not self.is_first_unfinished:
@@ -166,7 +166,9 @@ def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
 
 
 def _begin_in_file(file: Path) -> Offsets:
-    """What the connector of the JVM has written: a zero byte, ``v1``, JSON. Old releases wrote JSON alone."""
+    """Return what the connector of the JVM has written: a zero byte, ``v1``, JSON. Old releases wrote JSON
+    alone.
+    """
     text = _text(file).removeprefix("\0")
     if not text.startswith("{"):
         version, _, text = text.partition("\n")

@@ -39,7 +39,7 @@ def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    """One of `choices`; the first where the option is not given.
+    """Return one of `choices`; the first where the option is not given.
 
     Raises:
         ConfigError: the text is something else.

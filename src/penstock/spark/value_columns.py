@@ -209,7 +209,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Where each of `count` rows stands among those that decode, -1 for those that are dead."""
+    """Return where each of `count` rows stands among those that decode, -1 for those that are dead."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1

@@ -208,7 +208,7 @@ def check_partitions(which: str, bound: KnownBound, partitions: Collection[int])
 
 
 def point_of(bound: KnownBound, partition: int, default: KnownPoint) -> KnownPoint:
-    """What a bound says of one partition."""
+    """Return what a bound says of one partition."""
     return bound.get(partition, default) if isinstance(bound, Mapping) else bound
 
 
@@ -220,7 +220,7 @@ async def _offsets_at(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Where a bound is in each partition, `default` in those it leaves out; never outside the log."""
+    """Return where a bound is in each partition, `default` in those it leaves out; never outside the log."""
     known: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, int] = {}
     for tp in tps:

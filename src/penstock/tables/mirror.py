@@ -234,7 +234,7 @@ def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Mess
 
 
 def _last_copied(consumer: Consumer, tp: TopicPartition) -> Position07 | None:
-    """Where the last record of a partition came from; None tp there is no record."""
+    """Return where the last record of a partition came from; None tp there is no record."""
     end = consumer.end_offsets([tp])[tp]
     begin = consumer.beginning_offsets([tp])[tp]
     if begin >= end:

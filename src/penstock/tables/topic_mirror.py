@@ -451,7 +451,7 @@ class TopicMirror:
         }
 
     def _note(self, partition: int) -> str:
-        """What stands beside a position."""
+        """Return what stands beside a position."""
         if self._maps is None or self._keeps_offsets:
             return self._ids.to_json()
         found = self._maps.maps[partition]
@@ -477,7 +477,7 @@ class TopicMirror:
         return has_moved
 
     def _edges_of_target(self, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Where the partitions of the target begin and end now."""
+        """Return where the partitions of the target begin and end now."""
         asked = [TopicPartition(self.target_topic, number) for number in partitions]
         edges = [self._admin.list_offsets(dict.fromkeys(asked, when)) for when in (EARLIEST, LATEST)]
         found: dict[int, tuple[int, int]] = {}
@@ -487,7 +487,7 @@ class TopicMirror:
         return found
 
     def _translated(self, partition: int, offset: int) -> int | None:
-        """What a group is to read next in the target; None where the copy has not come to `offset`.
+        """Return the next offset of a group in the target; None if the copy has not reached `offset`.
 
         Raises:
             ValueError: the map does not have it.

@@ -56,12 +56,12 @@ def sections(
 
 
 def title_of(served: Served) -> str:
-    """What a section is called."""
+    """Return what a section is called."""
     return printable(repr(served))
 
 
 def report_of(served: Served) -> str:
-    """What a broker or a cluster that runs holds now; why it cannot be said, where it cannot."""
+    """Return what a broker or a cluster that runs holds now; why it cannot be said, where it cannot."""
     loop = served._thread.loop
     if loop is None:
         return "not running"

@@ -109,7 +109,7 @@ class Driver07:
         return (self.connection.offsets(OffsetsPart(topic, partition, LATEST_TIME, 1)) or [0])[0]
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """Where to read on so as to see everything written after `time_ms`: the start of a segment."""
+        """Return where to read on so as to see everything written after `time_ms`: the start of a segment."""
         found = self.connection.offsets(OffsetsPart(topic, partition, max(time_ms, 0), 1))
         return found[0] if found else self.earliest(topic, partition)
 

@@ -71,7 +71,7 @@ class Judged(NamedTuple):
 
 
 def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE) -> bytes:
-    """One message around `payload`, which for a codec is a compressed set already.
+    """Return one message around `payload`, which for a codec is a compressed set already.
 
     Raises:
         EncodeError: a payload that is not bytes-like, another magic than 0 and 1, or a codec with

@@ -95,7 +95,7 @@ class Settings:
         return UnpackLimits(self._numbers[BYTES_OPTION], self._numbers[RECORDS_OPTION])
 
     def log_config(self, topic: str) -> ByteLogConfig:
-        """What applies to the logs of one topic."""
+        """Return what applies to the logs of one topic."""
         number: Callable[[str], int] = lambda name: self.number(name, topic)  # noqa: E731
         return ByteLogConfig(
             segment_bytes=number("log.file.size"),

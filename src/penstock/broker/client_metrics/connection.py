@@ -23,7 +23,7 @@ class PushingConnection:
 
 
 def origin_of(context: Context[Any]) -> Origin:
-    """Where the request in progress comes from."""
+    """Return where the request in progress comes from."""
     session = context.session
     return Origin(
         session.client_id or "",

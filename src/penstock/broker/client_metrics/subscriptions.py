@@ -71,7 +71,7 @@ def _items(text: str) -> list[str]:
 def asked_of(
     client: Mapping[str, str | None], subscriptions: Iterable[Subscription], cpu_s: Callable[[], float]
 ) -> Asked:
-    """What a client with these attributes is asked for.
+    """Return what a client with these attributes is asked for.
 
     `cpu_s` returns the CPU seconds that this thread has used: the comparisons end after `MATCHING_CPU_S`.
     """

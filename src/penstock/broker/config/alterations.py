@@ -328,7 +328,7 @@ def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
 
 
 def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:
-    """What is set for a resource.
+    """Return what is set for a resource.
 
     Raises:
         KafkaError: there is no such resource.

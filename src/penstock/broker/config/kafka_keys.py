@@ -56,7 +56,9 @@ class BrokerSetting(NamedTuple):
 
 @cache
 def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
-    """Those of the releases of Kafka that begin with this number, 3 or 4, as far as they are listed."""
+    """Return those of the releases of Kafka that begin with this number, 3 or 4, as far as they are
+    listed.
+    """
     return {
         name: setting for name, (releases, setting) in _read(release).items() if releases not in _UNLISTED
     }
@@ -64,13 +66,13 @@ def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
 
 @cache
 def hidden_settings() -> Mapping[str, BrokerSetting]:
-    """Those that Apache Kafka 4 has and does not list."""
+    """Return those that Apache Kafka 4 has and does not list."""
     return {name: setting for name, (releases, setting) in _read("4").items() if releases == "hidden"}
 
 
 @cache
 def known_settings() -> Mapping[str, BrokerSetting]:
-    """Those of any release, as the newest that has them defines them."""
+    """Return those of any release, as the newest that has them defines them."""
     return {name: setting for each in ("3", "4") for name, (_, setting) in _read(each).items()}
 
 

@@ -62,7 +62,7 @@ def answering_faults(faults: Faults) -> Interceptor:
 
 
 def failing(request: Request, failures: list[Fault]) -> Answerer:
-    """What answers a request with the error codes of faults that happen to it."""
+    """Return what answers a request with the error codes of faults that happen to it."""
 
     def code_of(entity: Entity) -> int:
         return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
@@ -84,7 +84,7 @@ class Answerer:
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def question(self, message: Any) -> Any:
-        """What the broker is to be asked: the request or a part of it; None for nothing.
+        """Return the request that the broker gets: all of it or a part; None for no request.
 
         `message` is the request as the broker has read it.
         """
@@ -236,7 +236,7 @@ class Answerer:
         return answer
 
     def _scram_users(self, message: Any, answer: Any) -> Any:
-        """One result for each user in the request, once per user."""
+        """Return one result for each user in the request, once per user."""
         code = self._any_code
         if answer is None:
             answer = self._classes.AlterUserScramCredentialsResponse()

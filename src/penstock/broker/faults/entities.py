@@ -71,7 +71,7 @@ class Guide:
         return entity
 
     def entities(self, message: Any) -> list[Entity]:
-        """Every entity that the request names; an empty one where it names none."""
+        """Return every entity that the request names; an empty one where it names none."""
         root = self.definition.root
         return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 

@@ -337,7 +337,7 @@ class Faults:
             self._renewed()
 
     def happening_to(self, request: Request) -> list[Fault]:
-        """Every fault that happens to a request, oldest first. Called in the broker's thread."""
+        """Return every fault that happens to a request, oldest first. Called in the broker's thread."""
         return [fault for fault in self.active if fault.happens_to(request)]
 
 

@@ -176,7 +176,7 @@ def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
 def _records(
     entity: Entity, ops: Sequence[OpData], present: dict[str, float]
 ) -> list[stored.ClientQuotaRecord]:
-    """What carries out the changes; nothing for what is so already."""
+    """Return what carries out the changes; nothing for what is so already."""
     parts = [stored.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     return [
         stored.ClientQuotaRecord(

@@ -145,7 +145,7 @@ def _describe(
 
 
 def _size(configs: list[DescribeConfigsResourceResult]) -> int:
-    """About how many bytes of an answer these settings take."""
+    """Return about how many bytes of an answer these settings take."""
     return sum(
         len(config.name) + len(config.value or "") + len(config.documentation or "") + SETTING_BYTES
         for config in configs

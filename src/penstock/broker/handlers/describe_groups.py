@@ -75,7 +75,7 @@ def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
 
 
 def _size(member: Member, protocol: str | None) -> int:
-    """About how many bytes of an answer a member takes."""
+    """Return about how many bytes of an answer a member takes."""
     names = len(member.id) + len(member.instance_id or "") + len(member.client_id) + len(member.client_host)
     return names + len(member.metadata(protocol)) + len(member.assignment) + MEMBER_BYTES
 

@@ -114,7 +114,7 @@ def _look_up_all(
     searches: list[_Search],
     view: _View,
 ) -> list[ListOffsetsPartitionResponse]:
-    """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
+    """Return one answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
     `times` is how often the request names each partition; unfinished searches go into `searches`.
     """

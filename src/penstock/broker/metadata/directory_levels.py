@@ -148,7 +148,7 @@ def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: 
 def _read(
     path: str, end_offset: int | None = None, between: Callable[[int], None] = lambda count: None
 ) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
-    """What a directory says about itself below `end_offset`, and the records that say so.
+    """Return what a directory says about itself below `end_offset`, and the records that say so.
 
     Raises:
         ConfigError: it is no data directory.

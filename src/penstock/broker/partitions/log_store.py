@@ -101,7 +101,7 @@ class LogStore(Protocol):
         """Return whether retention may find something to drop in a log that is not open."""
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
-        """Where the producers of an open partition are noted; None where nothing outlives the log."""
+        """Return where the producers of an open partition are noted; None where nothing outlives the log."""
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Delete a partition's data, if there are any. The log is closed."""
@@ -121,10 +121,10 @@ class LogStore(Protocol):
         """
 
     def missing(self) -> list[StorageError]:
-        """What was removed or moved since it was opened; nothing is written there any more."""
+        """Return what was removed or moved since it was opened; nothing is written there any more."""
 
     def begin_checkpoint(self) -> Sequence[UnflushedLog]:
-        """What has to be forced to disk before a checkpoint can be written."""
+        """Return what has to be forced to disk before a checkpoint can be written."""
 
     def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
         """Note what a start after a crash need not look at again."""

@@ -117,7 +117,7 @@ class ConnectionQuotas:
         return None if text is None else int(text)
 
     def _of(self, listener: str, name: str) -> str | None:
-        """What is set for one listener; None where nothing is."""
+        """Return the setting of one listener; None if it has none."""
         return next(
             (s.text for s in self._config.set_texts(f"listener.name.{listener.lower()}.{name}")), None
         )

@@ -87,7 +87,7 @@ class Usage:
             self._windows.popleft()
 
     def rate(self, now: float) -> tuple[float, float]:
-        """What was used per second, and over how many seconds: all windows but one at least."""
+        """Return what was used per second, and over how many seconds: all windows but one at least."""
         self._forget(now)
         number, size_s = self._kind
         if not self._windows:

@@ -86,7 +86,7 @@ class Profile:
         return self._release.name
 
     def routes(self, known: Mapping[int, Route]) -> dict[int, Route]:
-        """Those of our routes that the release has, in the versions it can parse."""
+        """Return those of our routes that the release has, in the versions it can parse."""
         found = {}
         offered = self._release.api_versions(receiver=True)
         for key, route in known.items():

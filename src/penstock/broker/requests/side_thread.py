@@ -120,7 +120,7 @@ class UsesSideThread(Parts, Protocol):
 
 
 def inline_budget(context: Context[Parts]) -> UnpackBudget:
-    """What the request in progress may unpack on the event loop: one budget for all of its partitions.
+    """Return what the request in progress may unpack on the event loop: one budget for all of its partitions.
 
     Requests that arrive together share one.
     """
@@ -131,7 +131,7 @@ def inline_budget(context: Context[Parts]) -> UnpackBudget:
 
 
 def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
-    """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
+    """Return what one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
     from penstock.common.thread_pause import pause
 
     node = context.node

@@ -151,7 +151,7 @@ class ListenerSecurity:
     # --- TLS ---------------------------------------------------------------------------------------------
 
     def tls_settings(self, settings: SecuritySettings) -> TlsSettings:
-        """What the context is made of.
+        """Return what the context is made of.
 
         Raises:
             ConfigError: no certificate is named.

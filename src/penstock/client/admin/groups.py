@@ -106,8 +106,9 @@ class GroupAdministration:
         self._client = client
 
     async def listings(self, states: Collection[str], group_type: str | None = None) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of one
-        type only where it is given, of which brokers without types have none."""
+        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of
+        one type only where it is given, of which brokers without types have none.
+        """
         client = self._client
         await client.bootstrap()
         found: dict[str, GroupListing] = {}

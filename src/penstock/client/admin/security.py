@@ -173,7 +173,7 @@ class SecurityAdministration:
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
 
     async def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """All quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
+        """Return all quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
         from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 
         def read(answer: Any) -> dict[QuotaEntity, dict[str, float]]:

@@ -76,7 +76,7 @@ class ShareGroupAdministration:
         self._groups = groups
 
     async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """All share groups of the cluster, or those in the given states, by name."""
+        """Return all share groups of the cluster, or those in the given states, by name."""
         return await self._groups.listings(states, group_type=SHARE)
 
     async def describe(self, group_id: str) -> ShareGroupDescription:

@@ -121,7 +121,7 @@ class TransactionAdministration:
         longer_than_ms: float | None = None,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """All transactional ids of the cluster, by name, or those that every given filter selects.
+        """Return all transactional ids of the cluster, by name, or those that every given filter selects.
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
         have been running for longer; `pattern` is a regular expression for the whole id.

@@ -84,7 +84,7 @@ class _Balancing:
         return {**result, **fixed}
 
     def _all_partitions(self) -> list[TopicPartition]:
-        """Those with the fewest takers first."""
+        """Return those with the fewest takers first."""
         topics = sorted(self._counts, key=lambda topic: (len(self._takers[topic]), java_order(topic)))
         return [TopicPartition(topic, number) for topic in topics for number in range(self._counts[topic])]
 

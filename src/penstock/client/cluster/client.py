@@ -236,7 +236,7 @@ class AsyncClient:
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
-        """Where connections are being opened, from any thread."""
+        """Return where connections are being opened, from any thread."""
         return self._pool.addresses_opening()
 
     async def connect(self, address: Address) -> Connection:
@@ -458,7 +458,7 @@ class AsyncClient:
         return topic is not None and bool(topic.partitions) and topic.error_code == 0
 
     def _topic_error(self, name: str) -> PenstockError:
-        """What is wrong with a topic that has just been asked for."""
+        """Return what is wrong with a topic that has just been asked for."""
         topic = self.cluster.topics.get(name)
         if topic is None:
             return left_out(self._told_by, f"topic {name!r}", "Metadata")

@@ -417,7 +417,7 @@ class Connection(asyncio.BufferedProtocol):
         return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
-        """What the broker did wrong, with its address."""
+        """Return what the broker did wrong, with its address."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
             if other is TLS:
@@ -530,7 +530,7 @@ async def _resolve(address: Address) -> list[Any]:
 
 
 def _after(chunks: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """What is left of the chunks after the first `sent` bytes."""
+    """Return what is left of the chunks after the first `sent` bytes."""
     for index, chunk in enumerate(chunks):
         view = memoryview(chunk)
         if sent < view.nbytes:

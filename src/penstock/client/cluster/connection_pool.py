@@ -83,7 +83,7 @@ class ConnectionPool:
         return newest.versions.features.get(name, 0) if newest is not None else 0
 
     def addresses_opening(self) -> list[Address]:
-        """Where connections are being opened, from any thread."""
+        """Return where connections are being opened, from any thread."""
         return [address for address, _ in list(self._opening)]
 
     def failures(self, address: Address) -> int:

@@ -183,7 +183,7 @@ class MetricsPush:
         return int(answer.error_code)
 
     def _after(self, code: int) -> float:
-        """What follows an answer: the seconds to wait. As in Java's client."""
+        """Return the seconds to wait after an answer, as Java's client does."""
         wait_s = self._interval_s()
         if not code:
             return wait_s

@@ -91,7 +91,7 @@ class Observed(Protocol):
         ...
 
     def addresses_opening(self) -> Sequence[Address]:
-        """Where connections are being opened."""
+        """Return where connections are being opened."""
         ...
 
 

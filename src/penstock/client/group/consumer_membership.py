@@ -222,7 +222,7 @@ class ConsumerMembership:
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """What must be given up before anything else can happen."""
+        """Return what must be given up before anything else can happen."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:

@@ -199,7 +199,7 @@ class Membership:
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """What must be given up before anything else can happen."""
+        """Return what must be given up before anything else can happen."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:

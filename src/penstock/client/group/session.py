@@ -369,7 +369,7 @@ class GroupSession:
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed. Raises as `GroupOffsets.fetch`."""
+        """Return the group's committed offsets. Raises as `GroupOffsets.fetch`."""
         # What a transaction has not decided yet would be read, and produced, a second time (KIP-447).
         found = await self._offsets.fetch(
             partitions, require_stable=True, timeout_ms=timeout_ms, identify=self._identify_reader
@@ -469,7 +469,7 @@ class GroupSession:
         task.add_done_callback(finish)
 
     def _moved(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Those that the coordinator does not have yet."""
+        """Return those that the coordinator does not have yet."""
         return {tp: at for tp, at in offsets.items() if self._known.get(tp) != at}
 
     async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -117,7 +117,9 @@ class SecurityFiles:
         return settings, context
 
     def _stamped(self) -> Stamp:
-        """What differs between files and their successors: inode, size and time; None where there is none."""
+        """Return what differs between files and their successors: inode, size and time; None where there is
+        none.
+        """
         found: list[tuple[int, int, int] | None] = []
         for path in (*self.login_paths, *self._tls_paths):
             try:
@@ -176,8 +178,8 @@ class Logins:
     def judge(
         self, key: object, error: AuthenticationError, patience_s: float, files: SecurityFiles
     ) -> AuthenticationError | LoginPendingError:
-        """What a refused login is to be raised as: pending for `patience_s`, where it was accepted before and
-        its secrets come from files; at once where one of them has changed meanwhile.
+        """Return what a refused login is to be raised as: pending for `patience_s`, where it was accepted
+        before and its secrets come from files; at once where one of them has changed meanwhile.
         """
         if not files.login_paths:
             return error
@@ -207,7 +209,9 @@ def presume_accepted(servers: object, settings: SecuritySettings | None) -> None
 
 
 def login_key(servers: object, given: Mapping[str, object]) -> object:
-    """What differs between two logins of a process: the brokers, and the settings as they were written."""
+    """Return what differs between two logins of a process: the brokers, and the settings as they were
+    written.
+    """
     return servers, frozenset(
         (name, revealed(value)) for name, value in given.items() if isinstance(value, (str, Secret))
     )

@@ -160,7 +160,7 @@ class TransactionMachine:
     # -- steps
 
     def next_step(self, now: float, *, is_settled: bool) -> Step | None:
-        """What to ask now, if anything. `now` is in monotonic seconds.
+        """Return the next step to take; None if there is none now. `now` is in monotonic seconds.
 
         `is_settled` says that a commit has all its batches acknowledged, or that an abort has none in flight.
         """
@@ -338,7 +338,7 @@ class TransactionMachine:
 
 
 def _telling(step: Step, transactional_id: str) -> str:
-    """What a step was doing, for messages."""
+    """Return what a step was doing, for messages."""
     if isinstance(step, FindCoordinator):
         kind = "transactional id" if step.kind == TRANSACTION_COORDINATOR else "group"
         return f"looking for the coordinator of {kind} {step.key!r}"

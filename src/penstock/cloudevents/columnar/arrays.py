@@ -55,7 +55,7 @@ def buffer_bytes(buffer: Any) -> Bytes:
 
 
 def null_flags(array: Any) -> Bytes:
-    """One byte per entry, 1 where it is null; nothing where none is."""
+    """Return one byte per entry, 1 where it is null; nothing where none is."""
     if array.null_count == 0:
         return _NOTHING
     flags = array.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -157,7 +157,7 @@ def no_texts(size: int) -> Texts:
 
 
 def text_at(texts: Texts, row: int) -> bytes | None:
-    """One entry."""
+    """Return one entry."""
     if len(texts.nulls) and texts.nulls[row]:
         return None
     return texts.data[texts.ends[row] : texts.ends[row + 1]].tobytes()

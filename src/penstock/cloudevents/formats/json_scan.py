@@ -58,7 +58,7 @@ def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
 
 
 def _why_no_object(text: str) -> str:
-    """What is in place of a JSON object."""
+    """Return what is in place of a JSON object."""
     if skip_white_space(text, 0) == len(text):
         return "the value is empty, not a JSON object"
     try:
@@ -72,7 +72,7 @@ def _why_no_object(text: str) -> str:
 
 
 def skip_white_space(text: str, position: int) -> int:
-    """Where the next character that is no white space stands, or the end of the text."""
+    """Return where the next character that is no white space stands, or the end of the text."""
     match = _white_space(text, position)
     return match.end() if match else position
 

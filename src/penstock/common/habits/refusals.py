@@ -58,7 +58,7 @@ def _said(
     keywords: Mapping[str, Any],
     pythons: str,
 ) -> str:
-    """What is wrong with a call, and what to type."""
+    """Return what is wrong with a call, and what to type."""
     found = [each for each in signature.parameters.values() if each.name not in ("self", "cls", "_cls")]
     given_count = len(arguments) - (len(signature.parameters) - len(found))
     called = _called(place)

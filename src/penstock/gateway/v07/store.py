@@ -140,7 +140,7 @@ class ClusterStore:
         return answers
 
     async def _judged(self, part: FetchPart) -> Place | Answer | None:
-        """Where a part is to be read; or what it is answered without that; None for nothing."""
+        """Return where a part is to be read; or what it is answered without that; None for nothing."""
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
@@ -207,7 +207,7 @@ class ClusterStore:
             )
 
     def _failed(self, what: str, error: PenstockError) -> Answer:
-        """What a fetch is answered that has failed: nothing for the moment, or an error code."""
+        """Return the answer to a fetch that has failed: no messages for the moment, or an error code."""
         if is_out_of_range(error):
             return Error.OFFSET_OUT_OF_RANGE, None
         is_fatal = judge(error) is Verdict.FATAL

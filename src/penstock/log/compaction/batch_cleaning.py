@@ -130,7 +130,7 @@ def _clean_whole(
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
-    """What is left of a batch that stays, or goes, with all its records."""
+    """Return what is left of a batch that stays, or goes, with all its records."""
     if fate is Fate.NEEDED:
         return batch
     if fate is Fate.SPENT and header.record_count:

@@ -64,7 +64,7 @@ class Quorum(NamedTuple):
     voters: bytes | None = None
 
     def after(self, kind: int, value: bytes) -> Quorum:
-        """What a further control record makes of it."""
+        """Return what a further control record makes of it."""
         if kind == KRAFT_VERSION:
             return self._replace(kraft_version=value)
         if kind == VOTERS:

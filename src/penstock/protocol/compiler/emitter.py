@@ -173,7 +173,7 @@ class Emitter(ABC):
         self.functions[name] = inner.lines
 
     def source(self) -> str:
-        """All that was written, functions on the side first."""
+        """Return all that was written, functions on the side first."""
         return "\n\n\n".join("\n".join(lines) for lines in [*self.functions.values(), self.lines]) + "\n"
 
     def _beside(self, inner: Emitter, opening: str) -> None:

@@ -242,7 +242,7 @@ def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
 
 
 def struct_problem(layout: StructLayout, value: Any) -> str | None:
-    """What keeps a struct from being written: the path of the field, and why."""
+    """Return what keeps a struct from being written: the path of the field, and why."""
     if value is None:
         return ": null is not allowed"
     for spec in layout.absent:

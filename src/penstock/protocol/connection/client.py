@@ -86,7 +86,9 @@ class ClientConnection(Generic[Token]):
         )
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes of the stream belong. Never empty once `next_answer` has returned None."""
+        """Return where the next bytes of the stream belong. Never empty once `next_answer` has returned
+        None.
+        """
         return self._frames.get_buffer()
 
     def received(self, count: int) -> None:

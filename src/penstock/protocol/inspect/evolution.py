@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 def compare(old: Definition, new: Definition) -> list[Finding]:
-    """What changed from `old` to `new`, apart from what is new. What breaks comes first."""
+    """Return what changed from `old` to `new`, apart from what is new. What breaks comes first."""
     found = list(_messages(old, new))
     seen: dict[tuple[str, str, bool], list[int]] = {}
     for version in _released(old):

@@ -146,7 +146,7 @@ class _Plan:
         return not_default(self._layout, field, "struct")
 
     def _writer(self, field: FieldSpec) -> Write | None:
-        """What turns a value that is not null into JSON; None where it is the same."""
+        """Return what turns a value that is not null into JSON; None where it is the same."""
         field_type = field.type_at(self._version)
         if field_type.is_struct:
             one: Write | None = self.struct_writer(self._layout.structs[field_type.base])

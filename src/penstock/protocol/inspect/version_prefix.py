@@ -35,7 +35,7 @@ _ways: dict[type[Message], str] = {}
 
 
 def leading_bytes(message_class: type[Message], version: int) -> bytes:
-    """What stands in front of a message of this class at `version`.
+    """Return what stands in front of a message of this class at `version`.
 
     Raises:
         ConfigError: messages of this class have nothing in front.

@@ -19,7 +19,7 @@ _JSON_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a numbe
 
 
 def json_kind(value: object) -> str:
-    """What an error message calls a value that `json.loads` has returned: "a list", "null", "true"."""
+    """Return what an error message calls a value that `json.loads` has returned: "a list", "null", "true"."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -73,7 +73,9 @@ class JsonColumns:
         return pa.concat_arrays(parts)
 
     def _at_once(self, values: pa.Array) -> pa.Array | None:
-        """All rows by one call, or None where one of them is no JSON or of other kinds than the columns."""
+        """Return all rows by one call, or None where one of them is no JSON or of other kinds than the
+        columns.
+        """
         if not len(values):
             return pa.array([], self._kind)
         flat = pc.fill_null(values, b"null")

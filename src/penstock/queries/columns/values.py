@@ -57,12 +57,12 @@ class Records:
         return records_needed(columns, ())
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Some columns of a batch of records."""
+        """Return some columns of a batch of records."""
         arrays = [self.column(batch, name) for name in columns]
         return batch_of(arrays, self.schema, columns, batch.num_rows)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """One column of a batch of records."""
+        """Return one column of a batch of records."""
         found = batch.column(name)
         return text_of(found) if self._is_text and name in ("key", "value") else found
 
@@ -83,7 +83,7 @@ class JsonFields:
         return records_needed(columns, ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Some columns of a batch of records, of which only the wanted fields are decoded."""
+        """Return some columns of a batch of records, of which only the wanted fields are decoded."""
         wanted = {name: self._names[name] for name in columns if name in self._names}
         decoded: Mapping[str, pa.Array] = {}
         if wanted:
@@ -110,7 +110,7 @@ class EventFields:
         return records_needed(columns, ("value", "headers"))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Some columns of a batch of records."""
+        """Return some columns of a batch of records."""
         from penstock.cloudevents.columnar import decode_events
 
         wanted = [name for name in columns if name in self._columns]

@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 def wanted_by(filter: pc.Expression | None) -> Wanted:
-    """What a filter says of records' places: `EVERYTHING` where it says nothing that is known here."""
+    """Return what a filter says of records' places: `EVERYTHING` where it says nothing that is known here."""
     if filter is None:
         return EVERYTHING
     try:
@@ -126,7 +126,8 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 def _entries(schema: pa.Schema) -> list[tuple[str, str]]:
-    """All entries of a schema's metadata in order, with names that repeat, of which `metadata` keeps one.
+    """Return all entries of a schema's metadata in order, with names that repeat, of which `metadata` keeps
+    one.
 
     They stand in Arrow's C data interface: counts and lengths of 32 bits, then bytes.
     """

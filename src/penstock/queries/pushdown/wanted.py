@@ -49,7 +49,7 @@ class Wanted:
         )
 
     def both(self, other: Wanted) -> Wanted:
-        """What lies in both: for ``and``."""
+        """Return what lies in both: for ``and``."""
         return Wanted(
             _both(self.partitions, other.partitions),
             max(self.offset_min, other.offset_min),
@@ -95,7 +95,8 @@ NOTHING = Wanted(partitions=frozenset())
 
 
 def comparison(column: str, operator: str, value: object) -> Wanted:
-    """What ``column operator value`` says; the operator is one of ``==``, ``<``, ``<=``, ``>``, ``>=``.
+    """Return what ``column operator value`` says; the operator is one of ``==``, ``<``, ``<=``, ``>``,
+    ``>=``.
 
     `EVERYTHING` where nothing follows from it. A comparison with null lets no record through.
     """
@@ -113,7 +114,7 @@ def comparison(column: str, operator: str, value: object) -> Wanted:
 
 
 def one_of(column: str, values: Iterable[object]) -> Wanted:
-    """What it says that a column has one of some values, of which nulls let nothing through."""
+    """Return what it says that a column has one of some values, of which nulls let nothing through."""
     found = NOTHING
     for value in values:
         found = found.either(comparison(column, "==", value))
@@ -123,7 +124,7 @@ def one_of(column: str, values: Iterable[object]) -> Wanted:
 
 
 def is_null(column: str) -> Wanted:
-    """What it says that a column is null: all but keys and values never are."""
+    """Return what it says that a column is null: all but keys and values never are."""
     return NOTHING if column in ("partition", "offset", "topic", "timestamp") else EVERYTHING
 
 

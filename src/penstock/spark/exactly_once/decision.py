@@ -123,7 +123,7 @@ class SinkState:
 
 
 class Course(Enum):
-    """What becomes of a batch that Spark hands over."""
+    """The courses for the transactions of a batch that Spark has given to the sink."""
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"
@@ -131,7 +131,7 @@ class Course(Enum):
 
 
 def course_of(state: SinkState, batch: int) -> Course:
-    """What becomes of `batch`.
+    """Return the course for the transactions of `batch`: commit them, or abort them.
 
     Raises:
         ConfigError: a later batch has been written: the checkpoint is older than the sink, or another query

@@ -48,7 +48,7 @@ UNCLEAR_CODES = frozenset(
 
 
 def fate_after_end(code: int) -> Fate | None:
-    """What the answer to a commit says of the transaction; None where it is an error to be raised."""
+    """Return what the answer to a commit says of the transaction; None where it is an error to be raised."""
     if code == ErrorCode.NONE:
         return Fate.COMMITTED
     return Fate.UNCLEAR if code in UNCLEAR_CODES else None
@@ -103,7 +103,7 @@ class Settlement:
         self._fates.update(dict.fromkeys(transactions, Fate.COMMITTED))
 
     def next_action(self) -> Action:
-        """What to do now."""
+        """Return the next action of the settlement."""
         for fate, action in (
             (Fate.OPEN, End),
             (Fate.UNCLEAR, Inspect),

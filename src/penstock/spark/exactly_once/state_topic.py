@@ -73,7 +73,7 @@ async def _create(place: SinkPlace) -> None:
 
 
 async def read_state(client: AsyncClient, place: SinkPlace) -> SinkState:
-    """What is stored about a sink, up to what was stored when this is called.
+    """Return what is stored about a sink, up to what was stored when this is called.
 
     Raises:
         DecodeError: a record is none of ours.
@@ -112,7 +112,7 @@ def finished_value(batch: int) -> bytes:
 
 
 def batch_of(value: bytes) -> int:
-    """What `finished_value` has written. Raises DecodeError."""
+    """Return what `finished_value` has written. Raises DecodeError."""
     try:
         return int(json.loads(value)["batch"])
     except (ValueError, KeyError, TypeError) as error:

@@ -236,7 +236,9 @@ def _texts() -> dict[str, Column]:
 
 
 def _error(types: dict[str, AttributeType]) -> Column:
-    """What is wrong with a record in binary mode: the first broken rule, in the order of `from_record`."""
+    """Return what is wrong with a record in binary mode: the first broken rule, in the order of
+    `from_record`.
+    """
     keys = F.col("_attributes.key")
     claims = F.arrays_overlap(keys, F.array(*map(F.lit, REQUIRED)))
     several = F.size("_contents") > 1

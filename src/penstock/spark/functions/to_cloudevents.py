@@ -174,7 +174,7 @@ def _type_of(kind: DataType) -> AttributeType | None:
 
 
 def _event_columns(df: DataFrame) -> list[Column]:
-    """What belongs to the event, for `encode_events`."""
+    """Return what belongs to the event, for `encode_events`."""
     names = [name for name in df.columns if name in EVENT_COLUMNS or name.startswith("ce_")]
     return [F.col("`" + name.replace("`", "``") + "`").alias(name) for name in names]
 
@@ -289,7 +289,7 @@ def _extension_text(column: Column, kind: DataType) -> Column:
 
 
 def _error(df: DataFrame, types: dict[str, AttributeType]) -> Column:
-    """What is wrong with an event: the first broken rule, in the order of `encode_events`."""
+    """Return what is wrong with an event: the first broken rule, in the order of `encode_events`."""
     wrong: list[Column] = []
     if "time" in df.columns and isinstance(df.schema["time"].dataType, TimestampType):
         micros = F.unix_micros("time")

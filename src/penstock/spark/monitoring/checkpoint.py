@@ -50,7 +50,7 @@ def is_checkpoint(directory: Path) -> bool:
 
 
 def standing_of(directory: Path) -> Standing:
-    """What the checkpoint in `directory` says now.
+    """Return what the checkpoint in `directory` says now.
 
     Raises:
         ConfigError: there is no checkpoint of a streaming query, or one of a form that is not known.

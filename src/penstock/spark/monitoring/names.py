@@ -45,7 +45,7 @@ def query_name(frame: DataFrame) -> str:
 
 
 def source_name(options: Mapping[str, str]) -> str:
-    """What a source with these options reads, and where: ``penstock[orders, bills] on host:9092``.
+    """Return what a source with these options reads, and where: ``penstock[orders, bills] on host:9092``.
 
     Raises:
         ConfigError: the options are wrong.

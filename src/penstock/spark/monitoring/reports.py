@@ -43,7 +43,7 @@ class Report:
 
 
 def reports_directory() -> Path:
-    """Where reports are unless another place is named: below XDG_STATE_HOME, or ``~/.local/state``."""
+    """Return where reports are unless another place is named: below XDG_STATE_HOME, or ``~/.local/state``."""
     state = os.environ.get("XDG_STATE_HOME")
     return Path(state or Path.home() / ".local" / "state") / "penstock" / "queries"
 

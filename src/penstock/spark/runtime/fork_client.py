@@ -29,7 +29,7 @@ STREAMS = (0, 1, 2)
 
 
 def address(jvm: int) -> bytes:
-    """Where the fork server of the sessions in a JVM listens: a Unix socket without a file.
+    """Return where the fork server of the sessions in a JVM listens: a Unix socket without a file.
 
     Raises:
         OSError: there is no process with that id.

@@ -159,7 +159,7 @@ def compile_codecs() -> None:
 
 
 def received(connection: socket.socket) -> Request | None:
-    """What a client asks for; None where it is no process of this user, or not understood."""
+    """Return what a client asks for; None where it is no process of this user, or not understood."""
     import marshal
 
     streams: list[int] = []

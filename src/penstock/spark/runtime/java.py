@@ -146,7 +146,7 @@ def _home_without_vector_module(home: Path) -> Path:
 
 
 def cache_directories() -> list[Path]:
-    """Where small programs may live: the user's cache, else the temporary directory."""
+    """Return where small programs may live: the user's cache, else the temporary directory."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     user = [Path(chosen)] if chosen else [Path.home() / ".cache"] if os.environ.get("HOME") else []
     return [*(cache / "penstock" for cache in user), Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"]

@@ -157,7 +157,7 @@ def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
-    """Every setting a session on `master` gets, those of `chosen` among them."""
+    """Return every setting a session on `master` gets, those of `chosen` among them."""
     settings = dict(SETTINGS)
     if is_local(master):
         settings.update(_local_settings(master))

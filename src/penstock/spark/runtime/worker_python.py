@@ -42,7 +42,7 @@ fi
 
 
 def worker_python(package: Path) -> str:
-    """What PYSPARK_PYTHON shall be for workers on this machine.
+    """Return what PYSPARK_PYTHON shall be for workers on this machine.
 
     `package` is the folder of PySpark. `sys.executable` itself where the workers would not find the same
     PySpark without the archive, or no file can be written.

@@ -96,7 +96,7 @@ class Brokers:
         return run(self._lookup(questions)) if questions else {}
 
     def group_commits(self, group_id: str) -> GroupCommits:
-        """What commits offsets to a group over this connection."""
+        """Return what commits offsets to a group over this connection."""
         from penstock.spark.source.group_offsets import GroupCommits
 
         return GroupCommits(self._opened(), group_id)

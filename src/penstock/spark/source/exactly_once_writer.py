@@ -136,7 +136,7 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
-    """Where a query or job writes."""
+    """Return where a query or job writes."""
     return SinkPlace(
         f"{options.transactional_id_prefix}-{identity}",
         options.bootstrap_servers,

@@ -475,7 +475,9 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
 
 
 def _start_bound(given: Mapping[str, str], streaming: bool) -> Bound:
-    """Where to start. As in Spark, one timestamp counts before timestamps, and these before offsets."""
+    """Return where to start. As in Spark, one timestamp counts before timestamps, and these before
+    offsets.
+    """
     late = given.get("startingOffsetsByTimestampStrategy", "error").lower()
     if late not in ("error", "latest"):
         raise ConfigError(f"startingOffsetsByTimestampStrategy is 'error' or 'latest', not {late!r}")

@@ -90,7 +90,7 @@ class StreamOffsets:
         )
 
     def to_json(self) -> OffsetsJson:
-        """What Spark's checkpoint keeps: the offsets of `offsets_to_json`, and a key for each id."""
+        """Return what Spark's checkpoint keeps: the offsets of `offsets_to_json`, and a key for each id."""
         document = offsets_to_json(self.offsets)
         known = {topic: self.topic_ids[topic] for topic in document if topic in self.topic_ids}
         for topic, topic_id in known.items():
@@ -205,7 +205,7 @@ def batch_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """What a batch query reads, given both bounds resolved; empty ranges left out.
+    """Return what a batch query reads, given both bounds resolved; empty ranges left out.
 
     Raises:
         ConfigError: a partition ends before it starts.
@@ -238,7 +238,7 @@ def batch_ranges(
 def narrowed_ranges(
     ranges: Sequence[OffsetRange], wanted: Wanted, lookup: Lookup | None
 ) -> list[OffsetRange]:
-    """What is left of ranges where only some places are wanted; empty ranges left out.
+    """Return what is left of ranges where only some places are wanted; empty ranges left out.
 
     The ends of the ranges must have been asked before: what is written meanwhile lies behind them. Without a
     `lookup`, offsets are bytes that only messages end (Kafka 0.7), so that ranges stay or go as a whole.
@@ -273,7 +273,7 @@ def stream_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """What a micro-batch reads, given the offsets logged before and after it.
+    """Return what a micro-batch reads, given the offsets logged before and after it.
 
     `earliest` has the log start offset of every partition in `end` that still exists. A partition
     that is new in `end` is read from its log start.
@@ -329,7 +329,7 @@ def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
 def limit_rows(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int
 ) -> Offsets:
-    """Where a micro-batch of about `rows_max` offsets ends.
+    """Return where a micro-batch of about `rows_max` offsets ends.
 
     Every partition gets a share in proportion to its backlog, and at least one record, so that small
     partitions do not starve. Shares are rounded as Spark's Kafka source rounds them, in floating point: a

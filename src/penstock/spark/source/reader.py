@@ -89,7 +89,7 @@ class TaskWork(Protocol):
         """
 
     def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """What of the ranges of a batch query is still to be read. Raises StorageError."""
+        """Return what of the ranges of a batch query is still to be read. Raises StorageError."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The Arrow batches of one task."""
@@ -274,7 +274,7 @@ def tasks(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[InputPartition]:
-    """What each task reads, cut and packed as the options say."""
+    """Return what each task reads, cut and packed as the options say."""
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )

@@ -101,7 +101,9 @@ class StreamPlanner(DataSourceStreamReader):
         return self._work.options
 
     def initialOffset(self) -> OffsetsJson:
-        """Where the query starts that has no checkpoint yet. Asked more than once: the answer stays."""
+        """Return where the query starts that has no checkpoint yet. Asked more than once: the answer
+        stays.
+        """
         with plain_errors():
             if self._initial is None:
                 brokers, selection = self._connected(), self._options.selection
@@ -214,7 +216,7 @@ class StreamPlanner(DataSourceStreamReader):
     def _end_of_batch(
         self, begin: StreamOffsets, latest: StreamOffsets, rows_max: int | None
     ) -> StreamOffsets | None:
-        """Where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
+        """Return where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
         known = self._continued(begin, latest)
         new = dict.fromkeys(set(latest.offsets) - set(known), EARLIEST)
         if new:
@@ -244,7 +246,7 @@ class StreamPlanner(DataSourceStreamReader):
         return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """What `ask` returns, as soon as brokers answer that have answered before."""
+        """Return what `ask` returns, as soon as brokers answer that have answered before."""
         while True:
             try:
                 answer = ask()
@@ -294,7 +296,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
             self._pacing = Pacing(is_on=False)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
-        """Where the next micro-batch ends; `start` itself where there is nothing to do now."""
+        """Return where the next micro-batch ends; `start` itself where there is nothing to do now."""
         with plain_errors():
             begin = StreamOffsets.from_json(start)
             is_first = start == self._initial and not self._has_planned

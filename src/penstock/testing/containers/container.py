@@ -252,7 +252,7 @@ class BrokerContainer:
         return self.get_wrapped_container().id
 
     def get_wrapped_container(self) -> WrappedContainer:
-        """What stands for the object of Docker's library.
+        """Return what stands for the object of Docker's library.
 
         Raises:
             ContainerError: it has not been started.
@@ -268,7 +268,7 @@ class BrokerContainer:
         raise ContainerError("there is no Docker here: the broker runs in this process")
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """What the container has written to standard output and to standard error."""
+        """Return what the container has written to standard output and to standard error."""
         return self.get_wrapped_container().logs(), b""
 
     def reload(self) -> None:

@@ -119,7 +119,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
 
 
 def _written(name: str, text: str) -> str:
-    """What Kafka reads where a script of the image has written a value into a file of properties."""
+    """Return what Kafka reads where a script of the image has written a value into a file of properties."""
     if "\\" not in text or "\n" in text:
         return text.strip()
     ((_, _, value),) = parse_properties(f"{name}={text}", name)

@@ -282,7 +282,7 @@ class Produces:
         return answer, whole[0][0] if rows else -1
 
     def _compared(self, key: TopicKey) -> list[tuple[str, str]]:
-        """What is compared of records of a topic: (word, attribute), but for what is masked there."""
+        """Return what is compared of records of a topic: (word, attribute), but for what is masked there."""
         hidden = {
             place
             for place, _, topics in self._masked

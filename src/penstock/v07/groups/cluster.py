@@ -60,7 +60,7 @@ class Cluster07:
             return dict(self._brokers)
 
     def topics(self) -> list[str]:
-        """Every topic that any broker has ever had."""
+        """Return every topic that any broker has ever had."""
         with self._lock:
             if self._topics is None:
                 self._topics = self._children(TOPICS, self._topics_changed)

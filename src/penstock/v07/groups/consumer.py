@@ -383,7 +383,8 @@ class GroupConsumer07:
             self._store(positions)
 
     def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
-        """Where to begin, and whether that is a stored offset; otherwise it is where `autooffset_reset` says.
+        """Return where to begin, and whether that is a stored offset; otherwise it is where
+        `autooffset_reset` says.
 
         None where the broker does not say now: its fetcher goes on asking, and other brokers' begin.
         """
@@ -417,7 +418,7 @@ class GroupConsumer07:
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
     def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
-        """Where to go on when an offset is outside the log or inside a message. Stored at once."""
+        """Return where to go on when an offset is outside the log or inside a message. Stored at once."""
         if error is None:
             return self._end_of(driver, *tp)
         if self._settings.autooffset_reset not in RESET_TO:

@@ -84,7 +84,7 @@ def broker_data(creator: str, host: str, port: int) -> str:
 
 
 def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
-    """Where a broker is: "Always split on ':' and extract the host that will be the second element"
+    """Return where a broker is: "Always split on ':' and extract the host that will be the second element"
     ("Writing a Driver for Kafka").
 
     Raises:
@@ -143,7 +143,7 @@ class Subscription(NamedTuple):
         }
 
     def data(self) -> bytes:
-        """What the member's node holds."""
+        """Return what the member's node holds."""
         if self.pattern is not None:
             sign = "!" if self.is_blacklist else "*"
             return f"{sign}{self.pattern_streams}{sign}{self.pattern}".encode()
@@ -225,7 +225,7 @@ def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[st
 
 
 def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition], str]:
-    """What `member` owns: topic and broker-partition to the name of the stream that reads it."""
+    """Return what `member` owns: topic and broker-partition to the name of the stream that reads it."""
     if member not in snapshot.members:
         return {}
     wanted = {name: subscription.of(snapshot.topics) for name, subscription in snapshot.members.items()}
@@ -243,7 +243,7 @@ def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition],
 
 
 def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list[BrokerPartition]:
-    """Where a message of a topic may go, by broker and partition.
+    """Return where a message of a topic may go, by broker and partition.
 
     A live broker that does not list the topic takes partition 0 of it: the message makes the topic exist
     there, and the broker then registers its number of partitions.

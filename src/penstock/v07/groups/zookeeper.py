@@ -116,7 +116,7 @@ def put(client: KazooClient, path: str, data: bytes, *, creator: str) -> None:
 
 
 def read(client: KazooClient, path: str) -> bytes | None:
-    """What a node holds; None where there is no such node."""
+    """Return what a node holds; None where there is no such node."""
     from kazoo.exceptions import NoNodeError
 
     try:

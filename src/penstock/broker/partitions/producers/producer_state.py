@@ -149,7 +149,7 @@ class Producers:
             del batches[0]
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """What is known of a producer."""
+        """Return the state of a producer; None if the partition has none."""
         return self._states.get(producer_id)
 
     def record_marker(

@@ -115,7 +115,7 @@ class Compactor:
         return problems
 
     def _dirt_of(self, partition: Partition, now_ms: int) -> Dirt | None:
-        """What of a partition is worth compacting now, if anything."""
+        """Return the part of a partition that is worth compacting now; None if there is none."""
         log = partition.open_log
         if not partition.config.compacted or log is None:
             return None
@@ -196,7 +196,7 @@ def _stable_offset(partition: Partition, log: Log) -> int:
 
 
 def _kept(partition: Partition, log: Log) -> Kept:
-    """What producers need of a partition, read from its log where that has not happened yet.
+    """Return the records that producers need of a partition; the first call reads its log.
 
     Raises:
         StorageError: the log cannot be read.

@@ -105,7 +105,7 @@ class Rule:
 
 
 def on_cluster(*operations: Operation) -> Need:
-    """One of the operations on the cluster."""
+    """Return one of the operations on the cluster."""
     return Need(ResourceType.CLUSTER, operations)
 
 

@@ -237,7 +237,7 @@ def record_schema(
 def layout_of(
     landing: LandingOptions, records: StructType, versions: Mapping[str, int] = MappingProxyType({})
 ) -> Layout:
-    """What the files have in common. Raises ConfigError where the partition columns do not fit."""
+    """Return what the files have in common. Raises ConfigError where the partition columns do not fit."""
     spellings = {each.name.lower(): each.name for each in records.fields}
     for each in records.fields:
         if _is_empty(each.dataType):
