@@ -108,7 +108,7 @@ class ConsumerCoordinator:
         now_ms: int,
         upgrade: Callable[[], Upgrade] | None = None,
     ) -> Plan:
-        """Handle ConsumerGroupHeartbeat: return the plan. A member that joins creates the group it names.
+        """ConsumerGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
 
         `upgrade` returns what makes the group of a classic one, which has members; it may raise
         GROUP_ID_NOT_FOUND.
@@ -138,7 +138,7 @@ class ConsumerCoordinator:
         return Plan(group, draft, answer, beat.member_id)
 
     def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> Plan:
-        """Handle JoinGroup of a group that has members: return the plan.
+        """JoinGroup of a group that has members: return what it leads to.
 
         Raises:
             KafkaError: the error to answer with, as in `ConsumerGroup.heartbeat`.
@@ -154,7 +154,7 @@ class ConsumerCoordinator:
         return Plan(group, draft, answer, beat.member_id, turns)
 
     def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> Plan:
-        """Handle LeaveGroup for members of the group: return the plan."""
+        """LeaveGroup for members that there are: return what it leads to."""
         draft = group.remove(member_ids, self._view)
         return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
 
@@ -248,7 +248,7 @@ class ConsumerCoordinator:
         return group.waits_for_join(self.settings_of(group.id), self._view, now_ms)
 
     def has_synced(self, group: ConsumerGroup, member_id: str) -> None:
-        """Note that a classic member has been answered its assignment."""
+        """A classic member has been answered its assignment."""
         self._members.stop(group.id, member_id, SYNC)
 
     def touch(self, group: ConsumerGroup, member_id: str, now: float) -> None:
@@ -272,7 +272,7 @@ class ConsumerCoordinator:
         return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
-        """Match regular expressions when timers fire next, so that the answer does not wait for that."""
+        """Match regular expressions with the next timers, so that the answer does not wait for it."""
         waiting = self._regex_timers.get(group.id)
         if waiting is not None:
             waiting.end()
