@@ -211,7 +211,7 @@ def test_leaders_die_and_nothing_acknowledged_is_lost() -> None:
                 before = len(acknowledged)
                 until(lambda before=before: len(acknowledged) > before + 20)  # type: ignore[misc]
                 cluster.restart(node)
-                cluster.wait_until_in_sync() if hasattr(cluster, "wait_until_in_sync") else time.sleep(1.5)
+                until(lambda: all(len(cluster.partition("t", number).in_sync) == 3 for number in range(3)))
         finally:
             stopping.set()
             thread.join()
