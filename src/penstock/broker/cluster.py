@@ -610,7 +610,7 @@ class Cluster(Served):
         self._await(move())
 
     def stop_clock(self) -> None:
-        """Let time stand still for all brokers, until `start_clock` or `advance`. Harmless when it does.
+        """Stop the clock of all brokers, until `start_clock` or `advance`. A stopped clock stays as it is.
 
         Sessions, retention and timeouts of transactions wait; requests are served. So are transactions, but
         topics that are made meanwhile have no followers before the clock goes on: make them before.

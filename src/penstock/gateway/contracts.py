@@ -39,7 +39,7 @@ class Side(Protocol):
         """Read nothing until `go_on` for the same cause."""
 
     def go_on(self, why: Pause) -> None:
-        """Read again, unless there is another cause not to."""
+        """Resume reading from the client, unless something else stops it."""
 
     def close(self) -> None:
         """End the connection, after what was sent has left."""
@@ -162,7 +162,9 @@ class Ended(NamedTuple):
 
 
 def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Exception:
-    """Give a generator the answer to its last call; return its next one, its end, or what it raises."""
+    """Send a generator the answer to its last call; return its next call, its result, or the error it
+    raises.
+    """
     try:
         return steps.send(answer)
     except StopIteration as end:

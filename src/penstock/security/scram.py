@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512, both halves: RFC 5802 and 7677, in the dialect of Apache Kafka.
+"""SCRAM-SHA-256 and SCRAM-SHA-512, for client and server: RFC 5802 and 7677, as Apache Kafka applies them.
 
 Promises:
 - Bytes in, bytes out; nonces are arguments. A half accepts each message once and in its turn.

@@ -156,7 +156,7 @@ def _look_up(
 
 
 def _check_time(timestamp: int, version: int) -> None:
-    """Check a time before anything is known of its partition.
+    """Check the timestamp of a request, before its partition is looked up.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35), a special time that this version does not have.

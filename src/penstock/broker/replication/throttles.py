@@ -21,7 +21,7 @@ LISTS_KEPT = 1000
 
 
 class _Listed(NamedTuple):
-    """Partitions of one topic; all of them where `is_all`."""
+    """The throttled partitions of one topic; all partitions if `is_all` is set."""
 
     is_all: bool
     partitions: frozenset[int]

@@ -76,10 +76,10 @@ class Follower(Protocol):
         """Take an id as it was read from the log."""
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Act on a change of an id that is stored now."""
+        """Act on a change that has been stored."""
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Act on a change of an id that could not be written."""
+        """Act on a change that could not be stored."""
 
     def was_forgotten(self, transaction: Transaction) -> None:
         """Act on an id that has been dropped."""

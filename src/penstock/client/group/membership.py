@@ -474,7 +474,9 @@ class Membership:
         self._rejoin = True
 
     def _lose(self, reason: str, *, keeps_id: bool) -> None:
-        """Other members may have the partitions by now: commits are refused, and nothing can be revoked."""
+        """Lose all partitions: other members may have them by now, so that commits are refused and nothing
+        can be revoked.
+        """
         self.rejoin_reason = reason
         if not keeps_id:
             self.member_id = ""

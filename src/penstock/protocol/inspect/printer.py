@@ -77,7 +77,7 @@ HEADINGS = Row("field", "type", "versions", "nullable", "default", "notes")
 
 
 def rows(definition: Definition, version: int | None = None) -> Iterator[Row]:
-    """The fields of a message from the top, those of structs indented; of one version or of all."""
+    """Return the fields of a message from the top, those of structs indented; of one version or of all."""
     yield from _struct_rows(definition, definition.root, version, "")
 
 

@@ -1,4 +1,4 @@
-"""A fork server for the processes that plan streams: what they import is imported once.
+"""A fork server for the processes that plan streams: it imports their modules once.
 
 Spark has daemons that fork the workers of tasks, but starts a Python anew for each stream: 0.4 CPU seconds of
 imports before its first offsets. In a local session the first stream of this source starts this server once
@@ -119,7 +119,7 @@ def serve(jvm: int, module: str) -> Request | None:
 
 
 def take_ended(*_: object) -> None:
-    """Wait for the processes that have ended: what is left of them is CPU time, in that of this one."""
+    """Wait for the processes that have ended, so that their CPU time counts for this process."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -197,7 +197,7 @@ class BrokerContainer:
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop the broker; what it held is gone. Harmless when stopped."""
+        """Stop the broker and drop its data. A stopped broker stays as it is."""
         if self.broker is not None:
             self.broker.close()
         if self._container is not None:
