@@ -49,9 +49,10 @@ lint: $(VENV)/.everything
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Four, whatever the number of processors: a test waits for disks, sockets and other processes half of its time.
+# Six, whatever the number of processors: a test waits for disks, sockets, clocks and other processes most of its
+# time. tests/parts_of_tests.py says what each of the six begins with.
 test: $(VENV)/.everything
-	$(PYTEST) -n 4 --dist worksteal -m "not compat and not slow and not soak"
+	$(PYTEST) -n 6 --dist worksteal -m "not compat and not slow and not soak"
 
 check: lint test
 

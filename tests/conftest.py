@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from parts_of_tests import in_parts
 from penstock import Admin, Broker
 
 # How long an example takes says more about what else the machine does than about the code.
@@ -59,12 +61,18 @@ LONG_FILES = (
 
 @pytest.hookimpl(trylast=True)  # when those that are not chosen are gone
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--no-loadscope-reorder`: long files first, then those with the most tests, as xdist does."""
-    if config.getoption("loadscopereorder", True):
-        return
-    sizes = Counter(item.path for item in items)
-    places = {name: place for place, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: (places.get(item.path.name, len(places)), -sizes[item.path]))
+    """Order the tests so that several processes end at the same time.
+
+    With `--no-loadscope-reorder`: long files first, then those with the most tests, as xdist does. With
+    `--dist worksteal` each process is given an equal part of the list, and takes from the end of another's
+    part once its own is done: so what takes long, or must not be shared out, begins the parts.
+    """
+    if not config.getoption("loadscopereorder", True):
+        sizes = Counter(item.path for item in items)
+        places = {name: place for place, name in enumerate(LONG_FILES)}
+        items.sort(key=lambda item: (places.get(item.path.name, len(places)), -sizes[item.path]))
+    elif (processes := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
+        items[:] = in_parts(items, processes)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ FILES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")],
     key=lambda path: path.as_posix(),
 )
-SLOW = {"docs/tutorial.md", "docs/how-to/landing.md", "docs/how-to/spark.md"}
+SLOW = {"docs/tutorial.md", "docs/how-to/landing.md", "docs/how-to/schemas.md", "docs/how-to/spark.md"}
 """Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run."""
 
 PATIENCE_S = 800

@@ -156,6 +156,19 @@ def imports() -> dict[str, set[str]]:
     return {name: graph.find_modules_directly_imported_by(name) & modules for name in modules}
 
 
+BY_TEXT = re.compile(r'\bimport_module\("(penstock[\w.]*)"\)')
+"""Imports by a text, which tools do not see."""
+
+
+def imported_by_text(modules: set[str]) -> dict[str, set[str]]:
+    """The modules that each module imports by a text."""
+    found = {}
+    for path in WRITTEN:
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = set(BY_TEXT.findall(path.read_text(encoding="utf-8"))) & modules
+    return found
+
+
 def circles(imports: dict[str, set[str]]) -> set[str]:
     """The modules that import themselves in the end, through whichever others."""
     inside = set()
@@ -178,7 +191,10 @@ def test_circles_are_found() -> None:
 
 def test_no_import_circle_of_modules(imports: dict[str, set[str]]) -> None:
     assert len(imports) > 300
-    hold(circles(imports), house_debts.IN_IMPORT_CIRCLES)
+    by_text = imported_by_text(set(imports))
+    assert by_text["penstock.errors"], "the pattern finds what it is for"
+    every = {name: imported | by_text.get(name, set()) for name, imported in imports.items()}
+    hold(circles(every), house_debts.IN_IMPORT_CIRCLES)
 
 
 def test_no_import_circle_of_rooms(imports: dict[str, set[str]]) -> None:

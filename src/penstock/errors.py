@@ -28,7 +28,8 @@ class PenstockError(Exception):
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name)
             place = "KafkaError" if isinstance(self, KafkaError) else "PenstockError"
-            raise _refusals().unknown_name(place, name, f"{type(self).__name__!r} object", dir(self))
+            text = _unknown_names().described(place, name, f"{type(self).__name__!r} object", dir(self))
+            raise UnknownNameError(text, name=name)
 
 
 class ConfigError(PenstockError, ValueError):
@@ -243,9 +244,11 @@ def _kafka_error(
     return kind(code, name, message, retriable=retriable, detail=detail)
 
 
-def _refusals() -> Any:
-    """The module with the errors for wrong names. By its name: it is above this one, read after a mistake."""
-    return importlib.import_module("penstock.common.habits.refusals")
+def _unknown_names() -> Any:
+    """Return the module with the text for wrong names. By its name: it is above this one, read after a
+    mistake.
+    """
+    return importlib.import_module("penstock.common.habits.unknown_names")
 
 
 if not TYPE_CHECKING:
@@ -255,5 +258,5 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         known = [each for each in globals() if each[0].isupper()]
         importlib.import_module("penstock.common.habits.package_names").refuse_name(
-            __name__, name, known, place="errors"
+            __name__, name, known, UnknownNameError, place="errors"
         )

@@ -90,7 +90,7 @@ def moment_ms(value: str | date | timedelta, now_ms: int) -> int:
 
 
 def is_duration(word: str) -> bool:
-    """Whether a text looks like a duration rather than a time; its units may still be wrong."""
+    """Return whether a text looks like a duration rather than a time; its units may still be wrong."""
     word = word.strip().lower().removesuffix("ago").strip()
     iso = _ISO_DURATION.fullmatch(word.upper())
     return (iso is not None and any(iso.groups())) or _PARTS.fullmatch(word) is not None

@@ -30,6 +30,8 @@ from penstock.protocol.messages.list_transactions_request import ListTransaction
 FILES = 256
 """The limit of the process, soft and hard: 64 of them are kept for logs."""
 
+LOOK_S = 0.05
+"""After how long the broker looks for room again."""
 LOG_BYTES_MAX = 20_000
 PATIENCE_S = 20.0
 
@@ -40,7 +42,8 @@ def broker(
 ) -> Iterator[tuple[int, int]]:
     """A broker process with a limit of open files, its log in a file; gives its port and process id."""
     limited = (
-        "import resource, runpy, sys; "
+        "import resource, runpy, sys; from penstock.common.listening import accepting; "
+        f"accepting.RETRY_S = {LOOK_S}; "
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard})); "
         "sys.argv[1:1] = []; runpy.run_module('penstock.broker', run_name='__main__')"
     )
@@ -111,7 +114,7 @@ def test_connections_leave_a_reserve_and_are_taken_in_again(which: str, tmp_path
             try:
                 if which != "metrics":  # which takes in 32
                     eventually(lambda: b"no room for another connection" in log.read_bytes())
-                time.sleep(1.2)  # two looks for room
+                time.sleep(3 * LOOK_S)  # two looks for room
                 assert open_files(process_id) <= FILES - FILES // 4 + 3
                 # Who is there already notices nothing, not even where new files are needed.
                 answer = client.ask(topics("fresh"), 5)

@@ -143,8 +143,10 @@ def calls_of_a_life(directory: Path, refusals: Refusals) -> int:
     return count
 
 
-def lives(tmp_path: Path, refusals: Refusals, step: int, at_once: int, number: int) -> Iterator[Life]:
-    for first in range(1, calls_of_a_life(tmp_path / "whole", refusals) + 1, step):
+def lives(
+    tmp_path: Path, refusals: Refusals, start: int, step: int, at_once: int, number: int
+) -> Iterator[Life]:
+    for first in range(start, calls_of_a_life(tmp_path / "whole", refusals) + 1, step):
         life = Life(tmp_path / f"{first}", refusals)
         refusals.arm(first, first + at_once - 1, number)
         life.work()
@@ -152,14 +154,22 @@ def lives(tmp_path: Path, refusals: Refusals, step: int, at_once: int, number: i
         yield life
 
 
+REFUSALS = [(1, errno.EIO), (1 << 30, errno.ENOSPC), (1 << 30, errno.EMFILE)]
+
+
 @pytest.mark.parametrize(
-    ("at_once", "number"), [(1, errno.EIO), (1 << 30, errno.ENOSPC), (1 << 30, errno.EMFILE)]
+    ("start", "step", "at_once", "number"),
+    [
+        *[(start, 3, *refusal) for start, refusal in enumerate(REFUSALS, 1)],
+        *[pytest.param(1, 1, *refusal, marks=pytest.mark.soak) for refusal in REFUSALS],
+    ],
 )
 def test_what_was_refused_succeeds_later_and_nothing_is_lost(
-    at_once: int, number: int, tmp_path: Path, refusals: Refusals
+    start: int, step: int, at_once: int, number: int, tmp_path: Path, refusals: Refusals
 ) -> None:
+    """Every call of a life is refused by one of the errors; the soak has every call refused by each."""
     failures = 0
-    for life in lives(tmp_path, refusals, 1, at_once, number):
+    for life in lives(tmp_path, refusals, start, step, at_once, number):
         failures += life.failures
         life.check()
         life.node.store.abandon()

@@ -87,6 +87,7 @@ def test_a_topic_is_tuned_grown_and_trimmed(penstock: Penstock, address: str) ->
         assert (code, "did you mean log.segment.bytes" in err) == (0, True)
     said = b"broker 1: changed log.segment.bytes\n"
     assert penstock("config", "set", "--node", "1", "log.segment.bytes=1000000", *at) == (0, said, "")
+    assert penstock("config", "set", "--node", "1", "--delete", "log.segment.bytes", *at)[0] == 0
     code, _, err = penstock("config", "get", "tuned", "retention.sm", *at)
     assert (code, "did you mean retention.ms" in err) == (2, True)
     for words in (["set", "a=b"], ["set", "tuned"], ["describe"], ["get", "retention.ms"]):

@@ -82,7 +82,7 @@ def test_what_consume_prints_is_produced_again(broker: Broker, schema: str) -> N
 @pytest.mark.parametrize(
     ("words", "text", "said"),
     [
-        (["--value", "avro"], '{"id": 1}\n', "the registry has no subject 'e-value'"),
+        (["--value", "avro"], '{"id": 1}\n', "the registry has no subject 'unknown-value'"),
         (["--schema", "FILE"], "x\n", "--schema goes with --value"),
         (["--subject", "s"], "x\n", "--subject goes with --value"),
         (["--message-type", "M", "--value", "avro"], "x\n", "--message-type goes with --value protobuf"),
@@ -94,6 +94,7 @@ def test_what_consume_prints_is_produced_again(broker: Broker, schema: str) -> N
     ],
 )
 def test_what_is_wrong_is_said(broker: Broker, schema: str, words: list[str], text: str, said: str) -> None:
-    done = run(broker, "produce", "e", *(schema if word == "FILE" else word for word in words), text=text)
+    topic = "unknown" if "unknown" in said else "e"  # some of the others register a schema
+    done = run(broker, "produce", topic, *(schema if word == "FILE" else word for word in words), text=text)
     assert done.exit_code != 0
     assert said in str(done.exception) or said in done.output

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from old_brokers import ask_0_9_briefly
 from penstock import Producer
 from penstock.cli import main
 from penstock.client.blocking.admin import Admin
@@ -16,7 +17,8 @@ RELEASES = ["0.8.1", "0.8.2", "0.9", "0.10.0", "0.10.2", "0.11"]
 
 
 @pytest.fixture(params=RELEASES)
-def servers(request: pytest.FixtureRequest) -> Iterator[str]:
+def servers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    ask_0_9_briefly(request.param, monkeypatch)
     with KafkaBroker(as_version=request.param) as broker:
         servers = broker.bootstrap_servers
         with Producer(servers) as producer:

@@ -94,6 +94,7 @@ def address() -> Iterator[str]:
     with Broker() as broker:
         with Admin(broker.bootstrap_servers) as admin:
             admin.create_topic("t", partitions=2)
+            admin.create_topic("penstock-perf")
         yield broker.bootstrap_servers
 
 

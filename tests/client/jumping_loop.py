@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-IDLE_S = 0.005
+IDLE_S = 0.002
 
 
 class _Jumping(selectors.DefaultSelector):  # type: ignore[misc, valid-type]

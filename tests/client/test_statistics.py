@@ -168,7 +168,7 @@ def test_pauses_that_a_quota_asks_for(caplog: pytest.LogCaptureFixture) -> None:
     with KafkaBroker() as broker:
         with Admin(broker.bootstrap_servers) as admin:
             admin.set_quotas({"client-id": "shop"}, {"producer_byte_rate": 100.0})
-        with Producer(broker.bootstrap_servers, client_id="shop", request_timeout_ms=1_000) as producer:
+        with Producer(broker.bootstrap_servers, client_id="shop", request_timeout_ms=300) as producer:
             for _ in range(3):
                 producer.send("orders", b"x" * 2_000).result(timeout=30)
             [counted] = producer.stats().brokers.values()

@@ -211,7 +211,7 @@ def test_leaders_die_and_nothing_acknowledged_is_lost() -> None:
                 before = len(acknowledged)
                 until(lambda before=before: len(acknowledged) > before + 20)  # type: ignore[misc]
                 cluster.restart(node)
-                cluster.wait_until_in_sync() if hasattr(cluster, "wait_until_in_sync") else time.sleep(1.5)
+                until(lambda: all(len(cluster.partition("t", number).in_sync) == 3 for number in range(3)))
         finally:
             stopping.set()
             thread.join()
@@ -274,7 +274,8 @@ def test_a_cluster_that_comes_later_is_found() -> None:
             produce(gateway.bootstrap_servers, "t", 1)
 
 
-def test_a_broker_that_moves_keeps_its_port_at_the_gateway() -> None:
+def test_a_broker_that_moves_keeps_its_port_at_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.gateway.brokers.FOLLOW_EVERY_S", 0.2)
     here, there = free_ports(2)
     with (
         KafkaBroker(port=here, num_partitions=3) as broker,

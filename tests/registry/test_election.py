@@ -20,6 +20,7 @@ from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
+from penstock.registry.server.election import NO_OUTCOME, Election
 from penstock.registry.server.group_protocol import (
     DOCUMENT_BYTES_MAX,
     DUPLICATE_URLS,
@@ -307,3 +308,30 @@ def test_requests_are_of_the_settings() -> None:
         10_000,
         300_000,
     )
+
+
+class Unheeded:
+    """The right to write, which nothing takes over here."""
+
+    def lead(self) -> None:
+        raise AssertionError("nothing was elected")
+
+    resign = lead
+
+
+def test_an_unexpected_error_ends_the_wait_for_the_first_election(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def wrong(self: Election) -> None:
+        raise ZeroDivisionError("unexpected")
+
+    monkeypatch.setattr(Election, "_take_part", wrong)
+    election = Election("127.0.0.1:1", None, A, MembershipSettings(), Unheeded())
+    with (
+        caplog.at_level("CRITICAL", "penstock.registry"),
+        pytest.raises(ZeroDivisionError, match="unexpected"),
+    ):
+        election.start()
+    assert election._is_settled.is_set()
+    assert election.outcome == NO_OUTCOME
+    election.stop()

@@ -51,12 +51,21 @@ WRITTEN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("options", READ.values(), ids=READ)
+def cases(options: dict[str, dict[str, Any]]) -> list[Any]:
+    """The options as parameters. Three seconds of CPU each: some run with the tests of clients."""
+    marks = {name: [pytest.mark.slow] if name in SLOW else [] for name in options}
+    return [pytest.param(each, id=name, marks=marks[name]) for name, each in options.items()]
+
+
+SLOW = {"every column", "lenient", "keys"}
+
+
+@pytest.mark.parametrize("options", cases(READ))
 def test_events_are_read_by_code_that_compiles(spark: Any, records: Any, options: dict[str, Any]) -> None:
     runs_quietly(spark, from_cloudevents(records, **options))
 
 
-@pytest.mark.parametrize("options", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("options", cases(WRITTEN))
 def test_events_are_written_by_code_that_compiles(spark: Any, options: dict[str, Any]) -> None:
     runs_quietly(spark, to_cloudevents(spark.range(10).selectExpr(*split(EVENT)), **options))
 

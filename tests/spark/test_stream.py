@@ -116,7 +116,7 @@ def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None
     """Gone for longer than a client waits, and back with all its records."""
     [port] = free_ports(1)
     kept = {"data_dir": tmp_path / "data", "port": port, "log_retention_ms": -1}
-    quick = {"kafka.default.api.timeout.ms": "2000", "kafka.request.timeout.ms": "1500"}
+    quick = {"kafka.default.api.timeout.ms": "400", "kafka.request.timeout.ms": "300"}
     with Broker(**kept) as broker:
         stream = Stream(spark, broker.bootstrap_servers, tmp_path)
         with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
@@ -126,7 +126,7 @@ def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None
         query = running_query.__enter__()
         wait_for(stream, query, 10)
     try:
-        time.sleep(6)
+        time.sleep(1.2)  # three times what a call may take
         assert query.isActive
         with Broker(**kept) as broker:
             write_topic(counted(10, 10), "lasting", broker.bootstrap_servers)

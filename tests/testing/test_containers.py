@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from penstock import Admin, Producer, read_topic
 from penstock.errors import ConfigError
 from penstock.testing.containers import (
@@ -99,8 +100,7 @@ def test_a_value_that_does_not_fit_stops_the_start() -> None:
         KafkaContainer(env={"KAFKA_NUM_PARTITIONS": "many"}).start()
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
+@for_each(
     [
         (
             "kafka-topics --bootstrap-server localhost:9092 --create --topic a --partitions 2",
@@ -117,8 +117,9 @@ def test_a_value_that_does_not_fit_stops_the_start() -> None:
     ],
 )
 def test_command_lines_of_kafkas_tools(
-    kafka: KafkaContainer, command: str | list[str], expected: bytes
+    command: str | list[str], expected: bytes, kafka: KafkaContainer
 ) -> None:
+    """One after the other: they are a session of someone at a container."""
     assert kafka.exec(command) == (0, expected)
 
 

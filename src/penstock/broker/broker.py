@@ -242,7 +242,7 @@ class Broker(Served):
         return started
 
     def close(self) -> None:
-        """Stop serving, force the data to disk, let go of port and directory. Harmless when stopped.
+        """Stop serving, force the data to disk, release port and directory. Harmless when stopped.
 
         Raises:
             StorageError: the data could not be forced to disk.
@@ -330,7 +330,7 @@ class Broker(Served):
             self._clock_was_moved(step_ms)
 
     def _clock_was_moved(self, step_ms: int) -> None:
-        """Have what is due now happen, in the broker's thread, which may be the caller's."""
+        """Fire the timers that are due now, in the broker's thread, which may be the caller's."""
 
         def look(server: Server) -> None:
             for connection in server.connections:
@@ -439,22 +439,14 @@ class Broker(Served):
         """Create a topic and return its name; unnamed, it gets a name of its own. Settings as in `Broker`.
 
         Raises:
-            KafkaError: it exists, or its name or a setting will not do.
+            KafkaError: the topic exists, or its name or a setting is invalid.
         """
-        import uuid  # a broker needs neither for a start
 
-        from penstock.broker.metadata.planning import Planner
+        def create(server: Server) -> str:
+            node = server.node
+            return node.cluster.create_topic(name, partitions, settings, node.clock.now_ms())
 
-        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
-        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
-
-        def create(server: Server) -> None:
-            cluster = server.node.cluster
-            plan = Planner(cluster).new_topic(topic, partitions, configs=texts)
-            cluster.create_topics([plan], server.node.clock.now_ms())
-
-        self._call(create)
-        return topic
+        return self._call(create)
 
     def subscribe_to_client_metrics(
         self, metrics: Sequence[str] = ("*",), *, interval_ms: int = 100, match: str = "", name: str = "test"
@@ -493,7 +485,7 @@ class Broker(Served):
         self._call(subscribe)
 
     def client_metrics(self, name: str = "", client_id: str | None = None) -> list[ClientMetric]:
-        """The newest value of every metric that clients have pushed; who has pushed last comes last.
+        """Return the newest value of every metric that clients have pushed; who has pushed last comes last.
 
         `name` is the beginning of names of metrics; `client_id` that of one client. What clients have pushed
         stays after they have closed.
@@ -559,7 +551,7 @@ class Broker(Served):
         return loop
 
     def _call(self, function: Callable[[Server], T]) -> T:
-        """Have the broker's thread, which may be the caller's, call `function`; return what it returns."""
+        """Call `function` in the broker's thread, which may be the caller's; return what it returns."""
         loop = self._running_loop()
 
         def run() -> T:

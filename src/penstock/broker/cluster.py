@@ -13,7 +13,6 @@ defaults for tests.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from random import Random
@@ -26,7 +25,6 @@ from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.held_requests import Held, holding, nothing
 from penstock.broker.interceptors import Stage
 from penstock.broker.lever_states import NodeState, PartitionState, Replica
-from penstock.broker.metadata.planning import Planner
 from penstock.broker.partitions.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -176,7 +174,7 @@ class Cluster(Served):
         return self._shared.quorum.cluster_id
 
     def address(self, node: int) -> str:
-        """The address of one broker: ``host:port``.
+        """Return the address of one broker: ``host:port``.
 
         Raises:
             ConfigError: there is no such broker.
@@ -219,7 +217,7 @@ class Cluster(Served):
         return self
 
     def close(self) -> None:
-        """Stop all brokers, force their data to disk, let go of ports and directories. Harmless when stopped.
+        """Stop all brokers, force their data to disk, release ports and directories. Harmless when stopped.
 
         Raises:
             StorageError: data could not be forced to disk.
@@ -262,8 +260,8 @@ class Cluster(Served):
             self.fence(node)
 
     def fence(self, node: int) -> None:
-        """Have the controller take a broker for dead, as if its session were over. If it lives, it comes
-        back.
+        """Let the controller fence a broker, as if its session were over. A broker that is alive registers
+        again.
         """
         self._call(lambda: self._commit(self._shared.quorum.controller.fence(node)))
 
@@ -413,27 +411,21 @@ class Cluster(Served):
         `Cluster`.
 
         Raises:
-            KafkaError: it exists, or its name, replicas or a setting will not do.
+            KafkaError: the topic exists, or its name, replicas or a setting are invalid.
         """
-        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
-        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
 
-        def create() -> None:
+        def create() -> str:
             nodes, links, paused = self._shared.nodes.items(), self._shared.transport.links, self._paused
             able = [node for each, node in nodes if each not in paused and links.passes(each, CONTROLLER)]
             if not able:
                 raise NetworkError("no broker that runs reaches the controller; start one, or heal first")
             node = able[0]
             node.cluster.catch_up()
-            planner = Planner(node.cluster)
-            if isinstance(replicas, int):
-                plan = planner.new_topic(topic, partitions, replicas, configs=texts)
-            else:
-                assigned = dict(enumerate(replicas))
-                plan = planner.new_topic(topic, assignments=assigned, configs=texts)
-            node.cluster.create_topics([plan], node.clock.now_ms())
+            return node.cluster.create_topic(
+                name, partitions, settings, node.clock.now_ms(), replicas=replicas
+            )
 
-        self._call(create)
+        topic = self._call(create)
         self._settle()
         return topic
 
@@ -469,7 +461,8 @@ class Cluster(Served):
         return self._call(look)
 
     def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
-        """Have another in-sync replica lead a partition: the one named, or the next; return which.
+        """Make another in-sync replica the leader of a partition: the given one, or the next. Return its
+        broker.
 
         Raises:
             KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
@@ -512,7 +505,7 @@ class Cluster(Served):
         self._freeze(node, True)
 
     def thaw_follower(self, node: int) -> None:
-        """Have a broker follow its leaders again."""
+        """Let a broker follow its leaders again."""
         self._freeze(node, False)
 
     def _freeze(self, node: int, frozen: bool) -> None:
@@ -617,7 +610,7 @@ class Cluster(Served):
         self._await(move())
 
     def stop_clock(self) -> None:
-        """Let time stand still for all brokers, until `start_clock` or `advance`. Harmless when it does.
+        """Stop the clock of all brokers, until `start_clock` or `advance`. A stopped clock stays as it is.
 
         Sessions, retention and timeouts of transactions wait; requests are served. So are transactions, but
         topics that are made meanwhile have no followers before the clock goes on: make them before.
@@ -669,7 +662,7 @@ class Cluster(Served):
             self.security.seed(node.server.node)
 
     def _prepare(self, node: int, server: Server) -> None:
-        """Give a broker that starts what stands in the way of its requests."""
+        """Install the interceptors of a broker that starts."""
         server.node.interceptors.set(Stage.CUSTOM, lambda route: holding(route, node, self._held))
         self._injected.install(server)
 
@@ -694,7 +687,7 @@ class Cluster(Served):
         return self._serving_on
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have the cluster's thread run a coroutine, and return what it returns."""
+        """Run a coroutine in the cluster's thread, and return what it returns."""
         try:
             loop = self._loop()
         except NetworkError:
@@ -703,7 +696,7 @@ class Cluster(Served):
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     def _call(self, function: Callable[[], T]) -> T:
-        """Have the cluster's thread call a function, and return what it returns."""
+        """Call a function in the cluster's thread, and return what it returns."""
 
         async def call() -> T:
             return function()

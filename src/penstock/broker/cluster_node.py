@@ -132,7 +132,7 @@ class Shared:
             self._store.close()
 
     def login_secret(self) -> bytes:
-        """The secret for salts: all brokers answer with the same ones."""
+        """Return the secret for salts: all brokers answer with the same ones."""
         assert self._store is not None
         return self._store.login_secret()
 
@@ -325,7 +325,7 @@ class ClusterNode:
         return found
 
     def _keep_ports(self, server: Server) -> None:
-        """Have the next start listen on the same ports."""
+        """Keep the ports, so that the next start listens on the same ones."""
         self.port = server.address[1]
         if "listeners" in self._texts:
             listeners = [

@@ -116,7 +116,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Settings:
-    """The settings for texts by the names of `OPTIONS`; ports are decimal numbers."""
+    """Return the settings for texts by the names of `OPTIONS`; ports are decimal numbers."""
     own = {
         option.setting: values[option.name]
         for option in OPTIONS
@@ -135,7 +135,7 @@ def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Setting
 
 
 def read(words: Sequence[str]) -> Settings:
-    """The settings that `words` ask for.
+    """Return the settings that `words` ask for.
 
     Raises:
         ConfigError: a word is no option, or a value is missing or does not fit.
@@ -172,7 +172,7 @@ def read(words: Sequence[str]) -> Settings:
 
 
 def read_plain(words: Sequence[str]) -> Settings | None:
-    """The settings that `words` ask for, or None where they hold a mistake or ask for help."""
+    """Return the settings that `words` ask for, or None where they hold a mistake or ask for help."""
     try:
         return read(words)
     except ConfigError:
@@ -180,12 +180,12 @@ def read_plain(words: Sequence[str]) -> Settings | None:
 
 
 def _is_port(text: str) -> bool:
-    """Whether a text is a decimal number from 0 to 65535."""
+    """Return whether a text is a decimal number from 0 to 65535."""
     return text.isascii() and text.isdecimal() and int(text) <= 65535
 
 
 def usage(program: str) -> str:
-    """One line that names every option by its last spelling."""
+    """Return one line that names every option by its last spelling."""
     return " ".join(
         [f"usage: {program}"]
         + [

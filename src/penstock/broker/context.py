@@ -37,7 +37,7 @@ P = TypeVar("P", bound=Parts, covariant=True)
 
 
 class Context(Generic[P]):
-    """One request at work. A connection has one context and updates it for each request.
+    """One request in progress. A connection has one context and updates it for each request.
 
     `node` is the broker; a handler sees the parts of it that its annotation names, such as
     ``Context[Needs]``.
@@ -104,7 +104,7 @@ class Context(Generic[P]):
 
 
 def response_too_large(limit_bytes: int) -> CloseConnection:
-    """The error for a response that exceeds `penstock.response.bytes.max`."""
+    """Return the error for a response that exceeds `penstock.response.bytes.max`."""
     return CloseConnection(
         f"an answer of more than {limit_bytes} bytes, which penstock.response.bytes.max forbids;"
         " ask for less at a time"

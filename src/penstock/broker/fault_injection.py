@@ -72,7 +72,7 @@ class FaultInjection:
         chain.set(Stage.EFFECTS, *self._observers)
 
     def _spread(self) -> None:
-        """Have the servers get faults and observers before any request that is sent from now on."""
+        """Give the servers their faults and observers before any request that is sent from now on."""
 
         def install() -> None:
             for server in self._servers():

@@ -70,5 +70,5 @@ class InterceptorChain:
         self._changed()
 
     def ordered(self) -> list[Interceptor]:
-        """All interceptors, the outermost first."""
+        """Return all interceptors, the outermost first."""
         return [each for stage in sorted(self._stages) for each in self._stages[stage]]

@@ -75,12 +75,12 @@ the path is gone. asyncio never closes a connection that it accepts while its se
 
 
 def has_sockets() -> bool:
-    """Whether this system has Unix sockets for asyncio; Windows has none."""
+    """Return whether this system has Unix sockets for asyncio; Windows has none."""
     return hasattr(asyncio, "start_unix_server")
 
 
 def directory() -> str:
-    """Where sockets are: below ``XDG_RUNTIME_DIR``, or among temporary files under the user's id."""
+    """Return where sockets are: below ``XDG_RUNTIME_DIR``, or among temporary files under the user's id."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return os.path.join(runtime, "penstock")
@@ -88,7 +88,7 @@ def directory() -> str:
 
 
 def socket_path(port: int) -> str:
-    """The socket of the cluster whose first broker has this port."""
+    """Return the socket of the cluster whose first broker has this port."""
     return os.path.join(directory(), f"{port}.levers")
 
 
@@ -209,7 +209,7 @@ class _Serving:
 
 
 def value_of(value: object) -> int | None:
-    """What a lever gives back, as JSON: a broker's id, or null."""
+    """Return what a lever gives back, as JSON: a broker's id, or null."""
     return value if isinstance(value, int) else None
 
 
@@ -243,7 +243,7 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def _missing(arguments: Mapping[str, object]) -> str:
-    """What a lever has not found, of what it was given."""
+    """Return what a lever has not found, of what it was given."""
     if "topic" in arguments:
         return f"there is no partition {arguments['topic']}-{arguments.get('partition', 0)}"
     name = "group" if "group" in arguments else "transactional_id"

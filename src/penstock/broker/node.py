@@ -405,7 +405,7 @@ class Node:
         return failures
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
-        """Have the metadata log not grow for ever; return what went wrong."""
+        """Limit the metadata log by a snapshot, if it is due; return what went wrong."""
         log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []
@@ -462,7 +462,7 @@ class Node:
         return failures
 
     def flusher_for(self, partition: Partition) -> Flusher | None:
-        """Who flushes the log of a partition; None where it does so itself.
+        """Return who flushes the log of a partition; None where it does so itself.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -477,7 +477,9 @@ class Node:
         return self.flusher
 
     def side_thread(self) -> SideThread | None:
-        """The thread for work that takes too long for the event loop; None for a node without a server."""
+        """Return the thread for work that takes too long for the event loop; None for a node without a
+        server.
+        """
         if self._side_thread is None and self.call_soon is not None:
             from penstock.broker.requests.side_thread import SideThread
 

@@ -43,7 +43,7 @@ class ParentProcess:
             self._has_ended = True
 
     def when_ended(self, loop: AbstractEventLoop, action: Callable[[], object]) -> None:
-        """Have an event loop call `action` once the parent has ended; at once where it has already."""
+        """Call `action` on an event loop once the parent has ended; at once if it has already."""
         if self._has_ended:
             loop.call_soon(action)
         elif self._descriptor is not None:

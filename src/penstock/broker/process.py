@@ -205,7 +205,7 @@ def _settle() -> None:
 
 
 def _stopping(parent: ParentProcess | None) -> asyncio.Event:
-    """The event that a signal sets, or the end of the parent process."""
+    """Return the event that a signal sets, or the end of the parent process."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

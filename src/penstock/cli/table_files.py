@@ -240,7 +240,7 @@ def records_of(table: pa.Table, path: str) -> pa.Table:
     """The columns of a file that records are made of, as a producer takes them.
 
     Raises:
-        ConfigError: a column is in the way, or there is neither key nor value.
+        ConfigError: a column would be lost, or there is neither key nor value.
     """
     names = set(table.schema.names)
     lost = [name for name in table.schema.names if name not in KNOWN]

@@ -70,7 +70,7 @@ def checked(**checks: Check) -> Callable[[Call], Call]:
 
 
 def size(value: object, what: str) -> int:
-    """A whole number above 0.
+    """Return a whole number above 0.
 
     Raises:
         ConfigError: it is something else.
@@ -82,12 +82,12 @@ def size(value: object, what: str) -> int:
 
 
 def optional(check: Check) -> Check:
-    """A check that None passes."""
+    """Return a check that None passes."""
     return lambda value, what: None if value is None else check(value, what)
 
 
 def one_of(*words: str) -> Check:
-    """A check for one of several words."""
+    """Return a check for one of several words."""
 
     def look(value: object, what: str) -> str:
         if isinstance(value, str) and value in words:
@@ -98,7 +98,7 @@ def one_of(*words: str) -> Check:
 
 
 def instance_of(kind: type[Any]) -> Check:
-    """A check for an object of one class."""
+    """Return a check for an object of one class."""
 
     def look(value: object, what: str) -> Any:
         if isinstance(value, kind):
@@ -109,7 +109,7 @@ def instance_of(kind: type[Any]) -> Check:
 
 
 def list_of(check: Check, example: str) -> Check:
-    """A check for several values, as a list; one text where a list belongs is named."""
+    """Return a check for several values, as a list; one text where a list belongs is named."""
 
     def look(values: object, what: str) -> list[Any]:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
@@ -131,7 +131,7 @@ def function(value: object, what: str) -> Any:
 
 
 def whole(value: object, what: str) -> int:
-    """A whole number: an int, or what numpy has for one.
+    """Return a whole number: an int, or what numpy has for one.
 
     Raises:
         ConfigError: it is something else; text and booleans count as that.
@@ -147,7 +147,7 @@ def whole(value: object, what: str) -> int:
 
 
 def broker_id(value: object, what: str) -> int:
-    """The id of a broker.
+    """Return the id of a broker.
 
     Raises:
         ConfigError: it is no whole number, or below 0.
@@ -159,7 +159,7 @@ def broker_id(value: object, what: str) -> int:
 
 
 def milliseconds(value: object, what: str) -> float:
-    """A duration, with or without a fraction.
+    """Return a duration, with or without a fraction.
 
     Raises:
         ConfigError: it is no number.
@@ -174,7 +174,7 @@ SECONDS_MAX = 100.0
 
 
 def poll_ms(value: object, what: str) -> float:
-    """How long a poll may wait, in milliseconds, with or without a fraction.
+    """Return how long a poll may wait, in milliseconds, with or without a fraction.
 
     Other clients have seconds there: a loop around ``poll(1.0)`` would take the whole processor here. What is
     left of a longer time has more digits than what a person writes.
@@ -192,7 +192,7 @@ def poll_ms(value: object, what: str) -> float:
 
 
 def time_ms(value: object, what: str) -> int:
-    """A time: milliseconds since 1970 as a whole number, or a `datetime` (without a zone: local time).
+    """Return a time: milliseconds since 1970 as a whole number, or a `datetime` (without a zone: local time).
 
     Raises:
         ConfigError: it is something else.
@@ -238,7 +238,7 @@ def text(value: object, what: str) -> str:
 
 
 def seconds(value: object, what: str) -> float | None:
-    """A duration in seconds; None is none.
+    """Return a duration in seconds; None is none.
 
     Raises:
         ConfigError: it is no number.
@@ -249,7 +249,7 @@ def seconds(value: object, what: str) -> float | None:
 
 
 def mapping(example: str) -> Check:
-    """A check for a mapping of anything; the message has the `example`."""
+    """Return a check for a mapping of anything; the message has the `example`."""
 
     def look(values: object, what: str) -> Mapping[Any, Any]:
         if isinstance(values, Mapping):
@@ -260,7 +260,7 @@ def mapping(example: str) -> Check:
 
 
 def topic_name(value: object, what: str = "") -> str:
-    """The name of a topic.
+    """Return the name of a topic.
 
     Raises:
         ConfigError: it is no text, or empty.
@@ -271,7 +271,7 @@ def topic_name(value: object, what: str = "") -> str:
 
 
 def names(values: object, call: str, kind: str = "topic") -> list[str]:
-    """Several names, as a list.
+    """Return several names, as a list.
 
     Raises:
         ConfigError: one name is given where a list belongs, or something that is no name.
@@ -290,7 +290,7 @@ def names(values: object, call: str, kind: str = "topic") -> list[str]:
 
 
 def topic_partition(value: Any) -> TopicPartition:
-    """One partition, given as `TopicPartition` or as (topic, number).
+    """Return one partition, given as `TopicPartition` or as (topic, number).
 
     Raises:
         ConfigError: it is neither.
@@ -303,7 +303,7 @@ def topic_partition(value: Any) -> TopicPartition:
 
 
 def topic_partitions(values: object, call: str) -> list[TopicPartition]:
-    """Several partitions, as a list.
+    """Return several partitions, as a list.
 
     Raises:
         ConfigError: one partition is given where a list belongs, or something that is no partition.

@@ -61,12 +61,12 @@ after_fork_in_child(_forget_parent)
 
 
 def background_loop() -> asyncio.AbstractEventLoop:
-    """The loop, started on first use."""
+    """Return the loop, started on first use."""
     return _started().loop
 
 
 def is_background_loop(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether `loop` is the one of all blocking clients."""
+    """Return whether `loop` is the one of all blocking clients."""
     return _background is not None and _background.loop is loop
 
 

@@ -7,7 +7,9 @@ INTERRUPTED_PATIENCE_S = 0.5
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
-    """How long the end of a `with` block may flush: without a limit, unless the program is interrupted."""
+    """Return how long the end of a `with` block may flush: without a limit, unless the program is
+    interrupted.
+    """
     if exc_type is not None and not issubclass(exc_type, Exception):
         return INTERRUPTED_PATIENCE_S
     return None

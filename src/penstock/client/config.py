@@ -180,7 +180,7 @@ def optional_boolean(value: object) -> bool | None:
 
 
 def _option(default: T, parse: Callable[[object], T], *aliases: str) -> T:
-    """A field of a config class: its default, how to read it, and its other names."""
+    """Return a field of a config class: its default, how to read it, and its other names."""
     made: Any = field(default=default, metadata={"parse": parse, "aliases": aliases})
     result: T = made
     return result
@@ -224,7 +224,7 @@ class ClientConfig:
 
     @classmethod
     def of(cls: type[C], config: Mapping[str, object] | None, keywords: object, **arguments: object) -> C:
-        """The options of a client's constructor; of its `arguments` those that are None are left out.
+        """Return the options of a client's constructor; of its `arguments` those that are None are left out.
 
         Raises: as `parse`.
         """
@@ -526,7 +526,7 @@ def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
 
 
 def _unknown(name: str, dotted: str, known: Mapping[str, object], prefix: str) -> ConfigError:
-    """The error for a name that a client of this kind does not have."""
+    """Return the error for a name that a client of this kind does not have."""
     if dotted in NOT_OF_SHARE_GROUPS and "share.acquire.mode" in known:
         return ConfigError(
             f"option {prefix + name!r} has no meaning in a share group: leave it out; "

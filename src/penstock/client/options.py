@@ -372,7 +372,7 @@ class ShareConsumerOptions(ClientOptions, total=False):
 
 @cache
 def documented(name: str) -> dict[str, tuple[str, str]]:
-    """The type and the description of every option of one of these classes, by its keyword."""
+    """Return the type and the description of every option of one of these classes, by its keyword."""
     found: dict[str, tuple[str, str]] = {}
     made = _classes()[name]
     for base in made.bases:
@@ -387,7 +387,7 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """The classes of this module as they are written, with the texts below each option."""
+    """Return the classes of this module as they are written, with the texts below each option."""
     try:
         source = inspect.getsource(sys.modules[__name__])
     except OSError:  # installed without sources

@@ -29,7 +29,7 @@ def standard_metrics(
     *,
     is_delta: bool,
 ) -> list[Point]:
-    """The points that are asked for.
+    """Return the points that are asked for.
 
     `earlier` is what was pushed before, None at the first time. `node_ids` has the brokers by address.
     `requested` are beginnings of names; ``*`` stands for all.

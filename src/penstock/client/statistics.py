@@ -19,7 +19,7 @@ S = TypeVar("S")
 
 
 def _count() -> Any:
-    """A field that only grows, of which two snapshots have a difference."""
+    """Return a field that only grows, of which two snapshots have a difference."""
     return field(default=0, metadata={"grows": True})
 
 

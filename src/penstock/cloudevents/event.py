@@ -136,7 +136,7 @@ class Event(_Fields):
         return JSON_TYPE if self.json_implied else self.datacontenttype
 
     def attributes(self) -> dict[str, AttributeValue]:
-        """Every attribute that is set, extensions too, in the order in which they are written."""
+        """Return every attribute that is set, extensions too, in the order in which they are written."""
         values: dict[str, AttributeValue | None] = {
             "specversion": self.specversion,
             "id": self.id,
@@ -151,7 +151,7 @@ class Event(_Fields):
         return {name: value for name, value in values.items() if value is not None}
 
     def json(self) -> Any:
-        """The data as a JSON value; None where there are none.
+        """Return the data as a JSON value; None where there are none.
 
         Raises:
             ValueError: they are not JSON.
@@ -161,7 +161,7 @@ class Event(_Fields):
         return None if self.data is None else loads(self.data)
 
     def text(self) -> str | None:
-        """The data as text, by the charset of `datacontenttype` (UTF-8 where it names none).
+        """Return the data as text, by the charset of `datacontenttype` (UTF-8 where it names none).
 
         Raises:
             UnicodeDecodeError: they are not.
@@ -169,7 +169,7 @@ class Event(_Fields):
         return None if self.data is None else self.data.decode(charset_of(self.datacontenttype or ""))
 
     def replace(self, **changes: Any) -> Event:
-        """A copy with some constructor arguments changed, checked like a new event."""
+        """Return a copy with some constructor arguments changed, checked like a new event."""
         arguments: dict[str, Any] = {name: getattr(self, name) for name in _SAME_NAMES}
         arguments["time"] = self.time_text
         if "json" in changes:
@@ -232,7 +232,7 @@ def make_event(
     data: bytes | None,
     json_implied: bool = False,
 ) -> Event:
-    """An event of parts that the caller has checked already. Several times faster than `Event()`."""
+    """Return an event of parts that the caller has checked already. Several times faster than `Event()`."""
     fields: Any = _Fields()
     fields.id = id
     fields.source = source

@@ -16,7 +16,7 @@ HEX_DIGITS = DIGITS + "ABCDEFabcdef"
 
 
 def _one_of(marks: str) -> str:
-    """A character class of ASCII letters, digits and `marks`."""
+    """Return a character class of ASCII letters, digits and `marks`."""
     return "[A-Za-z0-9" + "".join(f"\\{mark}" for mark in marks) + "]"
 
 
@@ -74,7 +74,7 @@ PATH_MARKS = ":@"
 
 
 def _run(marks: str) -> str:
-    """One character of a part of a URI, which may hold `marks` beside what any part may hold."""
+    """Return one character of a part of a URI, which may hold `marks` beside what any part may hold."""
     return f"(?:{_one_of(UNRESERVED_MARKS + SUB_DELIMITERS + marks)}|%[0-9A-Fa-f]{{2}})"
 
 

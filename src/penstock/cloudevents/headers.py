@@ -18,7 +18,7 @@ SPECVERSION_BYTES = SPECVERSION.encode()
 
 
 def other_headers(headers: Headers) -> list[tuple[str, Any]]:
-    """The headers that are no part of an event, bytes untouched (rules D7, C23).
+    """Return the headers that are no part of an event, bytes untouched (rules D7, C23).
 
     `to_record` takes them as `headers`: names such as ``CE_ID``, which a lenient reader takes for an
     attribute, are left out.
@@ -27,7 +27,9 @@ def other_headers(headers: Headers) -> list[tuple[str, Any]]:
 
 
 def _could_pass_for_a_part(name: str) -> bool:
-    """Whether any reader may take a header for a part of the event: some fold case or strip white space."""
+    """Return whether any reader may take a header for a part of the event: some fold case or strip white
+    space.
+    """
     folded = name.strip().lower()
     return folded.startswith(PREFIX) or folded == CONTENT_TYPE
 

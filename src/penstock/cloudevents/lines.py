@@ -60,7 +60,7 @@ class LineOptions:
         return self.profile == "lenient"
 
     def outcome(self, key: bytes | None, value: bytes | None, headers: Headers) -> Outcome:
-        """What a record is."""
+        """Return the outcome of a record: an event, an invalid event, or no event."""
         return from_record(
             key,
             value,
@@ -71,7 +71,7 @@ class LineOptions:
         )
 
     def event(self, text: bytes) -> Event:
-        """An event in the JSON event format.
+        """Return an event in the JSON event format.
 
         Raises:
             InvalidEventError: it is none.
@@ -81,7 +81,7 @@ class LineOptions:
     def record(
         self, event: Event, key: bytes | None = None, headers: Iterable[tuple[str, Any]] = ()
     ) -> Parts:
-        """The record that carries an event, with headers of its own.
+        """Return the record that carries an event, with headers of its own.
 
         Raises:
             InvalidEventError, EncodeError: the event cannot be written so.
@@ -114,7 +114,7 @@ class _Line:
         return self.text[begin:end]
 
     def without(self, names: Iterable[str]) -> list[str]:
-        """The other members as JSON text, values untouched. Carriage returns are white space there."""
+        """Return the other members as JSON text, values untouched. Carriage returns are white space there."""
         left_out = set(names)
         return [
             f"{json.dumps(name)}: {self.raw(name)}".replace("\r", " ")
@@ -124,7 +124,9 @@ class _Line:
 
 
 def decode_line(raw: bytes, options: LineOptions) -> str:
-    """The line with `mode` and `event` of the record that it is, or `error` and `rule`. Never raises."""
+    """Return the line with `mode` and `event` of the record that it is, or `error` and `rule`. Never
+    raises.
+    """
     try:
         line = _Line(raw)
     except InvalidEventError as error:
@@ -142,7 +144,7 @@ def decode_line(raw: bytes, options: LineOptions) -> str:
 def describe_record(
     key: bytes | None, value: bytes | None, headers: object, options: LineOptions, **members: object
 ) -> str:
-    """The line for a record: `members`, the record itself, and what it is."""
+    """Return the line for a record: `members`, the record itself, and what it is."""
     pairs = [(name, content) for name, content in headers] if headers else []  # type: ignore[attr-defined]
     kept = [f"{json.dumps(name)}: {json.dumps(member)}" for name, member in members.items()]
     return _decoded(kept + _record_members(key, value, pairs), key, value, pairs, options)
@@ -164,7 +166,7 @@ def _decoded(
 
 
 def encode_line(raw: bytes, options: LineOptions) -> str:
-    """The line with the record that carries its `event`, or `error` and `rule`. Never raises.
+    """Return the line with the record that carries its `event`, or `error` and `rule`. Never raises.
 
     Headers of the line that are no part of an event stay, after the event's own (C23); those that a reader
     may take for one, such as ``CE_ID``, do not. A line without `event` that has an `error`, as
@@ -193,7 +195,7 @@ def encode_line(raw: bytes, options: LineOptions) -> str:
 
 
 def convert_line(raw: bytes, options: LineOptions) -> str:
-    """The line with its record in another mode or format, or `error` and `rule`. Never raises."""
+    """Return the line with its record in another mode or format, or `error` and `rule`. Never raises."""
     try:
         line = _Line(raw)
     except InvalidEventError as error:
@@ -214,7 +216,7 @@ def _encoded(event: Event, key: bytes | None, headers: Headers, options: LineOpt
 
 
 def rule_of(error: object) -> str | None:
-    """The rule that an outcome or an error names, if it does."""
+    """Return the rule that an outcome or an error names, if it does."""
     rule = getattr(error, "rule", None)
     if rule is None:
         before = str(error).partition(":")[0]
@@ -223,7 +225,7 @@ def rule_of(error: object) -> str | None:
 
 
 def reason_of(error: object) -> str:
-    """The text of an outcome or an error, without the rule."""
+    """Return the text of an outcome or an error, without the rule."""
     reason = getattr(error, "reason", None)
     if reason is None:
         rule, text = rule_of(error), str(error)

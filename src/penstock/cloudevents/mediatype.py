@@ -45,7 +45,7 @@ def is_text(text: str) -> bool:
 
 @remembered(maxsize=1024)
 def charset_of(text: str) -> str:
-    """The Python codec for the charset parameter; UTF-8 where there is none, or an unknown one."""
+    """Return the Python codec for the charset parameter; UTF-8 where there is none, or an unknown one."""
     import codecs
 
     match = _CHARSET.search(text)

@@ -17,7 +17,8 @@ from penstock.errors import MissingDependencyError
 
 
 def from_sdk(event: Any, *, extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS) -> Event:
-    """An event of the CloudEvents SDK as an `Event`. Takes objects of version 2 and of version 1 of the SDK.
+    """Return an event of the CloudEvents SDK as an `Event`. Takes objects of version 2 and of version 1 of
+    the SDK.
 
     Data that are no bytes are JSON values where the content is JSON, or nothing says what it is, and
     text otherwise.
@@ -46,7 +47,7 @@ def from_sdk(event: Any, *, extension_types: Mapping[str, AttributeType] = WELL_
 
 
 def to_sdk(event: Event, *, parse_data: bool = False) -> Any:
-    """The event as a `cloudevents.core.v1.event.CloudEvent` of the SDK.
+    """Return the event as a `cloudevents.core.v1.event.CloudEvent` of the SDK.
 
     Data stay bytes; with `parse_data` JSON becomes Python values, as the SDK's own readers have it.
     Timestamps become `datetime` and lose what that cannot say.

@@ -28,7 +28,9 @@ class InvalidEventError(PenstockError, ValueError):
 
 
 def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
-    """The error with the number of its event in a batch, counted from one; `before` events precede it."""
+    """Return the error with the number of its event in a batch, counted from one; `before` events precede
+    it.
+    """
     return InvalidEventError(error.rule, f"event {before + 1} of the batch: {error.reason}")
 
 
@@ -59,5 +61,5 @@ NO_CLAIM = NotAnEvent(
 
 
 def shown(value: str | bytes) -> str:
-    """A value from a record as a reason quotes it: escaped, and cut where it is long."""
+    """Return a value from a record as a reason quotes it: escaped, and cut where it is long."""
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}..."

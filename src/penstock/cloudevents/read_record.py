@@ -62,7 +62,7 @@ _warned = False
 
 
 def from_message(message: Any, **options: Any) -> Outcome:
-    """What a message of confluent-kafka, kafka-python, aiokafka or this package's client is.
+    """Return what a message of confluent-kafka, kafka-python, aiokafka or this package's client is.
 
     confluent-kafka's has methods `key()`, `value()` and `headers()`, the others have attributes of
     these names. `options` are those of `from_record`.
@@ -82,7 +82,7 @@ def from_record(
     partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Outcome:
-    """What the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
+    """Return what the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
 
     Key, value and headers are bytes (text and other bytes-like objects are taken, too): what is neither
     these nor None is no content of a record but a mistake in the program, and a `DecodeError`.
@@ -127,7 +127,7 @@ def from_record(
 
 
 def content_mode(headers: Headers, *, profile: Profile = "strict") -> Mode:
-    """The mode of a record that `from_record` has found to be an event (rule K14)."""
+    """Return the mode of a record that `from_record` has found to be an event (rule K14)."""
     attributes, content_type, _ = _select(header_pairs(headers), profile == "lenient")
     return "structured" if is_structured(content_type) or REQUIRED_SET.isdisjoint(attributes) else "binary"
 
@@ -137,7 +137,9 @@ class _OutOfTheOrdinary(Exception):
 
 
 def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, AttributeType]) -> Event | None:
-    """The event, if no header is there twice and all is as it should be; None for every other record."""
+    """Return the event, if no header is there twice and all is as it should be; None for every other
+    record.
+    """
     found = dict(headers)
     if len(found) != len(headers):
         return None
@@ -155,7 +157,7 @@ def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, Attrib
 
 
 def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
-    """The ``ce_`` headers, the content type, and the first header that contradicts itself."""
+    """Return the ``ce_`` headers, the content type, and the first header that contradicts itself."""
     attributes: dict[str, bytes | None] = {}
     content_types: list[bytes | None] | None = None
     conflict: str | None = None
@@ -185,7 +187,7 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
 
 
 def _as_bytes(value: Any) -> bytes | None:
-    """The bytes of what a client handed out as a header, key or value.
+    """Return the bytes of what a client handed out as a header, key or value.
 
     Raises:
         DecodeError: it is of a type that no client hands out. `bytes` would make 5 zeros of the number 5.
@@ -239,7 +241,7 @@ def _format_of(content_type: bytes) -> Format:
 
 @remembered(maxsize=1024)
 def _format_or_none(content_type: bytes) -> Format | None:
-    """The format of a structured record; None for the content type of a binary one."""
+    """Return the format of a structured record; None for the content type of a binary one."""
     return _format_of(content_type) if is_structured(content_type) else None
 
 

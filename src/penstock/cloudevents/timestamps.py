@@ -22,7 +22,7 @@ _from_text = datetime.fromisoformat
 
 
 def parse_common(text: str) -> datetime:
-    """The moment that a text of the form `COMMON_TIMESTAMP` names.
+    """Return the moment that a text of the form `COMMON_TIMESTAMP` names.
 
     Raises:
         ValueError: the calendar has no such date.
@@ -31,7 +31,7 @@ def parse_common(text: str) -> datetime:
 
 
 def parse_timestamp(name: str, text: str) -> datetime | None:
-    """The moment that `text` names, cut to microseconds, with the text's own offset.
+    """Return the moment that `text` names, cut to microseconds, with the text's own offset.
 
     None for a legal timestamp outside of what UTC has between the years 1 and 9999.
 
@@ -91,7 +91,7 @@ def format_timestamp(name: str, moment: datetime) -> str:
 
 
 def instant(text: str) -> tuple[int, int, str]:
-    """The instant of a legal timestamp in days, seconds and digits of the fraction, to compare."""
+    """Return the instant of a legal timestamp in days, seconds and digits of the fraction, to compare."""
     match = _parts_of(text)
     if match is None:
         raise InvalidEventError("T7", f"not an RFC 3339 timestamp: {shown(text)}")

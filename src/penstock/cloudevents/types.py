@@ -153,7 +153,7 @@ def read_base64(name: str, text: str, rule: str = "T4") -> bytes:
 
 
 def read_text(name: str, kind: AttributeType, text: str) -> AttributeValue:
-    """The value whose canonical text is `text`.
+    """Return the value whose canonical text is `text`.
 
     Raises:
         InvalidEventError: T1 to T7, it is no text of that type.
@@ -181,7 +181,7 @@ def read_text(name: str, kind: AttributeType, text: str) -> AttributeValue:
 
 
 def canonical_text(value: AttributeValue) -> str:
-    """The text that stands for `value` in a header."""
+    """Return the text that stands for `value` in a header."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

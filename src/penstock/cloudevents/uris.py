@@ -14,13 +14,13 @@ _matches_relative = re.compile(RELATIVE_REFERENCE).fullmatch
 
 @remembered(maxsize=4096)
 def is_uri(text: str) -> bool:
-    """Whether `text` is a well-formed URI with a scheme."""
+    """Return whether `text` is a well-formed URI with a scheme."""
     return _matches_uri(text) is not None
 
 
 @remembered(maxsize=4096)
 def is_uri_reference(text: str) -> bool:
-    """Whether `text` is a well-formed URI, with a scheme or relative."""
+    """Return whether `text` is a well-formed URI, with a scheme or relative."""
     return _matches_uri(text) is not None or _matches_relative(text) is not None
 
 

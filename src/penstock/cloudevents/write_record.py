@@ -30,7 +30,7 @@ KeyMapper = Callable[[Event], bytes | str | None]
 
 
 def partitionkey_mapper(event: Event) -> bytes | None:
-    """The ready key mapper (rule K19): the UTF-8 bytes of `partitionkey`, None where there is none."""
+    """Return the ready key mapper (rule K19): the UTF-8 bytes of `partitionkey`, None where there is none."""
     value = event.extensions.get("partitionkey")
     return None if value is None else canonical_text(value).encode()
 
@@ -47,7 +47,7 @@ def to_record(
     headers: Iterable[tuple[str, bytes]] = (),
     magic: int = 2,
 ) -> RecordParts:
-    """The record (key, value, headers) that carries `event`.
+    """Return the record (key, value, headers) that carries `event`.
 
     The key is `key`, unless `key_mapper` returns one. In structured mode `event_format` renders the
     value, `text_data` is its option, and `binary_headers` adds the ``ce_`` headers for routing
@@ -91,7 +91,7 @@ def to_record(
 
 @lru_cache(maxsize=16)
 def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
-    """The event format of that name, and the header that announces it."""
+    """Return the event format of that name, and the header that announces it."""
     rendering = format_named(event_format)
     if rendering is None:
         raise ConfigError(f"no event format is called {event_format!r}")
@@ -100,7 +100,7 @@ def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
 
 @remembered(maxsize=1024)
 def content_type_header(content_type: str) -> bytes:
-    """The header content-type of a binary record whose data are of that type.
+    """Return the header content-type of a binary record whose data are of that type.
 
     Raises:
         InvalidEventError: K14, the record would pass for a structured one.
@@ -113,7 +113,7 @@ def content_type_header(content_type: str) -> bytes:
 
 
 def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[str, bytes]]:
-    """One header per attribute, in the order of rule V5."""
+    """Return one header per attribute, in the order of rule V5."""
     headers = [
         ("ce_specversion", SPECVERSION_BYTES),
         ("ce_id", event.id.encode()),
@@ -137,7 +137,9 @@ def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[s
 
 
 def _extra_headers(headers: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """The headers that a caller sends along, checked: what no reader may take for a part of the event."""
+    """Return the headers that a caller sends along, checked: what no reader may take for a part of the
+    event.
+    """
     extra: list[tuple[str, bytes]] = []
     for name, value in header_pairs(headers):
         if not isinstance(name, str):

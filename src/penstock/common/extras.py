@@ -38,7 +38,7 @@ EXTRAS = {
 
 
 def missing(error: ImportError, what: str) -> ImportError:
-    """The error to raise instead of `error`, which came when `what` imported something.
+    """Return the error to raise instead of `error`, which came when `what` imported something.
 
     A `MissingDependencyError` with the extra to install, where a library of an extra is missing;
     otherwise `error` itself.

@@ -62,7 +62,7 @@ NOT_GIVEN: Any = object()
 
 
 def without_strays(call: Call) -> Call:
-    """A decorator of a method that itself takes what does not fit, as `strays` and `others`.
+    """Return a decorator of a method that itself takes what does not fit, as `strays` and `others`.
 
     For what is called so often that one more call would be felt. Both are left out of the signature that
     `help`, editors and mocks see. Arguments that have to be given are `NOT_GIVEN` where they are not: for
@@ -90,7 +90,7 @@ def refuse_strays(
 
 
 def refusals() -> Any:
-    """The module with the errors, by its name: the nouns of their types have hints themselves."""
+    """Return the module with the errors, by its name: the nouns of their types have hints themselves."""
     return importlib.import_module("penstock.common.habits.refusals")
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from penstock.common.extras import missing
+from penstock.errors import UnknownNameError
 
 
 def lazy_names(
@@ -34,7 +35,7 @@ def lazy_names(
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
             from penstock.common.habits.package_names import refuse_name
 
-            refuse_name(package, name, list(homes))
+            refuse_name(package, name, list(homes), UnknownNameError)
         try:
             module = importlib.import_module(f".{home}", package)
         except ImportError as error:

@@ -14,7 +14,7 @@ from penstock.printable import printable
 
 
 def logger_named(name: str) -> logging.Logger:
-    """The logger of that name. The arguments of its records are printable."""
+    """Return the logger of that name. The arguments of its records are printable."""
     logger = logging.getLogger(name)
     if _PRINTABLE not in logger.filters:
         logger.addFilter(_PRINTABLE)

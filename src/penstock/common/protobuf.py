@@ -110,7 +110,7 @@ class Fields:
     # --- values ------------------------------------------------------------------------------------------
 
     def message(self) -> Fields:
-        """The fields of the message that this field holds.
+        """Return the fields of the message that this field holds.
 
         Raises:
             ProtobufError: the field holds none.
@@ -119,7 +119,7 @@ class Fields:
         return Fields(self._data, self._budget, self.begin, self.end)
 
     def data(self) -> bytes:
-        """The bytes of this field.
+        """Return the bytes of this field.
 
         Raises:
             ProtobufError: it has another wire type.
@@ -128,7 +128,7 @@ class Fields:
         return self._data[self.begin : self.end]
 
     def text(self) -> str:
-        """The text of this field.
+        """Return the text of this field.
 
         Raises:
             ProtobufError: it is no text, or not UTF-8.
@@ -140,7 +140,7 @@ class Fields:
             raise ProtobufError(f"field {self.number} is not UTF-8: {error.reason}") from None
 
     def fixed(self) -> int:
-        """The fixed number of 64 bits of this field, as unsigned.
+        """Return the fixed number of 64 bits of this field, as unsigned.
 
         Raises:
             ProtobufError: it has another wire type.
@@ -149,7 +149,7 @@ class Fields:
         return int.from_bytes(self._data[self.begin : self.end], "little")
 
     def signed_fixed(self) -> int:
-        """The fixed number of 64 bits of this field, as signed.
+        """Return the fixed number of 64 bits of this field, as signed.
 
         Raises:
             ProtobufError: it has another wire type.
@@ -157,7 +157,7 @@ class Fields:
         return _signed(self.fixed())
 
     def double(self) -> float:
-        """The floating-point number of 64 bits of this field.
+        """Return the floating-point number of 64 bits of this field.
 
         Raises:
             ProtobufError: it has another wire type.
@@ -167,7 +167,7 @@ class Fields:
         return value
 
     def varint(self) -> int:
-        """The varint of this field, as unsigned.
+        """Return the varint of this field, as unsigned.
 
         Raises:
             ProtobufError: it has another wire type.
@@ -176,7 +176,7 @@ class Fields:
         return self.integer
 
     def signed(self) -> int:
-        """The varint of this field, as signed (int64).
+        """Return the varint of this field, as signed (int64).
 
         Raises:
             ProtobufError: it has another wire type.
@@ -196,7 +196,7 @@ _ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 def varint_bytes(value: int) -> bytes:
-    """A number of at most 64 bits as a varint."""
+    """Return a number of at most 64 bits as a varint."""
     if 0 <= value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -209,20 +209,20 @@ def varint_bytes(value: int) -> bytes:
 
 
 def length_field(number: int, data: bytes) -> bytes:
-    """A field with bytes, a text or a message."""
+    """Return a field with bytes, a text or a message."""
     return varint_bytes(number << 3 | LENGTH) + varint_bytes(len(data)) + data
 
 
 def varint_field(number: int, value: int) -> bytes:
-    """A field with a varint."""
+    """Return a field with a varint."""
     return varint_bytes(number << 3 | VARINT) + varint_bytes(value)
 
 
 def fixed64_field(number: int, value: int) -> bytes:
-    """A field with a fixed number of 64 bits, unsigned or signed."""
+    """Return a field with a fixed number of 64 bits, unsigned or signed."""
     return varint_bytes(number << 3 | FIXED64) + (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")
 
 
 def double_field(number: int, value: float) -> bytes:
-    """A field with a floating-point number of 64 bits."""
+    """Return a field with a floating-point number of 64 bits."""
     return varint_bytes(number << 3 | FIXED64) + _DOUBLE.pack(value)

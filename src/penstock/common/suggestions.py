@@ -37,5 +37,5 @@ _SHOWN.maxlong = 40
 
 
 def short_repr(value: object) -> str:
-    """The repr of a value, long ones with the middle left out."""
+    """Return the repr of a value, long ones with the middle left out."""
     return _SHOWN.repr(value)

@@ -41,14 +41,14 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the pipeline left in the topics."""
+    """What the pipeline has written to the topics."""
 
     dead_letters: int
     delay_events: int
 
 
 def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cells: pa.Table) -> Accounts:
-    """The accounts of a finished run. `triage` are the sums of what the pipeline counted per batch.
+    """Return the accounts of a finished run. `triage` are the sums of what the pipeline counted per batch.
 
     Raises:
         AccountsError: two figures that must be equal are not.
@@ -107,7 +107,7 @@ def sum_of_batches(directory: Path) -> Accounts:
 
 
 def worst(cells: pa.Table, count: int = 10) -> pa.Table:
-    """The cells with the longest mean delay, the worst first."""
+    """Return the cells with the longest mean delay, the worst first."""
     order = [
         ("mean_dep_delay", "descending"),
         *((name, "ascending") for name in ("hour", "origin", "carrier")),

@@ -88,7 +88,7 @@ class Leftover(NamedTuple):
 
 
 def leftover(output: Output) -> Leftover | None:
-    """The broker that still runs on the log of this directory, if there is one."""
+    """Return the broker that still runs on the log of this directory, if there is one."""
     if not output.broker_file.exists():
         return None
     try:
@@ -121,7 +121,7 @@ def stop_leftover(output: Output) -> None:
 
 
 def is_serving(pid: int, directory: Path) -> bool:
-    """Whether process `pid` runs, is no zombie, and its command line names `directory`."""
+    """Return whether process `pid` runs, is no zombie, and its command line names `directory`."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:

@@ -28,7 +28,7 @@ EVENT_TIME = pa.timestamp("us", tz="UTC")
 
 
 def departure_events(departures: pa.Table) -> pa.RecordBatch:
-    """One event per departure, `id` such as ``UA1545-2013-01-01T10:00Z``."""
+    """Return one event per departure, `id` such as ``UA1545-2013-01-01T10:00Z``."""
     flight = pc.binary_join_element_wise(
         departures["carrier"], pc.cast(departures["flight"], pa.string()), ""
     )
@@ -44,7 +44,7 @@ def departure_events(departures: pa.Table) -> pa.RecordBatch:
 
 
 def observation_events(observations: pa.Table) -> pa.RecordBatch:
-    """One event per observation, `id` such as ``EWR-2013-01-01T10:00Z``."""
+    """Return one event per observation, `id` such as ``EWR-2013-01-01T10:00Z``."""
     return attributes(
         ids=pc.binary_join_element_wise(observations["origin"], hour_text(observations["time_hour"]), "-"),
         source=WEATHER_SOURCE,
@@ -57,7 +57,7 @@ def observation_events(observations: pa.Table) -> pa.RecordBatch:
 
 
 def delay_events(cells: pa.Table) -> pa.RecordBatch:
-    """One event per cell of the result, `id` such as ``EWR-UA-2013-01-01T10:00Z``."""
+    """Return one event per cell of the result, `id` such as ``EWR-UA-2013-01-01T10:00Z``."""
     route = pc.binary_join_element_wise(cells["origin"], cells["carrier"], "-")
     return attributes(
         ids=pc.binary_join_element_wise(route, hour_text(cells["hour"]), "-"),
@@ -102,7 +102,9 @@ def hour_text(times: Any) -> Any:
 
 
 def json_objects(table: pa.Table) -> Any:
-    """Each row as a JSON object, column by column. Numbers are written so that they read back the same."""
+    """Return each row as a JSON object, column by column. Numbers are written so that they read back the
+    same.
+    """
     pieces: list[Any] = []
     for name in table.column_names:
         lead = "{" if not pieces else ","

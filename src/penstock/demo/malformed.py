@@ -33,7 +33,7 @@ class Good(NamedTuple):
     data: str
 
     def but(self, name: str, text: str | None) -> Good:
-        """A copy with one attribute changed, or left out where `text` is None."""
+        """Return a copy with one attribute changed, or left out where `text` is None."""
         kept = {n: t for n, t in self.attributes.items() if n != name}
         return self._replace(attributes=kept if text is None else kept | {name: text})
 

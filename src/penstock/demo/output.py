@@ -31,7 +31,7 @@ class Intent(NamedTuple):
     topic_prefix: str
 
     def topic(self, name: str) -> str:
-        """The full name of one of the demo's topics."""
+        """Return the full name of one of the demo's topics."""
         return f"{self.topic_prefix}{name}"
 
 
@@ -72,7 +72,7 @@ class Output:
             os.close(handle)
 
     def intent(self) -> Intent | None:
-        """What an earlier run in this directory was asked for; None where there was none.
+        """Return what an earlier run in this directory was asked for; None where there was none.
 
         Raises:
             ConfigError: the directory holds something else.
@@ -124,7 +124,7 @@ def write_json(path: Path, document: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`."""
+    """Return the JSON object in `path`."""
     document: dict[str, Any] = json.loads(path.read_bytes())
     return document
 

@@ -63,7 +63,9 @@ def draw_year(cells: pa.Table, path: Path) -> None:
 
 
 def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:
-    """The days; the mean delay by hour and day, NaN where nothing departed; the rain of each day, inches."""
+    """Return the days; the mean delay by hour and day, NaN where nothing departed; the rain of each day,
+    inches.
+    """
     hours = (
         cells["hour"].cast(pa.timestamp("s", tz="UTC")).cast(pa.int64()).combine_chunks().dictionary_encode()
     )
@@ -102,7 +104,7 @@ def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:
 
 
 def _local(seconds: int) -> datetime:
-    """A moment on the clocks of New York; of the UTC clock where this machine has no time zones."""
+    """Return a moment on the clocks of New York; of the UTC clock where this machine has no time zones."""
     moment = datetime.fromtimestamp(seconds, UTC)
     try:
         return moment.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)

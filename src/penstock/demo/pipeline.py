@@ -211,7 +211,7 @@ class Pipeline:
         )
 
     def _events(self, rows: int, schema: str, *topics: str) -> DataFrame:
-        """A stream of records and the events in them, of which there are `rows`, in a few parts."""
+        """Return a stream of records and the events in them, of which there are `rows`, in a few parts."""
         # What rounding takes from each partition must not add up to one more part.
         part = max(MICRO_BATCH_ROWS_MIN, -(-rows // MICRO_BATCHES) + PARTITIONS_MAX)
         source = self._source(self._spark.readStream, schema, *topics)
@@ -318,7 +318,9 @@ def dead_letters(records: pa.Table) -> pa.Table:
 
 
 def _parsed(fields: str) -> Column:
-    """The JSON data of events as a struct, with a field NOT_JSON that is null where the data are in order."""
+    """Return the JSON data of events as a struct, with a field NOT_JSON that is null where the data are in
+    order.
+    """
     from pyspark.sql import functions as f
 
     options = {"columnNameOfCorruptRecord": NOT_JSON}
@@ -326,7 +328,7 @@ def _parsed(fields: str) -> Column:
 
 
 def _is_structured() -> Column:
-    """Whether a record is in structured content mode: by its content type, which alone counts."""
+    """Return whether a record is in structured content mode: by its content type, which alone counts."""
     from pyspark.sql import functions as f
 
     return f.exists(
@@ -339,7 +341,7 @@ def _is_structured() -> Column:
 
 
 def _reason(*needed: str) -> Column:
-    """Why a record is not what its topic is for; null where it is.
+    """Return why a record is not what its topic is for; null where it is.
 
     `needed` are the fields that its data must have. Reads the columns error, time, data and row.
     """

@@ -138,7 +138,9 @@ def weather_plan(topic: str, observations: pa.Table) -> Plan:
 
 
 def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
-    """The partition of each key, as Kafka's producers choose it. Keys repeat, so each is hashed once."""
+    """Return the partition of each key, as Kafka's producers choose it. Keys repeat, so each is hashed
+    once.
+    """
     choose = PARTITIONERS["murmur2"]
     encoded = keys.combine_chunks().dictionary_encode()
     chosen = [choose(key.encode(), partitions) for key in encoded.dictionary.to_pylist()]
@@ -147,12 +149,12 @@ def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
 
 
 def structured_departures(departures: int) -> int:
-    """How many of so many departures are in structured content mode."""
+    """Return how many of so many departures are in structured content mode."""
     return -(-departures // STRUCTURED_EVERY)
 
 
 def _woven(some: pa.RecordBatch, others: pa.RecordBatch, is_other: IntArray) -> pa.RecordBatch:
-    """The rows of both in one order: those of `others` where `is_other` says so."""
+    """Return the rows of both in one order: those of `others` where `is_other` says so."""
     woven = np.empty(len(is_other), np.int64)
     woven[~is_other] = np.arange(some.num_rows)
     woven[is_other] = np.arange(some.num_rows, len(is_other))

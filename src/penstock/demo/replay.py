@@ -85,14 +85,14 @@ class Topics:
                     )
 
     def ends(self, short: str) -> list[int]:
-        """The end offset of each partition of a topic."""
+        """Return the end offset of each partition of a topic."""
         with Consumer(bootstrap_servers=self.bootstrap_server) as consumer:
             partitions = [TopicPartition(self.names[short], number) for number in range(TOPICS[short])]
             ends = consumer.end_offsets(partitions)
             return [ends[partition] for partition in partitions]
 
     def count(self, short: str) -> int:
-        """How many committed records a topic holds. Markers of transactions take offsets, too."""
+        """Return how many committed records a topic holds. Markers of transactions take offsets, too."""
         batches = scan_topic(
             self.names[short],
             bootstrap_servers=self.bootstrap_server,

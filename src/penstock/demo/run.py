@@ -169,7 +169,7 @@ def _show(options: Options, output: Output, screen: Screen, broker: EmbeddedBrok
 
 
 def _whereabouts(options: Options, output: Output, broker: EmbeddedBroker | None) -> tuple[str, str]:
-    """The address at which the topics are or will be, and what to do or know before asking there."""
+    """Return the address at which the topics are or will be, and what to do or know before asking there."""
     if options.intent.bootstrap_server is not None:
         return options.intent.bootstrap_server, f"The topics are on {options.intent.bootstrap_server}:"
     running = leftover(output) if broker is None or broker.stays else None

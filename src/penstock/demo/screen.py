@@ -204,7 +204,7 @@ class _Lines:
 
 
 def program() -> str:
-    """How to call this program: by its name where that finds it, or with its way from here."""
+    """Return how to call this program: by its name where that finds it, or with its way from here."""
     called = Path(sys.argv[0])
     found = shutil.which("penstock")
     if called.name != "penstock" or (found is not None and Path(found).samefile(called)):
@@ -213,7 +213,7 @@ def program() -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as one would type it here."""
+    """Return a path as one would type it here."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

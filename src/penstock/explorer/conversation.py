@@ -52,7 +52,7 @@ class Entry:
     message: Message | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """An object with `name`, `version`, `header` and `json`, and what else is known."""
+        """Return an object with `name`, `version`, `header` and `json`, and what else is known."""
         shown: dict[str, Any] = {}
         if self.time is not None:
             moment = datetime.datetime.fromtimestamp(self.time, datetime.UTC)
@@ -149,7 +149,7 @@ class Conversation:
         return entry
 
     def is_answer(self, frame: bytes) -> bool:
-        """Whether a frame of unknown direction is the whole answer to a request that waits."""
+        """Return whether a frame of unknown direction is the whole answer to a request that waits."""
         waiting = self._waiting.get(int.from_bytes(frame[:4], "big", signed=True))
         if not waiting or len(frame) < 4:
             return False
@@ -260,7 +260,9 @@ def _messages(connection: Connection, port: int | None) -> Iterator[Entry]:
 
 
 def _client(connection: Connection, port: int | None) -> str:
-    """The client's end: not the broker's port, or the one that connected, or that sent a request first."""
+    """Return the client's end: not the broker's port, or the one that connected, or that sent a request
+    first.
+    """
     if port is not None:
         for end in connection.ends:
             if not end.endswith(f":{port}"):
@@ -304,7 +306,8 @@ def _trouble(reason: str, time: float | None = None, connection: str | None = No
 
 
 def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
-    """The bytes of an entry as JSON: a frame with size and header where it has a header, else the message.
+    """Return the bytes of an entry as JSON: a frame with size and header where it has a header, else the
+    message.
 
     With `"framed": true` the version stands in front. `named` is the class, where it is none of Kafka's.
 

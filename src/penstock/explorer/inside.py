@@ -43,7 +43,7 @@ _GROUPS, _TRANSACTIONS, _SHARES = "__consumer_offsets", "__transaction_state", "
 
 
 def unpack_bytes(message: Message) -> dict[str, dict[str, Any]]:
-    """The messages in fields of bytes, by the path of the field: name, version and JSON form."""
+    """Return the messages in fields of bytes, by the path of the field: name, version and JSON form."""
     found = {}
     for steps, name in _CARRIERS.get(message.NAME, ()):
         for path, data in _fields(message, steps, ""):
@@ -86,7 +86,9 @@ def _unpack_record(record: dict[str, Any], kinds: dict[int, str]) -> None:
 
 
 def _read(name: str, data: bytes) -> dict[str, Any] | None:
-    """A message with its version in front. Newer versions are read as the newest known, as Kafka does."""
+    """Return a message with its version in front. Newer versions are read as the newest known, as Kafka
+    does.
+    """
     found = message_class(name)
     try:
         said, position = read_leading(found, data)
@@ -114,7 +116,9 @@ def _fields(struct: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[st
 
 @cache
 def _kinds(topic: str | None) -> dict[int, str]:
-    """The kinds of records in a topic of Kafka's own: what a key begins with, and the name without Key."""
+    """Return the kinds of records in a topic of Kafka's own: what a key begins with, and the name without
+    Key.
+    """
     if topic not in (_GROUPS, _TRANSACTIONS, _SHARES):
         return {}
     found = {}
@@ -126,7 +130,7 @@ def _kinds(topic: str | None) -> dict[int, str]:
 
 
 def _home(stem: str) -> str:
-    """The topic that records of a kind are kept in."""
+    """Return the topic that records of a kind are kept in."""
     if stem == "TransactionLog":
         return _TRANSACTIONS
     return _SHARES if stem in ("ShareSnapshot", "ShareUpdate") else _GROUPS

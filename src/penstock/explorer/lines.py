@@ -27,7 +27,7 @@ Change = Callable[[Line], tuple[str, Any]]
 
 
 def message_class(name: object) -> type[Message]:
-    """The class of a message of Kafka's by its definition's name.
+    """Return the class of a message of Kafka's by its definition's name.
 
     Raises:
         ConfigError: there is none.
@@ -41,12 +41,12 @@ def message_class(name: object) -> type[Message]:
 
 
 def decode_line(text: bytes | str) -> str:
-    """The line completed with `json` from its `hex`, or with `error`. Never raises."""
+    """Return the line completed with `json` from its `hex`, or with `error`. Never raises."""
     return _completed(text, _decoded)
 
 
 def encode_line(text: bytes | str) -> str:
-    """The line completed with `hex` from its `json`, or with `error`. Never raises."""
+    """Return the line completed with `hex` from its `json`, or with `error`. Never raises."""
     return _completed(text, _encoded)
 
 
@@ -123,7 +123,7 @@ def _member(line: Line, key: str) -> Any:
 
 
 def _version(line: Line, said: int | None) -> int:
-    """The version of the line; what stands in front of the bytes may say it, too."""
+    """Return the version of the line; what stands in front of the bytes may say it, too."""
     version = line.get("version", said)
     if version is None:
         raise DecodeError("the line has no 'version'")

@@ -49,7 +49,7 @@ class Segment(NamedTuple):
 
 
 def is_capture(data: bytes) -> bool:
-    """Whether a file with this beginning is a capture."""
+    """Return whether a file with this beginning is a capture."""
     return data[:4] in _PCAP_MAGICS or data[:4] == _SECTION_BYTES
 
 
@@ -117,7 +117,7 @@ def _pcapng(data: bytes) -> Iterator[tuple[float, int, bytes]]:
 
 
 def _tick(body: bytes, order: str) -> float:
-    """The unit of an interface's timestamps, in seconds."""
+    """Return the unit of an interface's timestamps, in seconds."""
     position = 8
     while position + 4 <= len(body):
         code, size = struct.unpack_from(order + "HH", body, position)
@@ -152,7 +152,7 @@ def _segment(time: float, link: int, packet: bytes) -> Segment | None:
 
 
 def _network(link: int, packet: bytes) -> tuple[int, int]:
-    """Where the IP packet begins, and its kind as an EtherType."""
+    """Return where the IP packet begins, and its kind as an EtherType."""
     if link == ETHERNET:
         position = 12
         kind = int.from_bytes(packet[position : position + 2], "big")

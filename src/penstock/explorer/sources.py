@@ -22,7 +22,8 @@ _BETWEEN = re.compile(rb"0x|[\s:,]+")
 
 
 def class_named(name: str) -> type[Message]:
-    """The class of a message of Kafka's, or of the definition in a file: a name that ends in ``.json``.
+    """Return the class of a message of Kafka's, or of the definition in a file: a name that ends in
+    ``.json``.
 
     Raises:
         ConfigError: there is no such message, or the definition breaks a rule of its language.
@@ -32,7 +33,7 @@ def class_named(name: str) -> type[Message]:
 
 
 def to_bytes(data: bytes) -> bytes:
-    """The bytes that hex digits stand for; anything else as it is.
+    """Return the bytes that hex digits stand for; anything else as it is.
 
     Digits may be grouped by white space, commas or colons, and begin with ``0x``.
     """
@@ -54,7 +55,7 @@ def read_any(data: bytes, answers: bytes | None = None, port: int | None = None)
 
 
 def _ends_with_a_frame(data: bytes) -> bool:
-    """Whether sizes lead from frame to frame up to the very end."""
+    """Return whether sizes lead from frame to frame up to the very end."""
     position = 0
     while position + 4 <= len(data):
         position += 4 + int.from_bytes(data[position : position + 4], "big")
@@ -64,7 +65,7 @@ def _ends_with_a_frame(data: bytes) -> bool:
 def read_named(
     found: type[Message], version: int | None, data: bytes, *, framed: bool = False, header: bool = False
 ) -> Entry:
-    """One message whose class is known: bare, behind a response header, or behind what `framed` means.
+    """Return one message whose class is known: bare, behind a response header, or behind what `framed` means.
 
     Raises:
         PenstockError: the bytes are no such message, or bytes are left over.

@@ -41,7 +41,7 @@ class Stream:
         self._latest = max(self._latest, position)
 
     def is_reopened_by(self, segment: Segment) -> bool:
-        """Whether a SYN belongs to another connection between the same ports."""
+        """Return whether a SYN belongs to another connection between the same ports."""
         return (
             self._is_opened
             and self._first is not None
@@ -69,7 +69,7 @@ class Stream:
         self._pieces.clear()
 
     def time_of(self, end: int) -> float:
-        """When the byte before position `end` was first seen: seconds since 1970."""
+        """Return when the byte before position `end` was first seen: seconds since 1970."""
         if not self._times:
             return self._began
         return self._times[min(bisect_left(self._ends, end), len(self._times) - 1)]
@@ -89,7 +89,7 @@ class Connection:
 
 
 def connections(segments: Iterable[Segment]) -> list[Connection]:
-    """The connections that segments belong to, in the order in which they begin, streams completed."""
+    """Return the connections that segments belong to, in the order in which they begin, streams completed."""
     found: list[Connection] = []
     current: dict[frozenset[str], Connection] = {}
     for segment in segments:

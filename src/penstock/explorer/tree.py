@@ -20,7 +20,9 @@ _STYLES = {"name": "36", "text": "32", "number": "33", "title": "1", "dim": "2",
 
 
 def wants_colour(stream: IO[Any]) -> bool:
-    """Whether to colour what goes there: a terminal, and NO_COLOR is not set (https://no-color.org)."""
+    """Return whether to colour what goes there: a terminal, and NO_COLOR is not set
+    (https://no-color.org).
+    """
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -123,7 +125,7 @@ def _error_name(code: int) -> str:
 
 
 def _with_records(value: Any, records: dict[str, Any], path: str) -> Any:
-    """The JSON form with batches, and messages inside bytes, in the place of base64."""
+    """Return the JSON form with batches, and messages inside bytes, in the place of base64."""
     if path in records:
         return records[path]
     if not records:

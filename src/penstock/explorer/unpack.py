@@ -98,14 +98,16 @@ def restore_unknown_tags(message: Any, tags: dict[str, dict[int, bytes]]) -> Non
 
 
 def _field(struct: Any, attribute: str) -> Any:
-    """The value of a field of a struct. The slot of a struct that is made late has an underscore in front."""
+    """Return the value of a field of a struct. The slot of a struct that is made late has an underscore in
+    front.
+    """
     if not isinstance(struct, Struct) or not {attribute, f"_{attribute}"}.intersection(struct.__slots__):
         raise AttributeError(attribute)
     return getattr(struct, attribute)
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:
-    """The batches, and messages of magic 0 and 1, in a records field. Damage shows as `error`."""
+    """Return the batches, and messages of magic 0 and 1, in a records field. Damage shows as `error`."""
     found: list[dict[str, Any]] = []
     position = 0
     try:

@@ -120,7 +120,7 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
 
 
 def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:
-    """The brokers that were there, and topics without leaders; all topics cannot be answered for."""
+    """Return the brokers that were there, and topics without leaders; all topics cannot be answered for."""
     names = asked.topics
     if names is None or (version == 0 and not names):
         return None

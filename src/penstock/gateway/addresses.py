@@ -57,7 +57,7 @@ class ServerNames:
 
 
 def has_addresses(api_key: int, version: int) -> bool:
-    """Whether the response of an API at a version has addresses of brokers."""
+    """Return whether the response of an API at a version has addresses of brokers."""
     return version >= ADDRESSED_SINCE.get(api_key, 1 << 15)
 
 

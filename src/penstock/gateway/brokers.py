@@ -200,7 +200,7 @@ class Brokers:
         raise failure
 
     def _targets(self, home: int | None) -> list[tuple[int | None, Address]]:
-        """Which addresses to try, in order: that of a port's own broker, then others."""
+        """Return which addresses to try, in order: that of a port's own broker, then others."""
         nodes = self._nodes.by_id
         found: list[tuple[int | None, Address]] = []
         if home is not None and (node := nodes.get(home)) is not None and not node.is_away:
@@ -224,7 +224,7 @@ class Brokers:
         return Peer(await self.client.connect(address), versions)
 
     async def _greeted(self, address: Address) -> NodeVersions:
-        """The versions of a broker, as it has said lately. Raises PenstockError."""
+        """Return the versions of a broker, as it has said lately. Raises PenstockError."""
         loop = asyncio.get_running_loop()
         # Clients that are not logged in cause this: all at once cause one question.
         async with self._asking.setdefault(address, asyncio.Lock()):
@@ -292,7 +292,7 @@ class Brokers:
         return upstream
 
     def _renew(self, upstream: UpstreamSocket, client: AsyncClient, peer: Peer, session_s: float) -> None:
-        """Have the gateway's credentials shown again before the broker's session ends."""
+        """Authenticate the gateway again before the broker's session ends."""
         secured, versions = client.secured, peer.versions
         address = peer.connection.address
         loop = asyncio.get_running_loop()

@@ -39,7 +39,7 @@ class Side(Protocol):
         """Read nothing until `go_on` for the same cause."""
 
     def go_on(self, why: Pause) -> None:
-        """Read again, unless there is another cause not to."""
+        """Resume reading from the client, unless something else stops it."""
 
     def close(self) -> None:
         """End the connection, after what was sent has left."""
@@ -89,7 +89,7 @@ class Attachable(Protocol):
         """The broker has ended the connection."""
 
     def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
-        """Send the requests that show credentials again; False where a request is in the way just now."""
+        """Send the requests that show credentials again; False while a request is under way."""
 
     def close(self, reason: str, level: int = ...) -> None:
         """End both connections."""
@@ -125,7 +125,7 @@ class Host(Protocol):
         """Connect a relay to a broker: `attached` or `unreachable` is called later."""
 
     def is_back(self, node_id: int) -> bool:
-        """Whether a broker that could not be reached can be by now."""
+        """Return whether a broker that could not be reached can be by now."""
 
     def call_node(self, relay: Attachable, call: Call) -> None:
         """Ask another broker than the connected one: `answer_call` is called later, or `close`."""
@@ -162,7 +162,9 @@ class Ended(NamedTuple):
 
 
 def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Exception:
-    """Give a generator the answer to its last call; return its next one, its end, or what it raises."""
+    """Send a generator the answer to its last call; return its next call, its result, or the error it
+    raises.
+    """
     try:
         return steps.send(answer)
     except StopIteration as end:

@@ -85,7 +85,7 @@ class Counters:
         return found
 
     def rows(self, spoken: Mapping[int, tuple[int, int]]) -> list[ClientCount]:
-        """One row for each kind of client, API and version. May be called from any thread.
+        """Return one row for each kind of client, API and version. May be called from any thread.
 
         `spoken` is what the cluster has, by API key.
         """

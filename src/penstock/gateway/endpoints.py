@@ -124,7 +124,8 @@ class EndpointsHider:
 
 
 def is_plain(whole: bytearray, key: int, version: int) -> bool:
-    """Whether a Produce or Fetch response is one of successes, without endpoints and other tagged fields.
+    """Return whether a Produce or Fetch response is one of successes, without endpoints and other tagged
+    fields.
 
     `whole` is a response, with its size. Nearly every response is plain, and is not decoded then: this
     walks over it by hand, and returns False for what it does not expect, unreadable bytes among it.

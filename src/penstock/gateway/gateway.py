@@ -191,7 +191,7 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Which clients have sent what since the start: by software, address, API and version."""
+        """Return which clients have sent what since the start: by software, address, API and version."""
         return [] if self._server is None else self._server.client_counts()
 
     @property
@@ -345,7 +345,7 @@ class _V07(NamedTuple):
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:
-    """The name in the headers of the gateway's own requests, where the settings have none."""
+    """Return the name in the headers of the gateway's own requests, where the settings have none."""
     given = config or {}
     return None if "client.id" in given or "client_id" in given else CLIENT_ID
 

@@ -94,7 +94,7 @@ def _behind_tags(head: Data, position: int) -> int:
 
 
 def is_kafka_request(start: Data) -> bool:
-    """Whether the bytes behind a size begin a request of an API and version that exist.
+    """Return whether the bytes behind a size begin a request of an API and version that exist.
 
     Tokens of SASL that come without a header (before Kafka 1.0) do not: those of SCRAM begin with a letter
     and a comma, those of Kerberos with 0x60 or 0x05 0x04, those of PLAIN with a zero and the user's name.

@@ -119,7 +119,9 @@ class Nodes:
         return node
 
     def _open(self, node_id: int) -> int | None:
-        """The port of a new broker; one that was not named for long leaves, where there are too many."""
+        """Return the port of a new broker; one that was not named for long leaves, where there are too
+        many.
+        """
         most = len(self._ports) or NODES_MAX
         if len(self.by_id) >= most:
             oldest = min((n for n in self.by_id.values() if n.is_away), key=lambda n: n.seen, default=None)

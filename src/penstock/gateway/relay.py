@@ -282,7 +282,7 @@ class Relay:
         return 0
 
     def _is_other(self, upstream: Upstream) -> bool:
-        """Whether a broker stands in for that of this port."""
+        """Return whether a broker stands in for that of this port."""
         return self.home is not None and upstream.node_id not in (self.home, None)
 
     def _moves_home(self, upstream: Upstream) -> bool:
@@ -608,7 +608,7 @@ class Relay:
             self.close(reason)
 
     def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
-        """Show the gateway's credentials again (KIP-368); False where a request is in the way just now."""
+        """Show the gateway's credentials again (KIP-368); False while a request is under way."""
         if self._job is not None or self._request_left or self._waiting or self._is_attaching:
             return False
         self._job = Job(steps, -1, 0)

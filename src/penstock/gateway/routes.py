@@ -73,7 +73,7 @@ class Routes:
         self._found: dict[int, Route] = {}
 
     def of(self, code: int) -> Route:
-        """The route of a request."""
+        """Return the route of a request."""
         found = self._found.get(code)
         if found is None:
             found = self._found[code] = self._route(code >> 16, code & 0xFFFF)

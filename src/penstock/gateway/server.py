@@ -146,7 +146,7 @@ class GatewayServer:
         return page(self.client_counts(), len(self.clients), self.held_bytes)
 
     def client_counts(self) -> list[ClientCount]:
-        """Which clients have sent what."""
+        """Return which clients have sent what."""
         routes = self.last_routes
         return self.counters.rows({} if routes is None else routes.upstream) + self.more_counts()
 

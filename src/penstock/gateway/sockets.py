@@ -144,7 +144,7 @@ class Clients(SocketHost, Protocol):
     """What has the sockets of clients."""
 
     def tap_of(self, peer: str, local: str) -> Tap | None:
-        """What gets the bytes of a client's connection; None where nothing is written about it.
+        """Return what gets the bytes of a client's connection; None where nothing is written about it.
 
         Addresses are ``host:port``; `local` is the gateway's own that the client has connected to.
         """
@@ -344,7 +344,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
             self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
 
     def show(self, credentials: Generator[Call, object, object]) -> None:
-        """Show credentials again (KIP-368), as soon as no request is in the way."""
+        """Show credentials again (KIP-368), as soon as no request is under way."""
         if not (self._is_closed or self._relay.reauthenticate(credentials)):
             self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))
 

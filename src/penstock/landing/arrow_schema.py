@@ -14,7 +14,7 @@ PARTITION_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(
 
 
 def table_schema(file: Path, layout: Layout) -> pa.Schema:
-    """The columns in one of the files, followed by those of directories. Raises StorageError."""
+    """Return the columns in one of the files, followed by those of directories. Raises StorageError."""
     try:
         schema = pq.read_schema(file).remove_metadata()
     except OSError as error:
@@ -26,5 +26,5 @@ def table_schema(file: Path, layout: Layout) -> pa.Schema:
 
 
 def partition_schema(layout: Layout) -> pa.Schema:
-    """The partition columns with their types."""
+    """Return the partition columns with their types."""
     return pa.schema([(name, PARTITION_TYPES[kind]) for name, kind in layout.partition_types().items()])

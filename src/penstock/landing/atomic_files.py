@@ -64,7 +64,7 @@ def storage_error(path: Path, error: OSError) -> StorageError:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file; one that cannot be looked for is not taken for missing.
+    """Return whether there is a file; one that cannot be looked for is not taken for missing.
 
     Raises:
         StorageError: the system refuses to say.

@@ -52,12 +52,13 @@ def _repeats(column: pa.Array) -> bool:
 
 
 def columns_with_statistics(names: Iterable[str]) -> list[str]:
-    """Those of `names` by whose bounds readers skip files."""
+    """Return those of `names` by whose bounds readers skip files."""
     return [name for name in names if name not in WITHOUT_STATISTICS]
 
 
 def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str]:
-    """The codec of each column by its path: `codec`, or ``none`` where a sample of `rows` gets no smaller.
+    """Return the codec of each column by its path: `codec`, or ``none`` where a sample of `rows` gets no
+    smaller.
 
     Raises:
         pa.ArrowException: there is no such codec.
@@ -87,7 +88,7 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
 
 
 def _gets_smaller(pieces: Sequence[pa.Array], codec: str) -> bool:
-    """Whether a sample of a column's bytes, taken at several places, is worth compressing."""
+    """Return whether a sample of a column's bytes, taken at several places, is worth compressing."""
     sizes = [piece.nbytes for piece in pieces]
     if sum(sizes) < SAMPLED_BYTES_LEAST:
         return True
@@ -101,7 +102,7 @@ def _gets_smaller(pieces: Sequence[pa.Array], codec: str) -> bool:
 
 
 def _first_bytes(column: pa.Array) -> bytes:
-    """The first bytes of the values of a column of texts or bytes; SAMPLE_BYTES at most."""
+    """Return the first bytes of the values of a column of texts or bytes; SAMPLE_BYTES at most."""
     offsets, data = column.buffers()[1:]
     if data is None or not len(column):
         return b""

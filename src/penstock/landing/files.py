@@ -178,7 +178,7 @@ class _OpenFile:
         return LandedFile(self._path, staged, self._rows, size_bytes, self._partition)
 
     def remove(self) -> None:
-        """Delete what is there of the file."""
+        """Delete the part of the file that has been written."""
         for each in (self._writer, self._sink):
             if each is not None:
                 # A writer that could not write cannot write the end of its file either.

@@ -64,18 +64,18 @@ class Layout:
             raise ConfigError("landing.partitionBy names every column: there is nothing left for the files")
 
     def file_columns(self) -> tuple[str, ...]:
-        """The columns inside the files. Directories have the others, except in Iceberg."""
+        """Return the columns inside the files. Directories have the others, except in Iceberg."""
         if self.format == "iceberg":
             return tuple(name for name, _ in self.columns)
         return tuple(name for name, _ in self.columns if name not in self.partition_by)
 
     def partition_types(self) -> dict[str, str]:
-        """The type of each partition column, in Spark's spelling."""
+        """Return the type of each partition column, in Spark's spelling."""
         types = dict(self.columns)
         return {name: types.get(name) or DERIVED[name] for name in self.partition_by}
 
     def to_json(self) -> str:
-        """The text of table.json."""
+        """Return the text of table.json."""
         return json.dumps(
             {
                 "formatVersion": FORMAT_VERSION,
@@ -90,7 +90,7 @@ class Layout:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Layout:
-        """The inverse of `to_json`.
+        """Return the inverse of `to_json`.
 
         Raises:
             DecodeError: the text is something else, or of a newer version.
@@ -129,7 +129,7 @@ class Layout:
 
 
 def versioned_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """A JSON object of this format's version.
+    """Return a JSON object of this format's version.
 
     Raises:
         DecodeError: it is something else, or of a newer version.

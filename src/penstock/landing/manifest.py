@@ -24,7 +24,7 @@ class LandedFile:
     """Values of partition columns as texts; null is None."""
 
     def to_object(self) -> dict[str, object]:
-        """What stands for the file in a manifest."""
+        """Return what stands for the file in a manifest."""
         return {
             "path": self.path,
             "staged": self.staged,
@@ -35,7 +35,7 @@ class LandedFile:
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> LandedFile:
-        """The inverse of `to_object`. Raises KeyError and TypeError."""
+        """Return the inverse of `to_object`. Raises KeyError and TypeError."""
         return cls(found["path"], found["staged"], found["rows"], found["bytes"], dict(found["partition"]))
 
 
@@ -53,7 +53,7 @@ class Manifest:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_object(self) -> dict[str, object]:
-        """What stands for the batch in JSON."""
+        """Return what stands for the batch in JSON."""
         return {
             "formatVersion": FORMAT_VERSION,
             "writer": self.writer,
@@ -64,12 +64,12 @@ class Manifest:
         }
 
     def to_json(self) -> str:
-        """The text of the manifest."""
+        """Return the text of the manifest."""
         return json.dumps(self.to_object(), indent=1)
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> Manifest:
-        """The inverse of `to_object`. Raises KeyError and TypeError."""
+        """Return the inverse of `to_object`. Raises KeyError and TypeError."""
         return cls(
             found["writer"],
             found["batch"],
@@ -80,7 +80,7 @@ class Manifest:
 
 
 def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
-    """The batches in a file of manifests, which has one or, where old ones were put together, many.
+    """Return the batches in a file of manifests, which has one or, where old ones were put together, many.
 
     Raises:
         DecodeError: the text is something else, or of a newer version.
@@ -95,7 +95,7 @@ def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
 
 
 def manifests_to_json(manifests: Sequence[Manifest]) -> str:
-    """Several batches as one file."""
+    """Return several batches as one file."""
     return json.dumps(
         {"formatVersion": FORMAT_VERSION, "manifests": [each.to_object() for each in manifests]}
     )

@@ -53,7 +53,7 @@ def split(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[Values, pa.Re
 
 
 def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.ndarray, list[str | None]]:
-    """A number for each row, and the text that each number stands for."""
+    """Return a number for each row, and the text that each number stands for."""
     if name in batch.schema.names:
         encoded = batch.column(name).dictionary_encode()
         texts = [str(value) for value in encoded.dictionary.to_pylist()]
@@ -71,13 +71,14 @@ def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.nda
 
 
 def _date(day: int) -> str:
-    """The date of a day since 1970; the first or the last one where a calendar ends."""
+    """Return the date of a day since 1970; the first or the last one where a calendar ends."""
     ordinal = min(max(day + _FIRST_DAY, 1), datetime.date.max.toordinal())
     return datetime.date.fromordinal(ordinal).isoformat()
 
 
 def directory(partition: Mapping[str, str | None]) -> str:
-    """The directory of a partition, as Hive has it: ``date=2026-01-31/type=order%2Fnew``; "" for no columns.
+    """Return the directory of a partition, as Hive has it: ``date=2026-01-31/type=order%2Fnew``; "" for no
+    columns.
 
     Raises:
         EncodeError: a value is too long for the name of a directory.

@@ -105,7 +105,7 @@ class LandingTable:
     # -- files on their way
 
     def staging(self, writer: str, batch: int) -> Path:
-        """Where the tasks of a batch write their files."""
+        """Return where the tasks of a batch write their files."""
         return self._hidden / "staging" / checked_writer(writer) / str(batch)
 
     def discard(self, files: Iterable[LandedFile]) -> None:
@@ -149,7 +149,7 @@ class LandingTable:
     # -- batches
 
     def newest(self, writer: str) -> Manifest | None:
-        """The last batch of `writer` that counts. Raises DecodeError and StorageError."""
+        """Return the last batch of `writer` that counts. Raises DecodeError and StorageError."""
         batches = self._batches(checked_writer(writer))
         return self._manifest(checked_writer(writer), max(batches)) if batches else None
 
@@ -207,7 +207,7 @@ class LandingTable:
                     yield file, self._place(file)
 
     def writers(self) -> list[str]:
-        """The writers with batches that count.
+        """Return the writers with batches that count.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -221,7 +221,7 @@ class LandingTable:
             raise StorageError(f"cannot read {directory}: {reason_of(error)}") from error
 
     def manifests(self, writer: str) -> list[Manifest]:
-        """The batches of `writer` that count, in their order. Raises DecodeError and StorageError."""
+        """Return the batches of `writer` that count, in their order. Raises DecodeError and StorageError."""
         while True:
             found: dict[int, Manifest] = {}
             texts = {name: _read(self._manifests(writer) / name) for name in self._names(writer)}
@@ -300,7 +300,7 @@ class LandingTable:
         return self._manifests(writer) / f"{batch:020d}.json"
 
     def _names(self, writer: str) -> list[str]:
-        """The files of manifests that say something that no other does."""
+        """Return the files of manifests that say something that no other does."""
         try:
             names = os.listdir(self._manifests(writer))
         except FileNotFoundError:
@@ -330,7 +330,7 @@ class LandingTable:
 
 
 def staging_name(file: LandedFile) -> str:
-    """The name of the staging directory of a file. Raises ConfigError where it is in none."""
+    """Return the name of the staging directory of a file. Raises ConfigError where it is in none."""
     parts = file.staged.split("/")
     strange = {"", ".", ".."} & {*parts, *file.path.split("/")}
     if strange or len(parts) != 5 or parts[:2] != [HIDDEN, "staging"]:

@@ -448,7 +448,7 @@ class Log(Protocol):
         """
 
     def close(self) -> None:
-        """Write what is cheap to have on the next start, and let go of the files. No flush."""
+        """Write what is cheap to have on the next start, and close the files. No flush."""
 
     @property
     def size_bytes(self) -> int:

@@ -176,7 +176,7 @@ class SegmentedLog(ABC):
         """
 
     def look_again(self) -> None:
-        """Have the next append check that it may write, however short a time ago that was done."""
+        """Let the next append check again that it may write, however recent the last check was."""
         self._looked_ms = NEVER
 
     def _append_walked(self, segment: Segment, batches: Bytes, now_ms: int) -> None:

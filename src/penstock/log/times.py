@@ -63,7 +63,7 @@ def latest_record(
 
 
 def by_header(entry: Entry, start_offset: int) -> OffsetAndTime:
-    """What the header of a batch says: where it begins, and its greatest time."""
+    """Return what the header of a batch says: where it begins, and its greatest time."""
     return max(entry.base_offset, start_offset), entry.max_timestamp
 
 

@@ -62,7 +62,7 @@ class Api:
         return low, high - self.latest_unstable
 
     def is_flexible(self, version: int) -> bool:
-        """Whether a version uses compact types and tagged fields."""
+        """Return whether a version uses compact types and tagged fields."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ API_TABLE: dict[int, Api] = {
 
 
 def stable_versions(request_class: type[Message]) -> tuple[int, int]:
-    """The versions of a request to use where unstable ones are not enabled."""
+    """Return the versions of a request to use where unstable ones are not enabled."""
     low, high = request_class.VERSIONS
     definition = request_class.DEFINITION
     if definition is not None:
@@ -97,7 +97,7 @@ _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
 
 
 def request_header_version(key: int, version: int) -> int:
-    """The version of the header in front of a request.
+    """Return the version of the header in front of a request.
 
     Raises:
         KeyError: there is no such API.
@@ -109,7 +109,7 @@ def request_header_version(key: int, version: int) -> int:
 
 
 def response_header_version(key: int, version: int) -> int:
-    """The version of the header in front of a response.
+    """Return the version of the header in front of a response.
 
     Raises:
         KeyError: there is no such API.

@@ -168,7 +168,7 @@ class ErrorCode(IntEnum):
 
 
 def error_for(code: int, context: str = "") -> KafkaError:
-    """The exception for an error code. `context` says what was being done; it comes first.
+    """Return the exception for an error code. `context` says what was being done; it comes first.
 
     A code that is not in the table, from a newer broker perhaps, gives an error that is not retriable.
     """

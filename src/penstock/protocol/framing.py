@@ -22,7 +22,7 @@ pack_tagged_response_head = struct.Struct(">iix").pack
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Any]:
-    """A request with size and header, as chunks to be sent one after the other.
+    """Return a request with size and header, as chunks to be sent one after the other.
 
     Raises:
         EncodeError: a value does not fit its type, or the version cannot carry it.
@@ -42,7 +42,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
 
 
 def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes:
-    """The size and the header in front of a response of `body_bytes` bytes.
+    """Return the size and the header in front of a response of `body_bytes` bytes.
 
     `has_tags` is whether the header has version 1; its section of tagged fields is empty.
     """
@@ -52,7 +52,7 @@ def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes
 
 
 def encode_response(message: Message, version: int, correlation_id: int) -> list[Any]:
-    """A response with size and header, as chunks to be sent one after the other.
+    """Return a response with size and header, as chunks to be sent one after the other.
 
     Raises:
         EncodeError: a value does not fit its type, or the version cannot carry it.

@@ -41,14 +41,16 @@ class Struct:
         return _values(self) == _values(other)
 
     def __repr__(self) -> str:
-        """The fields that are not at their default."""
+        """Return the fields that are not at their default."""
         plain = dict(_values(type(self)()))
         parts = [f"{name}={value!r}" for name, value in _values(self) if value != plain.get(name)]
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def _values(struct: Any) -> list[tuple[str, Any]]:
-    """The attributes of a struct, by name. The slot of one that is made late has an underscore in front."""
+    """Return the attributes of a struct, by name. The slot of one that is made late has an underscore in
+    front.
+    """
     names = [slot.removeprefix("_") for slot in struct.__slots__]
     if struct.unknown_tags:
         names.append("unknown_tags")
@@ -105,7 +107,7 @@ class Message(Struct):
         cls.CODECS = {}
 
     def encode(self, version: int) -> bytes:
-        """The bytes of this message at `version`, without header or size.
+        """Return the bytes of this message at `version`, without header or size.
 
         Raises:
             EncodeError: a value does not fit its type, or the version cannot carry it.

@@ -11,7 +11,7 @@ from keyword import iskeyword
 
 
 def literal(value: object) -> str:
-    """A Python literal that evaluates to `value`, and to nothing else.
+    """Return a Python literal that evaluates to `value`, and to nothing else.
 
     Only None and exact instances of bool, int, float, str and bytes are written: the `repr` of another
     type, or of a subclass, is what that class returns. Strings and bytes stand in double quotes where
@@ -33,7 +33,7 @@ def literal(value: object) -> str:
 
 
 def is_identifier(text: object) -> bool:
-    """Whether `text` may be a name in generated source.
+    """Return whether `text` may be a name in generated source.
 
     Names are ASCII, because Python takes many characters of Unicode for the same name (NFKC); they are no
     keywords; and they do not begin with an underscore, since such names belong to Python and to the

@@ -56,7 +56,7 @@ class Release(NamedTuple):
     def api_versions(
         self, *, unstable: bool = False, kraft: bool | None = None, receiver: bool = False
     ) -> dict[int, tuple[int, int]]:
-        """What a broker of this release offers to clients: API key to lowest and highest version.
+        """Return what a broker of this release offers to clients: API key to lowest and highest version.
 
         Releases before 0.10 have no ApiVersions; for them it is what a client may send unasked.
 
@@ -154,7 +154,7 @@ def release(version: str) -> Release:
 def api_versions(
     version: str, *, unstable: bool = False, kraft: bool | None = None
 ) -> dict[int, tuple[int, int]]:
-    """What brokers of a release offer to clients; see `Release.api_versions` and `release`.
+    """Return what brokers of a release offer to clients; see `Release.api_versions` and `release`.
 
     Raises:
         ConfigError: there is no such release, or not with (or without) ZooKeeper.

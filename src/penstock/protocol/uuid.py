@@ -16,7 +16,7 @@ _FROM_URL = bytes.maketrans(b"-_", b"+/")
 
 
 def uuid_to_text(uuid: bytes) -> str:
-    """The text of 16 bytes: URL-safe base64 without padding.
+    """Return the text of 16 bytes: URL-safe base64 without padding.
 
     Raises:
         ValueError: these are not 16 bytes.
@@ -27,7 +27,7 @@ def uuid_to_text(uuid: bytes) -> str:
 
 
 def uuid_from_text(text: str) -> bytes:
-    """The 16 bytes of a text.
+    """Return the 16 bytes of a text.
 
     Raises:
         ValueError: the text is not 22 characters of URL-safe base64.
@@ -42,7 +42,7 @@ def uuid_from_text(text: str) -> bytes:
 
 
 def random_uuid() -> bytes:
-    """A new id as Kafka makes them: version 4, and never one whose text begins with a dash."""
+    """Return a new id as Kafka makes them: version 4, and never one whose text begins with a dash."""
     while True:
         uuid = bytearray(os.urandom(16))
         uuid[6] = uuid[6] & 0x0F | 0x40

@@ -37,19 +37,19 @@ class Answer(Iterator["pa.RecordBatch"]):
             raise
 
     def read_all(self) -> pa.Table:
-        """The rows that are left, as one table."""
+        """Return the rows that are left, as one table."""
         import pyarrow
 
         return pyarrow.Table.from_batches(list(self), self.schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows that are left, as a `pyarrow.RecordBatchReader`."""
+        """Return the rows that are left, as a `pyarrow.RecordBatchReader`."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_batches(self.schema, self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows that are left as a capsule (Arrow PyCapsule interface)."""
+        """Return the rows that are left as a capsule (Arrow PyCapsule interface)."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
@@ -214,7 +214,7 @@ def sql(
 
 
 def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options: TopicOptions) -> LiveQuery:
-    """A query that goes on with what comes; `options` say how topics become tables.
+    """Return a query that goes on with what comes; `options` say how topics become tables.
 
     Raises:
         ConfigError: it cannot be followed.

@@ -114,7 +114,7 @@ def _rows(one: CapturedBatches, columns: Sequence[str]) -> list[pa.RecordBatch]:
 
 
 def _each_once(table: pa.Table) -> pa.Table:
-    """The rows by offset, without those that were on the wire before."""
+    """Return the rows by offset, without those that were on the wire before."""
     offsets = table["offset"].to_numpy()
     _, first = np.unique(offsets, return_index=True)
     if len(first) == len(offsets) and bool((np.diff(offsets) > 0).all()):

@@ -82,7 +82,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         newest: int | None = None,
         **_: object,
     ) -> RecordScanner:
-        """A read of some columns of the rows that a filter lets through.
+        """Return a read of some columns of the rows that a filter lets through.
 
         `limit` asks for the first so many rows by partition and offset, `newest` for at least the newest so
         many of each partition; neither goes with a filter. Other options of Arrow's scanners concern files,
@@ -96,7 +96,9 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return RecordScanner(self, columns, filter, limit, newest)
 
     def to_reader(self, **options: Any) -> pa.RecordBatchReader:
-        """A scan as a `pyarrow.RecordBatchReader`, in bounded memory. The options are those of `scanner`."""
+        """Return a scan as a `pyarrow.RecordBatchReader`, in bounded memory. The options are those of
+        `scanner`.
+        """
         return self.scanner(**options).to_reader()
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
@@ -104,11 +106,11 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(**options).to_batches()
 
     def to_table(self, **options: Any) -> pa.Table:
-        """A scan as a table. The options are those of `scanner`; raises as `penstock.read_topic`."""
+        """Return a scan as a table. The options are those of `scanner`; raises as `penstock.read_topic`."""
         return self.scanner(**options).to_table()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """The first rows: of the partitions in turn, by offset. Raises as `penstock.read_topic`."""
+        """Return the first rows: of the partitions in turn, by offset. Raises as `penstock.read_topic`."""
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:
@@ -116,11 +118,11 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self.to_table(**options).take(indices)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: object) -> int:
-        """How many rows a filter lets through; without records where offsets say it."""
+        """Return how many rows a filter lets through; without records where offsets say it."""
         return self.scanner(columns=["partition"], filter=filter).count_rows()
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
-        """The data set with a filter that every scan applies."""
+        """Return the data set with a filter that every scan applies."""
         return FilteredDataset(self._source, self._shape, self._watch, expression)
 
     def replace_schema(self, schema: pa.Schema) -> RecordDataset:
@@ -147,7 +149,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """All rows sorted, as `pyarrow.Table.sort_by`."""
+        """Return all rows sorted, as `pyarrow.Table.sort_by`."""
         return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
 
     def __reduce__(self) -> Any:
@@ -193,12 +195,12 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         limit: int | None = None,
         newest: int | None = None,
     ) -> Ask:
-        """What the source is asked for. A filter over columns that are made of values says nothing."""
+        """Return what the source is asked for. A filter over columns that are made of values says nothing."""
         needed = self._shape.needs(self.decoded(columns, filter))
         return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
     def decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
-        """The columns that are asked for, and those that the filter looks at."""
+        """Return the columns that are asked for, and those that the filter looks at."""
         if filter is None:
             return list(columns)
         looked_at = columns_of(filter)
@@ -220,7 +222,7 @@ class FilteredDataset(RecordDataset):
         return FilteredDataset(self._source, self._shape, watch, self._filter)
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
-        """The data set with both filters."""
+        """Return the data set with both filters."""
         return FilteredDataset(self._source, self._shape, self._watch, self._filter & expression)
 
     def scanner(self, columns: Any = None, filter: pc.Expression | None = None, **options: Any) -> Any:
@@ -272,7 +274,7 @@ class RecordScanner:
         return iter(self.to_reader())
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The batches as a stream, whose errors are Arrow's."""
+        """Return the batches as a stream, whose errors are Arrow's."""
         rows = self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
         schema = pa.schema([self._dataset.schema.field(name) for name in self._columns])
         reader = pa.RecordBatchReader.from_batches(schema, rows)
@@ -281,7 +283,7 @@ class RecordScanner:
         return ds.Scanner.from_batches(reader, columns=dict(self._computed)).to_reader()
 
     def to_table(self) -> pa.Table:
-        """All rows. Raises as `penstock.read_topic`."""
+        """Return all rows. Raises as `penstock.read_topic`."""
         if self._computed is not None:
             return self.to_reader().read_all()
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
@@ -291,7 +293,7 @@ class RecordScanner:
         raise ConfigError("a topic has no fragments: use to_batches or to_reader")
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows, and no more than is needed for them. Raises as `penstock.read_topic`."""
+        """Return the first rows, and no more than is needed for them. Raises as `penstock.read_topic`."""
         if self._filter is None and self._computed is None and self._newest is None:
             limit = num_rows if self._limit is None else min(num_rows, self._limit)
             return RecordScanner(self._dataset, self._columns, None, limit, None).to_table()
@@ -309,7 +311,7 @@ class RecordScanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        """How many rows there are. Raises as `penstock.read_topic`."""
+        """Return how many rows there are. Raises as `penstock.read_topic`."""
         return sum(batch.num_rows for batch in self.to_batches())
 
 
@@ -335,7 +337,7 @@ def topic_dataset(
     registry: str | Mapping[str, object] | Finder | None = None,
     schema: str | Schema | None = None,
 ) -> RecordDataset:
-    """A topic as an Arrow data set, for DuckDB, pyarrow and Polars: it reads what a query needs of it.
+    """Return a topic as an Arrow data set, for DuckDB, pyarrow and Polars: it reads what a query needs of it.
 
     Columns that a query does not use are not decoded. Of a filter, what it says about ``partition``,
     ``offset`` and ``timestamp`` decides which offsets are fetched; all of it is applied to the rows.
@@ -400,7 +402,7 @@ def log_dataset(
     registry: str | Mapping[str, object] | Finder | None = None,
     schema: str | Schema | None = None,
 ) -> RecordDataset:
-    """A topic in a data directory as an Arrow data set; no broker is needed.
+    """Return a topic in a data directory as an Arrow data set; no broker is needed.
 
     Arguments are those of `topic_dataset` and `penstock.scan_log`.
 
@@ -429,7 +431,7 @@ def capture_dataset(
     registry: str | Mapping[str, object] | Finder | None = None,
     schema: str | Schema | None = None,
 ) -> RecordDataset:
-    """The records in a capture of the wire (pcap or pcapng) as an Arrow data set.
+    """Return the records in a capture of the wire (pcap or pcapng) as an Arrow data set.
 
     It has what producers wrote and brokers acknowledged, and what consumers fetched, each record once; the
     capture is read by each scan. Records of transactions are there whether these were committed or not.

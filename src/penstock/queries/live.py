@@ -69,7 +69,7 @@ class LiveQuery:
         self._batches = self._rows()
 
     def _needed(self, noting: NotingDataset) -> list[str]:
-        """The columns of the data set that the query looks at, and the time where it has windows."""
+        """Return the columns of the data set that the query looks at, and the time where it has windows."""
         columns = list(noting.columns[0]) if noting.columns else ["partition"]
         if self._window is not None and "timestamp" not in columns:
             columns.append("timestamp")
@@ -143,7 +143,7 @@ class LiveQuery:
             self.late_rows += late
 
     def _window_at(self, moment: datetime) -> Any:
-        """The window that a moment is in."""
+        """Return the window that a moment is in."""
         micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         asked = f"select ({self._window}) from (select make_timestamptz({micros}) as timestamp)"
         return self._session.connection.sql(asked).to_arrow_table().column(0)[0]
@@ -156,7 +156,9 @@ class LiveQuery:
         yield from (batch for batch in found.to_batches() if batch.num_rows)
 
     def _places(self) -> tuple[dict[int, int], dict[TopicPartition, int]]:
-        """Where partitions are begun at, by what the query says of offsets and times; and their ends now."""
+        """Return where partitions are begun at, by what the query says of offsets and times; and their ends
+        now.
+        """
         whole = self._source.plan(Ask(EVERYTHING, ()))
         wanted = {one.partition: one.start for one in self._source.plan(self._ask)}
         ends = {TopicPartition(one.topic, one.partition): one.end for one in whole}
@@ -205,7 +207,7 @@ class OpenWindows:
             self._left.pop(tp, None)
 
     def watermark(self) -> datetime | None:
-        """Up to where times are complete; None before that is known."""
+        """Return up to where times are complete; None before that is known."""
         if not self._greatest:
             return None
         if self._left:

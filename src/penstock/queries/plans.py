@@ -37,7 +37,7 @@ ALL_ROWS = Rows()
 
 
 def rows_taken(plan_json: str) -> Rows:
-    """How many first rows of its only table a plan takes, where neither filter nor order needs more.
+    """Return how many first rows of its only table a plan takes, where neither filter nor order needs more.
 
     A plan in a form that is not known takes all.
     """
@@ -89,7 +89,7 @@ class NotingDataset(RecordDataset):
 
 
 def fetch_table(noted: Mapping[str, NotingDataset], sizes: Mapping[TopicPartition, int]) -> pa.Table:
-    """What a query would fetch: a row for each range of offsets, of each time that it reads a table.
+    """Return what a query would fetch: a row for each range of offsets, of each time that it reads a table.
 
     `sizes` has the bytes of whole partitions, as far as they are known. Raises as `penstock.read_topic`.
     """
@@ -150,7 +150,7 @@ def _reading(
 
 
 def cut(ranges: Sequence[OffsetRange], ask: Ask) -> list[OffsetRange]:
-    """The ranges of a first look, where so many records are enough and each offset has one."""
+    """Return the ranges of a first look, where so many records are enough and each offset has one."""
     if ask.newest is not None:
         return [one._replace(start=max(one.start, one.end - ask.newest)) for one in ranges]
     if ask.limit is None:

@@ -35,7 +35,7 @@ _NOTHING = object()
 def scan_polars(
     topic: str | RecordDataset, bootstrap_servers: str | Sequence[str] | None = None, **options: Any
 ) -> pl.LazyFrame:
-    """A topic as a lazy frame of Polars: ``scan_polars("orders", servers).filter(...).collect()``.
+    """Return a topic as a lazy frame of Polars: ``scan_polars("orders", servers).filter(...).collect()``.
 
     Columns that are not used are not decoded; of filters, what they say of partitions, offsets, times and
     keys decides what is fetched, and ``head(n)`` reads the first records alone. Each `collect` reads anew.
@@ -101,7 +101,9 @@ def _source(dataset: RecordDataset) -> Callable[..., Iterator[pl.DataFrame]]:
 
 
 def wanted_by(predicate: pl.Expr) -> Wanted:
-    """What a predicate says of records' places: `EVERYTHING` where it says nothing that is known here."""
+    """Return what a predicate says of records' places: `EVERYTHING` where it says nothing that is known
+    here.
+    """
     import warnings
 
     try:
@@ -161,7 +163,7 @@ def _comparison(operator: str, left: Any, right: Any) -> Wanted:
 
 
 def _literal(node: Mapping[str, Any]) -> object:
-    """The value of a literal; `_NOTHING` for one of a kind that is not known."""
+    """Return the value of a literal; `_NOTHING` for one of a kind that is not known."""
     literal = node.get("Literal")
     if not isinstance(literal, dict):
         return _NOTHING

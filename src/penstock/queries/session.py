@@ -134,7 +134,7 @@ class Session:
     # -- statements
 
     def statements(self, text: str) -> list[str]:
-        """The statements of a text.
+        """Return the statements of a text.
 
         Raises:
             ConfigError: it is no SQL, or holds no statement.
@@ -170,7 +170,7 @@ class Session:
             yield batch
 
     def table(self, reader: pa.RecordBatchReader) -> pa.Table:
-        """All rows of a result. Raises as `run`."""
+        """Return all rows of a result. Raises as `run`."""
         return pa.Table.from_batches(list(self.batches(reader)), reader.schema)
 
     @property
@@ -199,7 +199,9 @@ class Session:
         self.close()
 
     def _interruptible(self, work: Callable[[], T]) -> T:
-        """What `work` returns, in the thread of the session. Raises what it raises, and KeyboardInterrupt."""
+        """Return what `work` returns, in the thread of the session. Raises what it raises, and
+        KeyboardInterrupt.
+        """
         try:
             return self._worker.run(lambda: self.translated(work))
         except KeyboardInterrupt:
@@ -207,7 +209,7 @@ class Session:
             raise
 
     def translated(self, work: Callable[[], T]) -> T:
-        """What `work` returns. Raises what DuckDB raises as errors of this package."""
+        """Return what `work` returns. Raises what DuckDB raises as errors of this package."""
         try:
             return work()
         except PenstockError:
@@ -303,7 +305,7 @@ class Session:
         self.put(name, dataset)
 
     def _tree(self, statement: str) -> Any:
-        """A query in DuckDB's JSON form; other statements are objects with an error."""
+        """Return a query in DuckDB's JSON form; other statements are objects with an error."""
         try:
             return json.loads(
                 self._connection.execute("select json_serialize_sql(?)", [statement]).fetchall()[0][0]
@@ -312,7 +314,7 @@ class Session:
             return {"error": True}
 
     def _retried(self, work: Callable[[], T]) -> T:
-        """What `work` returns, with the topics registered that it turns out to miss."""
+        """Return what `work` returns, with the topics registered that it turns out to miss."""
         for _ in range(TABLES_MAX):
             try:
                 return work()
@@ -339,14 +341,16 @@ class Session:
         self._connection.register(name, dataset)
 
     def _is_table(self, name: str) -> bool:
-        """Whether there is a table of that name in DuckDB, made by a statement or given by the caller."""
+        """Return whether there is a table of that name in DuckDB, made by a statement or given by the
+        caller.
+        """
         asked = "select 1 from duckdb_tables() where lower(table_name) = lower(?) union all "
         asked += "select 1 from duckdb_views() where lower(view_name) = lower(?) and not internal"
         is_there = bool(self._connection.execute(asked, [name, name]).fetchall())
         return is_there and name not in self._registered
 
     def topic_names(self) -> list[str]:
-        """The topics of the cluster, as they were when they were first asked for.
+        """Return the topics of the cluster, as they were when they were first asked for.
 
         Raises:
             NetworkError, RequestTimeoutError: no broker answers.
@@ -363,7 +367,9 @@ class Session:
         return self._connection
 
     def followed(self, query: str) -> tuple[str, RecordDataset]:
-        """The only topic that a query reads, by its name there. Raises ConfigError where it is not one."""
+        """Return the only topic that a query reads, by its name there. Raises ConfigError where it is not
+        one.
+        """
         try:
             datasets = self._register(query, self._tree(query))
             if not datasets:  # its tables come to light when it is bound
@@ -381,7 +387,7 @@ class Session:
         self._topics.clear()
 
     def _topic_of(self, name: str) -> str | None:
-        """The topic that a table's name means: its own, or the only one that differs in case alone."""
+        """Return the topic that a table's name means: its own, or the only one that differs in case alone."""
         names = self.topic_names()
         if name in names:
             return name
@@ -391,11 +397,13 @@ class Session:
         return near[0] if near else None
 
     def columns_of(self, name: str) -> list[str]:
-        """The columns of a topic. Raises as `penstock.topic_dataset`."""
+        """Return the columns of a topic. Raises as `penstock.topic_dataset`."""
         return list(self._dataset(name).schema.names)
 
     def _dataset(self, name: str, *, looks_inside: bool = True) -> RecordDataset:
-        """The data set of a topic, without the fields of its values where nothing looks inside of them."""
+        """Return the data set of a topic, without the fields of its values where nothing looks inside of
+        them.
+        """
         found = self._topics.get(name)
         if found is None:
             topic = self._topic_of(name)
@@ -441,7 +449,7 @@ class Session:
         }
 
     def _format_of(self, topic: str) -> str:
-        """The format that is asked for, or the one that the registry has a schema of."""
+        """Return the format that is asked for, or the one that the registry has a schema of."""
         options = self._options
         if options.value_format != "auto" or options.registry is None or options.value_schema is not None:
             return options.value_format
@@ -450,7 +458,7 @@ class Session:
         return registered_format(topic, options.registry) or "auto"
 
     def _client_config(self) -> dict[str, Any]:
-        """The settings of the caller that concern every client: those of security and connections."""
+        """Return the settings of the caller that concern every client: those of security and connections."""
         from penstock.queries.settings import shared_settings
 
         return shared_settings(self._options.config)
@@ -528,5 +536,5 @@ def _where(servers: str | Sequence[str]) -> str:
 
 
 def table_reference(name: str) -> str:
-    """A topic's name as a query takes it: in quotes where it needs them."""
+    """Return a topic's name as a query takes it: in quotes where it needs them."""
     return name if name.isidentifier() and name.islower() and name.isascii() else quoted(name)

@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 
 
 def shared_settings(config: Mapping[str, object] | None) -> dict[str, Any]:
-    """Those settings of a consumer that every client has: security, addresses, timeouts."""
+    """Return those settings of a consumer that every client has: security, addresses, timeouts."""
     found: dict[str, Any] = {}
     for name, value in (config or {}).items():
         try:

@@ -78,7 +78,7 @@ class TopicSource:
         return f"topic {self.topic}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """The offsets that would be read. Raises as `penstock.read_topic`."""
+        """Return the offsets that would be read. Raises as `penstock.read_topic`."""
         if on_topic(ask.wanted, self.topic).is_nothing:
             return []
 
@@ -89,7 +89,7 @@ class TopicSource:
         return run(planned())
 
     def answers_without_reading(self, ask: Ask) -> bool:
-        """Whether offsets say all that is asked for."""
+        """Return whether offsets say all that is asked for."""
         return self.is_dense and PLACE_COLUMNS.issuperset(ask.columns)
 
     async def _plan(self, client: AsyncClient, wanted: Wanted) -> Plan:
@@ -120,7 +120,8 @@ class TopicSource:
     async def _at_time(
         self, client: AsyncClient, tps: Sequence[TopicPartition], time_ms: int
     ) -> dict[TopicPartition, int | None]:
-        """The first offset of each partition whose record is not older; empty where brokers do not know.
+        """Return the first offset of each partition whose record is not older; empty where brokers do not
+        know.
 
         Every record before it is older: brokers answer with the first by offset.
         """
@@ -175,7 +176,7 @@ class _Fetching:
         background_loop().call_soon_threadsafe(self._stopped.set)
 
     def wait(self, begin: Callable[[], Any]) -> Any:
-        """The outcome of a coroutine. Raises what it raises, and StoppedError."""
+        """Return the outcome of a coroutine. Raises what it raises, and StoppedError."""
 
         async def race() -> Any:
             work = asyncio.ensure_future(begin())
@@ -355,7 +356,7 @@ class LogSource:
                 yield batch
 
     def _there(self, wanted: Wanted) -> list[int] | None:
-        """The partitions that are wanted among those that there are; None where all may be."""
+        """Return the partitions that are wanted among those that there are; None where all may be."""
         if wanted.partitions is None and not wanted.partition_min and wanted.partition_end is None:
             return None
         from penstock.log.disk.data_directory import find_partitions
@@ -369,7 +370,7 @@ class LogSource:
 
 
 def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, object]) -> list[str]:
-    """The topics of a cluster by name, without those that Kafka keeps for itself.
+    """Return the topics of a cluster by name, without those that Kafka keeps for itself.
 
     Raises:
         NetworkError, RequestTimeoutError: no broker answers.
@@ -389,7 +390,7 @@ def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, obj
 def checked_source(
     topic: str, bootstrap_servers: str | Sequence[str], config: Mapping[str, object] | None, **known: Any
 ) -> TopicSource:
-    """A topic's source; raises ConfigError where an argument is wrong."""
+    """Return a topic's source; raises ConfigError where an argument is wrong."""
     from penstock.client.arguments import one_of, topic_name
     from penstock.client.fetch.cursors import ISOLATION_LEVELS
 

@@ -35,7 +35,7 @@ class Insert(NamedTuple):
 
 
 def insert_of(statement: str) -> Insert | None:
-    """An INSERT statement in its parts; None where it has another form.
+    """Return an INSERT statement in its parts; None where it has another form.
 
     What a ``with`` before it defines becomes a part of the query that yields the rows.
     """
@@ -69,7 +69,7 @@ def _behind_with(statement: str) -> int:
 
 
 def explained(statement: str) -> str | None:
-    """The query of a plain EXPLAIN; None for other statements, and for EXPLAIN ANALYZE."""
+    """Return the query of a plain EXPLAIN; None for other statements, and for EXPLAIN ANALYZE."""
     found = _EXPLAIN.match(statement)
     if found is None or _ANALYZE.match(found["rest"]):
         return None
@@ -77,7 +77,7 @@ def explained(statement: str) -> str | None:
 
 
 def is_show_tables(statement: str) -> bool:
-    """Whether a statement is SHOW TABLES."""
+    """Return whether a statement is SHOW TABLES."""
     return _SHOW.fullmatch(statement) is not None
 
 
@@ -166,13 +166,13 @@ def _nodes(tree: object) -> Iterator[dict[str, Any]]:
 
 
 def missing_table(message: str) -> str | None:
-    """The name of the table that an error of DuckDB does not find."""
+    """Return the name of the table that an error of DuckDB does not find."""
     found = _MISSING.search(message)
     return None if found is None else found["name"]
 
 
 def advice_for(message: str) -> str:
-    """A sentence for an error of the parser whose cause is likely; empty without one."""
+    """Return a sentence for an error of the parser whose cause is likely; empty without one."""
     found = _OFFSET.search(message)
     word = "" if found is None else found["word"].lower()
     statement = message.split("LINE", 1)[-1].lower()
@@ -186,13 +186,13 @@ def advice_for(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """An error of DuckDB without the picture of where it is."""
+    """Return an error of DuckDB without the picture of where it is."""
     lines = [line.strip() for line in message.partition("\nLINE ")[0].splitlines()]
     return " ".join(line for line in lines if line).rstrip(".!:")
 
 
 def unquoted(name: str) -> str:
-    """A name as it is, without SQL's quotes."""
+    """Return a name as it is, without SQL's quotes."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 

@@ -61,7 +61,7 @@ class Watch:
                 self.failure = error
 
     def when_stopped(self, end: Callable[[], None]) -> None:
-        """Have `end` called when the scans are to end; at once, if they are."""
+        """Call `end` when the scans are to end; at once, if they are already."""
         with self._lock:
             if not self.is_stopped:
                 self._enders.append(end)

@@ -22,7 +22,7 @@ class AbortedTransactions:
         self._active: set[int] = set()
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Whether the transactional batch of `producer_id` that ends at `last_offset` was aborted."""
+        """Return whether the transactional batch of `producer_id` that ends at `last_offset` was aborted."""
         self._advance(last_offset)
         return producer_id in self._active
 

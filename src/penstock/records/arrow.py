@@ -217,7 +217,7 @@ def _bytes_from(array: pa.Array, name: str) -> BytesColumn:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    """The values of a dictionary array, one for each row."""
+    """Return the values of a dictionary array, one for each row."""
     if array.type.value_type in (pa.string_view(), pa.binary_view()):
         # As Polars has them; pyarrow cannot take elements out of them.
         values = array.dictionary.cast(pa.large_binary())

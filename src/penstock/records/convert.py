@@ -167,7 +167,7 @@ def _convert_one(
 
 
 def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTransactions | None) -> bool:
-    """Whether the batch of magic 2 in `view[start:end]` is a marker, or holds aborted records.
+    """Return whether the batch of magic 2 in `view[start:end]` is a marker, or holds aborted records.
 
     Raises:
         CorruptRecordError: the header or the marker cannot be read.

@@ -269,7 +269,9 @@ class _Decoder:
                 )
 
     def _share_done(self) -> float:
-        """How much of the input, or of the piece, is behind us: what is left will need room in proportion."""
+        """Return how much of the input, or of the piece, is behind us: what is left will need room in
+        proportion.
+        """
         if self._piece_bytes:
             return min((self._rows.size_bytes + self._group_bytes) / self._piece_bytes, 1.0)
         return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0

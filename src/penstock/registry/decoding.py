@@ -262,7 +262,7 @@ class Decoder:
             self._unknown = 0
 
     def _reading_of(self, kind: Kind) -> Reading | str:
-        """How values of a schema are read, or why they are not."""
+        """Return how values of a schema are read, or why they are not."""
         found = self._readings.get(kind)
         if found is None:
             found = self._new_reading(*kind)
@@ -381,7 +381,7 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _spans(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
-    """The bytes of a column, and where each row begins and ends."""
+    """Return the bytes of a column, and where each row begins and ends."""
     _, offsets, data = column.buffers()
     width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     if not len(column):
@@ -402,7 +402,7 @@ def _presence(column: pa.Array) -> Any:
 
 
 def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[int, bytes]:
-    """What the headers of rows say about their schemas: the last one of that name, by row."""
+    """Return what the headers of rows say about their schemas: the last one of that name, by row."""
     if headers is None:
         return {}
     found: dict[int, bytes] = {}
@@ -427,7 +427,9 @@ def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[i
 def _apicurio_ids(
     headers: pa.Array | pa.ChunkedArray | None, own: str
 ) -> tuple[dict[int, bytes], dict[int, str]]:
-    """What Apicurio's headers of rows say, as prefixes of format 0, and why rows have no such prefix."""
+    """Return what Apicurio's headers of rows say, as prefixes of format 0, and why rows have no such
+    prefix.
+    """
     found = {}
     reasons = dict.fromkeys(_header_ids(headers, APICURIO_GLOBAL_ID[own]), NO_GLOBAL_IDS)
     for row, content_id in _header_ids(headers, APICURIO_CONTENT_ID[own]).items():
@@ -442,7 +444,7 @@ def _apicurio_ids(
 def _by_schema(
     data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
-    """The rows of each schema, where their values begin, and the rows that name none."""
+    """Return the rows of each schema, where their values begin, and the rows that name none."""
     begins = starts.copy()
     dead: dict[int, str] = {}
     groups: dict[SchemaId, list[int] | Ints] = {}
@@ -503,7 +505,7 @@ def _by_message(
     named: Mapping[int, bytes],
     dead: dict[int, str],
 ) -> dict[Kind, Ints]:
-    """The rows of each Protobuf message type; `begins` moves behind the message indexes."""
+    """Return the rows of each Protobuf message type; `begins` moves behind the message indexes."""
     found: dict[Kind, Ints] = {}
     for schema_id, rows in groups.items():
         has_byte = begins[rows] < ends[rows]

@@ -93,7 +93,7 @@ def _avro_in_bulk(
     write: AvroSerializer,
     context: SerializationContext,
 ) -> pa.Array | None:
-    """The column as Avro, written by a compiled loop; None where rows must be written one by one."""
+    """Return the column as Avro, written by a compiled loop; None where rows must be written one by one."""
     from penstock.registry.avro.schema import parse_avro
     from penstock.registry.avro.writing import write_columns
 
@@ -196,7 +196,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """A row in which maps are dictionaries."""
+    """Return a row in which maps are dictionaries."""
     if value is None:
         return None
     if pa.types.is_map(kind):

@@ -251,7 +251,7 @@ def _json(hint: Any, parts: dict[str, Any], place: str, depth: int) -> Any:
 
 
 def _fields(kind: type) -> list[_Field]:
-    """The fields of a class. Raises ConfigError where a type hint names what is not there."""
+    """Return the fields of a class. Raises ConfigError where a type hint names what is not there."""
     try:
         hints = typing.get_type_hints(kind, include_extras=True)
     except NameError as error:
@@ -282,7 +282,7 @@ def _fields(kind: type) -> list[_Field]:
 
 
 def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type hint without its annotations, and these."""
+    """Return a type hint without its annotations, and these."""
     said: tuple[Any, ...] = ()
     while typing.get_origin(hint) is typing.Annotated:
         said += hint.__metadata__
@@ -305,7 +305,7 @@ def _digits(said: tuple[Any, ...]) -> tuple[int, int] | None:
 
 
 def _default(value: Any) -> Any:
-    """The default of a field as JSON, where a schema can say it."""
+    """Return the default of a field as JSON, where a schema can say it."""
     if value is _MISSING or value is None or isinstance(value, (bool, int, float, str)):
         return _symbol(value) if isinstance(value, enum.Enum) else value
     if isinstance(value, enum.Enum):
@@ -316,7 +316,7 @@ def _default(value: Any) -> Any:
 
 
 def _default_first(made: Any, default: Any) -> Any:
-    """A union with the branch of the default in front, where readers before Avro 1.12 look for it."""
+    """Return a union with the branch of the default in front, where readers before Avro 1.12 look for it."""
     if not isinstance(made, list):
         return made
     kinds = {type(None): "null", bool: "boolean", int: "long", float: "double", str: "string"}
@@ -376,7 +376,7 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 
 
 def _value(hint: Any, value: Any, place: str) -> Any:
-    """A value of JSON or Avro as its type hint has it."""
+    """Return a value of JSON or Avro as its type hint has it."""
     hint, _ = _bare(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -404,7 +404,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(hints: tuple[Any, ...], value: Any, place: str) -> Any:
-    """A value of a union: by the class whose fields it has, or by the first type that takes it."""
+    """Return a value of a union: by the class whose fields it has, or by the first type that takes it."""
     if value is None:
         return None
     others = [each for each in hints if each is not type(None)]

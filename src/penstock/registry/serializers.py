@@ -105,7 +105,7 @@ GivenSchema = str | Schema | type
 
 
 def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
-    """The schema that an argument says: its text, itself, or that of a class.
+    """Return the schema that an argument says: its text, itself, or that of a class.
 
     Raises:
         ConfigError: it is none of these, or a class has fields without a type in the format.
@@ -333,7 +333,9 @@ class AvroSerializer(_Serializer):
         return super().__call__(value, context)
 
     def _program(self, context: SerializationContext) -> tuple[Any, bytes] | None:
-        """How compiled code writes rows of a topic, and what stands in front of each; None if it does not."""
+        """Return how compiled code writes rows of a topic, and what stands in front of each; None if it does
+        not.
+        """
         framed = self.framing(context)
         if framed is None:
             return None

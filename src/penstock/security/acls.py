@@ -156,13 +156,13 @@ class Acl(NamedTuple):
     permission: int
 
     def covers_name(self, name: str) -> bool:
-        """Whether the pattern covers a resource of this name."""
+        """Return whether the pattern covers a resource of this name."""
         if self.pattern_type == PatternType.PREFIXED:
             return name.startswith(self.resource_name)
         return self.resource_name in (name, WILDCARD)
 
     def covers_peer(self, principal: str, host: str) -> bool:
-        """Whether the entry is about this principal at this address, which is in its canonical form.
+        """Return whether the entry is about this principal at this address, which is in its canonical form.
 
         A host without a zone stands for the address in any zone.
         """
@@ -188,7 +188,7 @@ class AclFilter(NamedTuple):
     permission: int
 
     def selects(self, acl: Acl) -> bool:
-        """Whether an entry is among those looked for."""
+        """Return whether an entry is among those looked for."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self._selects_pattern(acl)
@@ -271,7 +271,7 @@ def parse_rule(text: str) -> list[Acl]:
 
 
 def rule_of(acl: Acl) -> str:
-    """An entry as `parse_rule` reads it."""
+    """Return an entry as `parse_rule` reads it."""
     permission = Permission(acl.permission).name.lower()
     user = acl.principal.removeprefix("User:")
     name = acl.resource_name + (WILDCARD if acl.pattern_type == PatternType.PREFIXED else "")

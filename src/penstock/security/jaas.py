@@ -53,7 +53,7 @@ class LoginModule(NamedTuple):
         return MECHANISMS.get(self.name)
 
     def text(self, option: str) -> str | None:
-        """The value of an option; None where it is not set."""
+        """Return the value of an option; None where it is not set."""
         value = self.options.get(option)
         return None if value is None else value.reveal()
 
@@ -153,7 +153,7 @@ def _unquoted(text: str) -> str:
 
 
 def _error(text: str, position: int, why: str) -> ConfigError:
-    """The error with the words before the place, quoted values hidden, and a caret under the place."""
+    """Return the error with the words before the place, quoted values hidden, and a caret under the place."""
     begin = max(text.rfind("\n", 0, position) + 1, 0)
     hidden = _without_values(text[begin:position])[-60:]
     rest = text[position : position + 1]
@@ -162,6 +162,6 @@ def _error(text: str, position: int, why: str) -> ConfigError:
 
 
 def _without_values(text: str) -> str:
-    """The text with every value behind ``=`` hidden, and what looks like one."""
+    """Return the text with every value behind ``=`` hidden, and what looks like one."""
     text = re.sub(r"""(["'])(?:(?!\1)[^\\]|\\.)*(\1|$)""", HIDDEN, text)
     return re.sub(r"=\s*(?!\s|\[hidden\])[^\s;=]+", f"={HIDDEN}", text)

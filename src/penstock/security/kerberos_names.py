@@ -32,7 +32,8 @@ class NameRule(NamedTuple):
     case: str = ""
 
     def apply(self, components: list[str], own_realm: str) -> str | None:
-        """The name of a principal of these components: realm, user or service, host. None: not this rule.
+        """Return the name of a principal of these components: realm, user or service, host. None: not this
+        rule.
 
         Raises:
             ValueError: the rule makes a name that is still a principal.
@@ -93,7 +94,7 @@ def _rule(found: re.Match[str]) -> NameRule:
 
 
 def short_name(principal: str, rules: list[NameRule], own_realm: str) -> str:
-    """The user that a principal stands for.
+    """Return the user that a principal stands for.
 
     Raises:
         ValueError: it is no principal, or no rule applies to it.

@@ -52,7 +52,7 @@ class ClientMessage(NamedTuple):
 
 
 def token_of(value: object) -> Token:
-    """What a callback returned, as a token: text, `Token`, or librdkafka's tuple of two to four parts.
+    """Return what a callback returned, as a token: text, `Token`, or librdkafka's tuple of two to four parts.
 
     The tuple is text, expiry in seconds (or milliseconds, as the signer of AWS gives it), principal,
     extensions.
@@ -94,7 +94,7 @@ def _of_tuple(value: tuple[Any, ...]) -> Token:
 
 
 def claims_of(text: str) -> dict[str, Any]:
-    """The claims of a JWT, not verified; empty for what is no JWT."""
+    """Return the claims of a JWT, not verified; empty for what is no JWT."""
     parts = text.split(".")
     if len(parts) != 3:
         return {}
@@ -106,7 +106,7 @@ def claims_of(text: str) -> dict[str, Any]:
 
 
 def client_message(token: Token) -> bytes:
-    """The first message of a client.
+    """Return the first message of a client.
 
     Raises:
         OAuthError: an extension has a name or value that cannot be sent.
@@ -151,7 +151,9 @@ def read_client_message(message: bytes) -> ClientMessage:
 
 
 def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: float) -> Token:
-    """A token without signature, which proves nothing: for brokers under development that accept such."""
+    """Return a token without signature, which proves nothing: for brokers under development that accept
+    such.
+    """
     expires_at_s = int(now_s + lifetime_s)
     body = {**claims, "iat": int(now_s), "exp": expires_at_s}
     parts = [base64url(json.dumps(part).encode()) for part in ({"alg": "none"}, body)]
@@ -177,7 +179,7 @@ def base64url(data: bytes) -> str:
 
 
 def base64url_decoded(text: str) -> bytes:
-    """The bytes of `base64url`. Raises ValueError."""
+    """Return the bytes of `base64url`. Raises ValueError."""
     try:
         return base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:

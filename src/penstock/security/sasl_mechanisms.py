@@ -51,16 +51,20 @@ class Users(Protocol):
     """What is known of users and tokens; passwords are compared elsewhere."""
 
     def password(self, name: str) -> Secret | None:
-        """The password for PLAIN, None for an unknown user."""
+        """Return the password for PLAIN, None for an unknown user."""
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """The credential for a mechanism of SCRAM, None where there is none."""
+        """Return the credential for a mechanism of SCRAM, None where there is none."""
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
-        """The credential of a delegation token, its owner's name, and when it expires (ms since 1970)."""
+        """Return the credential of a delegation token, its owner's name, and when it expires (ms since
+        1970).
+        """
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """A credential that no proof matches, for an unknown name: responses do not reveal who exists."""
+        """Return a credential that no proof matches, for an unknown name: responses do not reveal who
+        exists.
+        """
 
 
 class BearerToken(Protocol):
@@ -156,7 +160,7 @@ class ScramExchange:
             raise AuthenticationFailed from None
 
     def _find(self) -> ScramCredential:
-        """The credential to be proved; one that nothing proves, where there is none."""
+        """Return the credential to be proved; one that nothing proves, where there is none."""
         name, mechanism = self._server.username, self._server.mechanism
         # Made for names that exist as well, so that it takes as long.
         fake = self._users.fake_credential(name, mechanism, is_token=self._server.is_token)

@@ -127,7 +127,7 @@ class Authenticator:
         return self._expires_at
 
     def end_session(self, now: float) -> None:
-        """Have the session end now: the next request that is no new authentication closes the connection."""
+        """End the session now: the next request that is no new authentication closes the connection."""
         self._expires_at = now
 
     def receive(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
@@ -281,7 +281,9 @@ class Authenticator:
     # --- afterwards --------------------------------------------------------------------------------------
 
     def _receive_ordinary(self, frame: memoryview, now: float) -> Verdict:
-        """A request of an authenticated client. Only a session that ends costs more than a comparison."""
+        """Return a request of an authenticated client. Only a session that ends costs more than a
+        comparison.
+        """
         expires_at = self._expires_at
         if expires_at is None:
             return PASS
@@ -301,7 +303,7 @@ class Authenticator:
         return Verdict(reply, closes=True, delays=delays, reason=reason)
 
     def _told(self, error: AuthenticationFailed) -> str:
-        """The error message of a failure for the client."""
+        """Return the error message of a failure for the client."""
         again = "re-" if self.identity is not None else ""
         return str(error) or (
             f"Authentication failed during {again}authentication due to invalid credentials"
@@ -319,7 +321,7 @@ def _key_and_version(frame: memoryview) -> tuple[int, int]:
 
 
 def _decoded(frame: memoryview, key: ApiKey, version: int, versions: tuple[int, int]) -> tuple[Any, int]:
-    """The request in a frame, and its correlation id."""
+    """Return the request in a frame, and its correlation id."""
     if not versions[0] <= version <= versions[1]:
         raise UnsupportedVersionError(f"{API_TABLE[key].name} in version {version} is not offered")
     header, position = decode_request_header(frame)

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512, both halves: RFC 5802 and 7677, in the dialect of Apache Kafka.
+"""SCRAM-SHA-256 and SCRAM-SHA-512, for client and server: RFC 5802 and 7677, as Apache Kafka applies them.
 
 Promises:
 - Bytes in, bytes out; nonces are arguments. A half accepts each message once and in its turn.
@@ -67,12 +67,13 @@ class _Step(Enum):
 
 
 def new_nonce() -> str:
-    """A random text that is used once."""
+    """Return a random text that is used once."""
     return "".join([secrets.choice(NONCE_CHARACTERS) for _ in range(NONCE_LENGTH)])
 
 
 def saslprep(text: str) -> str:
-    """The text as RFC 4013 prepares user names and passwords: spaces unified, NFKC, prohibited ones refused.
+    """Return the text as RFC 4013 prepares user names and passwords: spaces unified, NFKC, prohibited ones
+    refused.
 
     Apache Kafka and librdkafka do not prepare; ASCII stays as it is in any case.
 
@@ -127,7 +128,7 @@ class ScramCredential:
     def of_password(
         cls, mechanism: str, password: Secret | str, salt: bytes, iterations: int = ITERATIONS_MIN
     ) -> ScramCredential:
-        """The credential of a password; takes the time of `salted_password`."""
+        """Return the credential of a password; takes the time of `salted_password`."""
         salted = salted_password(mechanism, password, salt, iterations)
         return cls.of_salted_password(mechanism, salted, salt, iterations)
 
@@ -135,7 +136,7 @@ class ScramCredential:
     def of_salted_password(
         cls, mechanism: str, salted: bytes, salt: bytes, iterations: int
     ) -> ScramCredential:
-        """The credential of what AlterUserScramCredentials carries."""
+        """Return the credential of what AlterUserScramCredentials carries."""
         client_key = _mac(mechanism, salted, b"Client Key")
         stored_key = hashlib.new(HASHES[mechanism], client_key).digest()
         return cls(salt, stored_key, _mac(mechanism, salted, b"Server Key"), iterations)
@@ -158,7 +159,7 @@ class ScramCredential:
 
 
 def new_salt() -> bytes:
-    """A random salt of printable letters, as the tools of Apache Kafka make it."""
+    """Return a random salt of printable letters, as the tools of Apache Kafka make it."""
     return new_nonce().encode()
 
 
@@ -201,13 +202,13 @@ class ScramClient:
         self._step = _Step.FIRST
 
     def first(self) -> bytes:
-        """The first message: user name and nonce."""
+        """Return the first message: user name and nonce."""
         self._take(_Step.FIRST, _Step.FINAL)
         return b"n,," + self._bare.encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """The proof. Its time grows with the number of iterations that the server demands: up to half a
-        second.
+        """Return the proof. Its time grows with the number of iterations that the server demands: up to half
+        a second.
 
         Raises:
             ScramError: the server's message is malformed, does not continue our nonce, or asks for too few
@@ -341,7 +342,7 @@ class ScramServer:
         self._step = _Step.CREDENTIAL
 
     def challenge(self, credential: ScramCredential) -> bytes:
-        """The server's first message. For an unknown user, pass a `fake_credential`.
+        """Return the server's first message. For an unknown user, pass a `fake_credential`.
 
         Raises ScramError for a credential of fewer iterations than `ITERATIONS_MIN`.
         """

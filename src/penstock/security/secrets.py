@@ -21,7 +21,9 @@ SECRET_NAME = re.compile(r"(?i)password|secret|token(?!\.endpoint)|jaas|\.key$|k
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of a setting of this name is to be hidden, whether or not the setting is known."""
+    """Return whether the value of a setting of this name is to be hidden, whether or not the setting is
+    known.
+    """
     return SECRET_NAME.search(name) is not None
 
 
@@ -38,7 +40,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the moment of its use."""
+        """Return the text itself, for the moment of its use."""
         return self._text
 
     def __repr__(self) -> str:
@@ -68,7 +70,9 @@ class Secret:
 
 
 def secret(value: object) -> Secret:
-    """A setting's value as a secret. Raises ValueError, which does not quote it, for what is no text."""
+    """Return a setting's value as a secret. Raises ValueError, which does not quote it, for what is no
+    text.
+    """
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
@@ -77,12 +81,12 @@ def secret(value: object) -> Secret:
 
 
 def revealed(value: Secret | str) -> str:
-    """The text of what may be a secret or a plain text."""
+    """Return the text of what may be a secret or a plain text."""
     return value.reveal() if isinstance(value, Secret) else value
 
 
 def secret_from_file(path: str) -> Secret:
-    """The text of a file without its last line end. Raises ConfigError where it cannot be read."""
+    """Return the text of a file without its last line end. Raises ConfigError where it cannot be read."""
     try:
         with open(os.path.expanduser(path), "rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
@@ -99,7 +103,7 @@ def secret_from_file(path: str) -> Secret:
 
 
 def secret_from_environment(name: str, environment: Mapping[str, str] = os.environ) -> Secret:
-    """The value of an environment variable. Raises ConfigError where it is not set."""
+    """Return the value of an environment variable. Raises ConfigError where it is not set."""
     value = environment.get(name)
     if value is None:
         raise ConfigError(f"environment variable {name} is not set: a secret is expected there")
@@ -120,7 +124,7 @@ class Reference(NamedTuple):
     key: str | None = None
 
     def read(self) -> Secret:
-        """The secret as it is there now. Raises ConfigError where it is not there."""
+        """Return the secret as it is there now. Raises ConfigError where it is not there."""
         if self.path is None:
             return secret_from_environment(self.variable or "")
         text = secret_from_file(self.path)
@@ -128,7 +132,7 @@ class Reference(NamedTuple):
 
 
 def reference(text: str) -> Reference | None:
-    """What a text refers to; None where it stands for itself.
+    """Return what a text refers to; None where it stands for itself.
 
     ``${env:NAME}`` is a variable, ``${file:/path}`` a whole file, ``${file:/path:key}`` one entry of a
     file of properties, ``${dir:/path:name}`` (or ``directory``) a whole file in a directory.
@@ -161,7 +165,7 @@ def _property(text: Secret, path: str, key: str) -> Secret:
 
 
 def resolved(text: str) -> Secret:
-    """The secret that a text stands for: what it refers to (see `reference`), or itself.
+    """Return the secret that a text stands for: what it refers to (see `reference`), or itself.
 
     Raises ConfigError where the variable, the file or its entry is missing.
     """

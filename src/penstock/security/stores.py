@@ -60,7 +60,7 @@ def read_truststore(path: str, data: bytes, password: Secret | None) -> list[str
 def read_keystore(
     path: str, data: bytes, password: Secret | None, key_password: Secret | None
 ) -> tuple[Secret, list[str], Secret | None]:
-    """The first private key of a store, its chain, and the password that its PEM text still needs.
+    """Return the first private key of a store, its chain, and the password that its PEM text still needs.
 
     Raises:
         ConfigError: no password is given, it is wrong, there is no key, or the file is damaged or of another
@@ -143,7 +143,7 @@ def _piece(body: bytes, position: int, layout: str) -> tuple[bytes, int]:
 
 
 def unprotected(path: str, protected: bytes, password: Secret) -> bytes:
-    """The private key in PKCS8 of what a JKS file hides. Raises ConfigError for a wrong password."""
+    """Return the private key in PKCS8 of what a JKS file hides. Raises ConfigError for a wrong password."""
     try:
         outer, _ = _der(protected, 0, 0x30)
         algorithm, position = _der(outer, 0, 0x30)
@@ -165,7 +165,7 @@ def unprotected(path: str, protected: bytes, password: Secret) -> bytes:
 
 
 def _der(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
-    """The content of one DER element and where it ends."""
+    """Return the content of one DER element and where it ends."""
     if data[position] != tag:
         raise ValueError
     size, position = data[position + 1], position + 2
@@ -212,7 +212,7 @@ def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes
 
 
 def convert(path: str) -> str:
-    """The command that makes a readable store of another one."""
+    """Return the command that makes a readable store of another one."""
     return f"keytool -importkeystore -srckeystore {path} -destkeystore new.p12 -deststoretype PKCS12"
 
 

@@ -120,7 +120,7 @@ class TlsConnection:
         return None if cipher is None else cipher[0]
 
     def peer_certificate(self) -> bytes | None:
-        """The peer's certificate in DER, where it was asked for, sent and verified; None otherwise."""
+        """Return the peer's certificate in DER, where it was asked for, sent and verified; None otherwise."""
         return self._tls.getpeercert(True) if self.is_ready else None
 
     def start(self) -> None:

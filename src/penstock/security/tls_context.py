@@ -72,7 +72,7 @@ class TlsSettings:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a client. Raises ConfigError where a file or a text cannot be used."""
+    """Return the context of a client. Raises ConfigError where a file or a text cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify and settings.verify_host
     context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
@@ -86,7 +86,9 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a listener. Raises ConfigError where a file or text cannot be used, or none is given."""
+    """Return the context of a listener. Raises ConfigError where a file or text cannot be used, or none is
+    given.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _common(context, settings)
     context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE | ssl.OP_NO_RENEGOTIATION
@@ -235,7 +237,7 @@ def _truststore_pem(path: str, password: Secret | None) -> str:
 
 
 def own_certificate(settings: TlsSettings) -> bytes | None:
-    """The certificate in DER that these settings name, without its chain; None where they name none.
+    """Return the certificate in DER that these settings name, without its chain; None where they name none.
 
     Raises:
         ConfigError: a file cannot be read, or holds no certificate.
@@ -282,7 +284,7 @@ def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None
 
 
 def _pem(given: str, what: str) -> tuple[str, str]:
-    """The PEM text that is given or is in the file that is given, and how to call it in messages."""
+    """Return the PEM text that is given or is in the file that is given, and how to call it in messages."""
     if PEM_BEGIN in given:
         return _unfolded(given), f"the {what} in the settings"
     if what == PRIVATE_KEY and not PATH_LIKE.search(given) and not os.path.exists(os.path.expanduser(given)):
@@ -304,7 +306,7 @@ def _unfolded(text: str) -> str:
 
 
 def read_store(path: str, what: str) -> bytes:
-    """The bytes of a file of certificates or keys. Raises ConfigError."""
+    """Return the bytes of a file of certificates or keys. Raises ConfigError."""
     try:
         with open(os.path.expanduser(path), "rb") as file:
             data = file.read(STORE_BYTES_MAX + 1)

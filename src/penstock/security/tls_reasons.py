@@ -54,7 +54,7 @@ REASONS: Mapping[str, str] = {
 
 
 def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
-    """What the first bytes of a peer show it to be; None when it begins like TLS."""
+    """Return what the first bytes of a peer show it to be; None when it begins like TLS."""
     if beginning[:1] in (bytes([HANDSHAKE_RECORD]), bytes([ALERT_RECORD])):
         return None
     if beginning[:4] in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "):
@@ -81,7 +81,9 @@ def certificate_names(tls: ssl.SSLObject) -> str:
 
 
 def why_refused(error: Exception, is_server: bool, name: str | None, names: str) -> str:
-    """One line: what failed, at which end, and what to do. `names` are those of the peer's certificate."""
+    """Return one line: what failed, at which end, and what to do. `names` are those of the peer's
+    certificate.
+    """
     peer = "client" if is_server else "server"
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code

@@ -10,7 +10,7 @@ from penstock.security.secrets import Secret
 
 
 def token_hmac(secret: Secret, token_id: str) -> bytes:
-    """The code of a token: HMAC-SHA-512 of its id."""
+    """Return the code of a token: HMAC-SHA-512 of its id."""
     return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
 
 
@@ -37,11 +37,11 @@ class TokenCodes:
             del self._ids[_digest(code)]
 
     def code(self, token_id: str) -> bytes:
-        """The code of a token that is known."""
+        """Return the code of a token that is known."""
         return self._codes[token_id]
 
     def token_id(self, code: bytes) -> str | None:
-        """The token of a code, None for a wrong one.
+        """Return the token of a code, None for a wrong one.
 
         The look-up goes by a digest: how long it takes says nothing about how much of a code is right.
         """

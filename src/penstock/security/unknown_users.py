@@ -37,7 +37,7 @@ USUAL_SHAPE = CredentialShape(NONCE_LENGTH, True, ITERATIONS_MIN)
 
 
 def shape_of(credential: ScramCredential) -> CredentialShape:
-    """The shape of a credential."""
+    """Return the shape of a credential."""
     salt = credential.salt
     is_text = all(byte in _NONCE_BYTES for byte in salt)
     return CredentialShape(len(salt), is_text, credential.iterations)
@@ -46,7 +46,7 @@ def shape_of(credential: ScramCredential) -> CredentialShape:
 def fake_credential(
     mechanism: str, key: bytes, username: str, shapes: Mapping[CredentialShape, int] | None = None
 ) -> ScramCredential:
-    """A credential that no password fits, for a user who does not exist.
+    """Return a credential that no password fits, for a user who does not exist.
 
     With the `key` of a server, a name always gets the same salt, so that responses do not reveal which users
     exist. `shapes` says how many users have credentials of each shape: names that do not exist have them as
@@ -64,7 +64,7 @@ def fake_credential(
 
 
 def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) -> bytes:
-    """A salt that only the `key` makes of a name."""
+    """Return a salt that only the `key` makes of a name."""
     text = b""
     block = 0
     while len(text) < shape.salt_length:

@@ -57,7 +57,7 @@ class Checkpoint:
         return self.committed is None
 
     def advice(self) -> list[str]:
-        """What to do where this query goes on with another source, in sentences."""
+        """Return what to do where this query goes on with another source, in sentences."""
         if self.planned is None and all(source.begin is None for source in self.sources):
             return ["No micro-batch was planned: the query begins as its options say, with either source."]
         if not self.is_first_unfinished:
@@ -122,14 +122,16 @@ def _query_id(path: Path) -> str | None:
 
 
 def _newest(directory: Path) -> int | None:
-    """The highest number among the files of one of Spark's logs."""
+    """Return the highest number among the files of one of Spark's logs."""
     if not directory.is_dir():
         return None
     return max((int(file.name) for file in directory.iterdir() if file.name.isdecimal()), default=None)
 
 
 def _ends(file: Path) -> dict[str, Mapping[str, object] | None]:
-    """The line of each source, by its name; None where it is no JSON object, or the source had no data."""
+    """Return the line of each source, by its name; None where it is no JSON object, or the source had no
+    data.
+    """
     version, *lines = _text(file).split("\n")
     if version not in ("v1", "v2"):
         raise ConfigError(f"{file} is of version {version!r}; known are v1 and v2 of Spark's log of offsets")
@@ -164,7 +166,9 @@ def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
 
 
 def _begin_in_file(file: Path) -> Offsets:
-    """What the connector of the JVM has written: a zero byte, ``v1``, JSON. Old releases wrote JSON alone."""
+    """Return what the connector of the JVM has written: a zero byte, ``v1``, JSON. Old releases wrote JSON
+    alone.
+    """
     text = _text(file).removeprefix("\0")
     if not text.startswith("{"):
         version, _, text = text.partition("\n")
@@ -198,7 +202,7 @@ def _json(text: str, file: Path) -> object:
 
 
 def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """How many partitions of each topic there are."""
+    """Return how many partitions of each topic there are."""
     counts: dict[str, int] = {}
     for tp in sorted(offsets):
         counts[tp.topic] = counts.get(tp.topic, 0) + 1

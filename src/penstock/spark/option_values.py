@@ -13,7 +13,7 @@ _DURATION_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h"
 
 
 def count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
-    """The whole number of an option, None where it is not given.
+    """Return the whole number of an option, None where it is not given.
 
     Raises:
         ConfigError: the text is something else.
@@ -27,7 +27,7 @@ def count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
 
 
 def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    """Whether an option is "true"; `default` where it is not given.
+    """Return whether an option is "true"; `default` where it is not given.
 
     Raises:
         ConfigError: the text is something else.
@@ -39,7 +39,7 @@ def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    """One of `choices`; the first where the option is not given.
+    """Return one of `choices`; the first where the option is not given.
 
     Raises:
         ConfigError: the text is something else.
@@ -83,7 +83,7 @@ def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicParti
 
 
 def json_object(text: str, shape: str) -> dict[str, object]:
-    """A JSON object; `shape` is the sentence that an error begins with.
+    """Return a JSON object; `shape` is the sentence that an error begins with.
 
     Raises:
         ConfigError: the text is something else.
@@ -98,5 +98,5 @@ def json_object(text: str, shape: str) -> dict[str, object]:
 
 
 def is_count(value: object, least: int = 0) -> bool:
-    """Whether a value out of JSON is a whole number from `least` on."""
+    """Return whether a value out of JSON is a whole number from `least` on."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

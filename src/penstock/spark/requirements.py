@@ -14,7 +14,9 @@ _INSTALL = "pip install 'penstock[spark]'"
 
 
 def unusable(error: ImportError) -> MissingDependencyError:
-    """The error to raise instead of `error`, which came while a module of `penstock.spark` was imported."""
+    """Return the error to raise instead of `error`, which came while a module of `penstock.spark` was
+    imported.
+    """
     if isinstance(error, MissingDependencyError):
         if not isinstance(error.__cause__, ImportError):
             return error
@@ -34,7 +36,7 @@ def unusable(error: ImportError) -> MissingDependencyError:
 
 
 def pyspark_version() -> str | None:
-    """The version of PySpark that is there; None where there is none that can be imported."""
+    """Return the version of PySpark that is there; None where there is none that can be imported."""
     try:
         import pyspark
     except ImportError:

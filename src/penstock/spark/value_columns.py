@@ -209,7 +209,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Where each of `count` rows stands among those that decode, -1 for those that are dead."""
+    """Return where each of `count` rows stands among those that decode, -1 for those that are dead."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1
@@ -234,7 +234,7 @@ DECODERS_MAX = 100
 
 
 def _decoder(identity: tuple[Any, ...]) -> Decoder:
-    """The decoder of this process; what it has learnt of schemas counts for the next task as well."""
+    """Return the decoder of this process; what it has learnt of schemas counts for the next task as well."""
     now = time.monotonic()
     since, known = _decoders.get(identity, (now, None))
     if known is not None and not (known.unknown_ids and now - since > UNKNOWN_AGE_MAX_S):
@@ -257,7 +257,7 @@ def _decoder(identity: tuple[Any, ...]) -> Decoder:
 def _decoded(
     field: ReadField, batch: pa.RecordBatch, types: Mapping[str, pa.DataType]
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """The columns of a field and of its errors, and the reasons of the rows that do not decode."""
+    """Return the columns of a field and of its errors, and the reasons of the rows that do not decode."""
     raw = batch.column(field.options.field)
     headers = batch.column("headers") if field.registry is not None else None
     found = _decoder(field.identity).decode(raw, headers)
@@ -282,7 +282,7 @@ def _decoded(
 
 
 def _only_at(column: pa.Array, rows: Collection[int]) -> pa.Array:
-    """A column with null in all other rows. Almost always that is everywhere."""
+    """Return a column with null in all other rows. Almost always that is everywhere."""
     if not rows:
         return pa.nulls(len(column), column.type)
     keep = np.zeros(len(column), dtype=np.bool_)

@@ -77,7 +77,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _halved(column: pa.Array, wanted: pa.DataType, first: int, bad: list[int]) -> list[pa.Array]:
-    """The parts of a column of which some row has no place, with null for that row."""
+    """Return the parts of a column of which some row has no place, with null for that row."""
     found = _cast(column, wanted)
     if found is not None:
         return [found]

@@ -151,7 +151,7 @@ def scan_topic_async(
     message: str | None = None,
     dead_letters: DeadLetters | None = None,
 ) -> AsyncArrowScan:
-    """The records between two bounds, in bounded memory: ``async for batch in scan_topic_async(...)``.
+    """Return the records between two bounds, in bounded memory: ``async for batch in scan_topic_async(...)``.
 
     Yields `pyarrow.RecordBatch` es of about `batch_bytes`; each belongs to one partition, and those of one
     partition come in offset order. Left early, it is closed by ``await scan.aclose()``, or with the loop. Of

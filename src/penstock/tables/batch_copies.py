@@ -108,7 +108,7 @@ def _copies(
 def _is_left_out(
     view: memoryview, start: int, end: int, header: BatchHeader, transactions: AbortedTransactions | None
 ) -> bool:
-    """Whether a batch is a marker, or of a transaction that was aborted."""
+    """Return whether a batch is a marker, or of a transaction that was aborted."""
     if header.is_control:
         if (
             transactions is not None
@@ -137,7 +137,7 @@ def _may_stay_whole(header: BatchHeader, start: int, codec: int | None, keep_off
 def _whole(
     view: memoryview, start: int, end: int, header: BatchHeader, partition: int, base_offset: int
 ) -> EncodedBatch:
-    """The batch in memory of its own, without producer and transaction, beginning with an offset."""
+    """Return the batch in memory of its own, without producer and transaction, beginning with an offset."""
     data = bytearray(view[start:end])
     data[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = bytes((0, header.attributes & CODEC_MASK))
     set_base_offset(data, 0, base_offset)
@@ -175,7 +175,7 @@ def _written_anew(
 
 
 def _spans(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """The offsets of records as spans: a first one, and how many follow each other from there."""
+    """Return the offsets of records as spans: a first one, and how many follow each other from there."""
     spans: list[tuple[int, int]] = []
     for offset in offsets:
         if spans and offset == sum(spans[-1]):

@@ -136,7 +136,7 @@ def _point(point: object, which: str, now_ms: int, needs_zones: bool) -> KnownPo
 
 
 def _at(point: str | date | timedelta, which: str, now_ms: int) -> datetime:
-    """A time or a duration before now, in whole milliseconds."""
+    """Return a time or a duration before now, in whole milliseconds."""
     try:
         found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment_ms(point, now_ms))
     except (ValueError, OverflowError) as error:
@@ -154,7 +154,8 @@ async def plan_reading(
     numbers_of: Callable[[str, Collection[int]], list[int]],
     isolation: str,
 ) -> Plan:
-    """The offsets between two bounds that topics hold now, in the partitions that `numbers_of` chooses.
+    """Return the offsets between two bounds that topics hold now, in the partitions that `numbers_of`
+    chooses.
 
     Raises:
         ConfigError: a partition that a topic does not have.
@@ -207,7 +208,7 @@ def check_partitions(which: str, bound: KnownBound, partitions: Collection[int])
 
 
 def point_of(bound: KnownBound, partition: int, default: KnownPoint) -> KnownPoint:
-    """What a bound says of one partition."""
+    """Return what a bound says of one partition."""
     return bound.get(partition, default) if isinstance(bound, Mapping) else bound
 
 
@@ -219,7 +220,7 @@ async def _offsets_at(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Where a bound is in each partition, `default` in those it leaves out; never outside the log."""
+    """Return where a bound is in each partition, `default` in those it leaves out; never outside the log."""
     known: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, int] = {}
     for tp in tps:

@@ -99,7 +99,7 @@ class Follower:
         return []
 
     def stop(self) -> None:
-        """Have `next_parts` return nothing from now on."""
+        """Stop: `next_parts` returns nothing from now on."""
         self._is_stopped = True
         loop, fetcher = self._loop, self._fetcher
         if loop is not None and fetcher is not None:

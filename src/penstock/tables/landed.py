@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def landed_files(path: str | PathLike[str]) -> list[str]:
-    """The files that count of the table in directory `path`, in the order of their batches.
+    """Return the files that count of the table in directory `path`, in the order of their batches.
 
     For readers that take a list: ``spark.read``, ``duckdb.read_parquet``, ``polars.scan_parquet``. A batch is
     in it whole or not at all.
@@ -31,7 +31,7 @@ def landed_files(path: str | PathLike[str]) -> list[str]:
 
 
 def landed_dataset(path: str | PathLike[str]) -> ds.Dataset:
-    """The table in directory `path` as an Arrow dataset, its partition columns with their own types.
+    """Return the table in directory `path` as an Arrow dataset, its partition columns with their own types.
 
     Raises:
         MissingDependencyError: pyarrow is not installed.

@@ -256,14 +256,14 @@ def _values_of(
 
 
 def _only_topic(path: str) -> str:
-    """The topic in a directory. Raises ConfigError where there are several."""
+    """Return the topic in a directory. Raises ConfigError where there are several."""
     old = _directories_07(path)
     places = _chosen(path, old, None, None) if old else scan.find_topic(path, None)
     return next(iter(places))[0]
 
 
 def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
-    """The topics to read; None for the only one that there is."""
+    """Return the topics to read; None for the only one that there is."""
     if spec.pattern is not None:
         fits = spec.pattern.fullmatch
         return sorted(name for name in found if fits(name) and not name.startswith("__"))
@@ -297,7 +297,7 @@ def _scan_07(
 
 
 def _directories_07(path: str) -> dict[tuple[str, int], str]:
-    """The partitions in a directory of Kafka 0.7; none in one of later releases."""
+    """Return the partitions in a directory of Kafka 0.7; none in one of later releases."""
     from penstock.v07.files import is_log_directory, partition_directories, partition_of
 
     if is_log_directory(path):
@@ -348,7 +348,7 @@ def _check_07(bounds: Bounds) -> None:
 
 
 def _byte(bound: KnownBound, partition: int, latest: int | None) -> int | None:
-    """A checked bound as a byte offset; `latest` stands for where it was not named."""
+    """Return a checked bound as a byte offset; `latest` stands for where it was not named."""
     point = bound.get(partition) if isinstance(bound, Mapping) else bound
     if point is None or (point == "earliest" and latest == 0) or (point == "latest" and latest is None):
         return latest

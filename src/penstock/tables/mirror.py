@@ -103,7 +103,7 @@ class Mirror:
         self.close()
 
     def close(self) -> None:
-        """Deliver what is under way and let go of both ends."""
+        """Deliver what is under way and close both clients."""
         self._producer.close()
         self._source.close()
 
@@ -223,7 +223,7 @@ def _of_source() -> Iterator[None]:
 
 
 class _SourceAwayError(NetworkError):
-    """The source cannot be reached, or has hung up."""
+    """The source cannot be reached, or has closed the connection."""
 
 
 def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Message]]:
@@ -234,7 +234,7 @@ def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Mess
 
 
 def _last_copied(consumer: Consumer, tp: TopicPartition) -> Position07 | None:
-    """Where the last record of a partition came from; None tp there is no record."""
+    """Return where the last record of a partition came from; None tp there is no record."""
     end = consumer.end_offsets([tp])[tp]
     begin = consumer.beginning_offsets([tp])[tp]
     if begin >= end:

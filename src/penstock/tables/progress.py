@@ -25,7 +25,7 @@ SWITCH = "PENSTOCK_PROGRESS"
 
 
 def is_wanted(wanted: bool | None) -> bool:
-    """Whether to show progress; None leaves it to the environment, and to what stderr is."""
+    """Return whether to show progress; None leaves it to the environment, and to what stderr is."""
     if wanted is not None:
         return wanted
     switch = os.environ.get(SWITCH, "")
@@ -83,7 +83,7 @@ class Progress:
             self._write(self.line(now - self._began_at))
 
     def line(self, elapsed_s: float) -> str:
-        """What is shown after so many seconds."""
+        """Return what is shown after so many seconds."""
         rate = self._bytes / 1e6 / elapsed_s
         said = f"{self._done:,} {self._unit}, {rate:,.0f} MB/s"
         if not self.total:
@@ -95,7 +95,7 @@ class Progress:
         return f"{self._what} {bar} {part:4.0%}  {said}{left}"
 
     def summary(self, elapsed_s: float) -> str:
-        """What a notebook keeps when the call is over after so many seconds."""
+        """Return what a notebook keeps when the call is over after so many seconds."""
         rate = self._bytes / 1e6 / max(elapsed_s, 1e-9)
         return f"{self._what}: {self._done:,} {self._unit} in {_clock(elapsed_s)}, {rate:,.0f} MB/s"
 

@@ -176,7 +176,7 @@ class Reading:
             await client.close()
 
     async def plan(self, client: AsyncClient) -> Plan:
-        """Where to read, as topics are now. Raises as `plan_reading`."""
+        """Return where to read, as topics are now. Raises as `plan_reading`."""
         spec = self.spec
         if spec.bounds.limit == 0:
             return Plan([], frozenset(), {}, {})
@@ -184,8 +184,8 @@ class Reading:
         return await plan_reading(client, topics, spec.bounds, spec.numbers_of, spec.isolation)
 
     def _rounds(self, plan: Plan) -> list[list[OffsetRange]]:
-        """What is read at the same time: partitions in turn where there is a limit, so that the first records
-        are the same each time.
+        """Return what is read at the same time: partitions in turn where there is a limit, so that the first
+        records are the same each time.
         """
         return [plan.ranges] if self.spec.bounds.limit is None else [[one] for one in plan.ranges]
 
@@ -202,7 +202,7 @@ class Reading:
 
 
 async def topics_of(client: AsyncClient, spec: ReadSpec) -> list[str]:
-    """The topics to read: those that are named, or those that the pattern fits now, in order.
+    """Return the topics to read: those that are named, or those that the pattern fits now, in order.
 
     Raises:
         NetworkError, RequestTimeoutError: no broker answers.

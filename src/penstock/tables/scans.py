@@ -75,24 +75,24 @@ class ArrowScan(Iterator["pa.RecordBatch"]):
         self._begun().close()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """A new read, as a `pyarrow.RecordBatchReader`. Raises what reading raises, batch by batch."""
+        """Return a new read, as a `pyarrow.RecordBatchReader`. Raises what reading raises, batch by batch."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_batches(self._schema, self._begin(True))
 
     def read_all(self) -> pa.Table:
-        """A new read, as one table, whose batches are in the order in which they came."""
+        """Return a new read, as one table, whose batches are in the order in which they came."""
         import pyarrow
 
         with closing(self._begin(True)) as batches:
             return pyarrow.Table.from_batches(batches, self._schema)
 
     def __arrow_c_schema__(self) -> object:
-        """The schema as a capsule (Arrow PyCapsule interface)."""
+        """Return the schema as a capsule (Arrow PyCapsule interface)."""
         return self._schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A new read as a capsule (Arrow PyCapsule interface). Errors of reading are the stream's."""
+        """Return a new read as a capsule (Arrow PyCapsule interface). Errors of reading are the stream's."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

@@ -107,7 +107,7 @@ def _arrow(data: object) -> Iterable[pa.Table | pa.RecordBatch] | None:
 
 
 def row_count(data: object) -> int | None:
-    """How many rows there are, as far as `data` says without being read."""
+    """Return how many rows there are, as far as `data` says without being read."""
     for name in ("num_rows", "height"):
         count = getattr(data, name, None)
         if isinstance(count, int):

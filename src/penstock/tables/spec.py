@@ -142,7 +142,7 @@ class ReadSpec:
         return self.bounds.limit is not None and self.key is None
 
     def numbers_of(self, topic: str, known: Collection[int]) -> list[int]:
-        """The partitions to read of a topic that has those of `known`.
+        """Return the partitions to read of a topic that has those of `known`.
 
         Raises:
             ConfigError: the partitioner answers with none that there is.
@@ -157,7 +157,7 @@ class ReadSpec:
         return [number]
 
     def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that are asked for, in the columns that are; of the decoded ones."""
+        """Return the rows of a batch that are asked for, in the columns that are; of the decoded ones."""
         if self.key is None:
             return batch
         import pyarrow
@@ -175,11 +175,11 @@ class RowLimit:
         self._left = limit
 
     def is_reached(self) -> bool:
-        """Whether nothing more is wanted."""
+        """Return whether nothing more is wanted."""
         return self._left == 0
 
     def cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that are still wanted, which are counted."""
+        """Return the rows of a batch that are still wanted, which are counted."""
         if self._left is None:
             return batch
         taken = batch if batch.num_rows <= self._left else batch.slice(0, self._left)
@@ -188,7 +188,7 @@ class RowLimit:
 
 
 def topic_given(topic: Topics) -> Topics:
-    """The first argument of a reader that has to have one.
+    """Return the first argument of a reader that has to have one.
 
     Raises:
         ConfigError: it is None.

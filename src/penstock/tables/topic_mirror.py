@@ -358,7 +358,7 @@ class TopicMirror:
                 delivery.result()
 
     def progress(self) -> list[CopyProgress]:
-        """How far the copy is, partition by partition."""
+        """Return how far the copy is, partition by partition."""
         moved = {} if self._groups is None else self._groups.moved
         return [
             CopyProgress(
@@ -372,7 +372,9 @@ class TopicMirror:
         ]
 
     def _next_copy(self, timeout_ms: float) -> tuple[TopicPartition, BatchCopy] | None:
-        """The next batch to copy with its partition in the source; None where nothing comes in time."""
+        """Return the next batch to copy with its partition in the source; None where nothing comes in
+        time.
+        """
         while True:
             if self._under_way is not None:
                 tp, copies = self._under_way
@@ -401,7 +403,9 @@ class TopicMirror:
             )
 
     def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
-        """The next batch of the transaction under way; at the end of the source it is not waited for."""
+        """Return the next batch of the transaction under way; at the end of the source it is not waited
+        for.
+        """
         is_due = any(at < self._ends[tp] for tp, at in self._fetched.items())
         return self._next_copy(ANOTHER_MS if is_due else 0)
 
@@ -428,7 +432,7 @@ class TopicMirror:
                 break
 
     def _chain(self, batch: EncodedBatch, delivery: TableDelivery) -> None:
-        """Have the target take a batch only right behind the one before, or where the target ended at first.
+        """Let the target accept a batch only right behind the one before, or where the target ended at first.
 
         Else a batch could follow one that is refused, and what is refused would never be copied.
         """
@@ -447,7 +451,7 @@ class TopicMirror:
         }
 
     def _note(self, partition: int) -> str:
-        """What stands beside a position."""
+        """Return what stands beside a position."""
         if self._maps is None or self._keeps_offsets:
             return self._ids.to_json()
         found = self._maps.maps[partition]
@@ -473,7 +477,7 @@ class TopicMirror:
         return has_moved
 
     def _edges_of_target(self, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Where the partitions of the target begin and end now."""
+        """Return where the partitions of the target begin and end now."""
         asked = [TopicPartition(self.target_topic, number) for number in partitions]
         edges = [self._admin.list_offsets(dict.fromkeys(asked, when)) for when in (EARLIEST, LATEST)]
         found: dict[int, tuple[int, int]] = {}
@@ -483,7 +487,7 @@ class TopicMirror:
         return found
 
     def _translated(self, partition: int, offset: int) -> int | None:
-        """What a group is to read next in the target; None where the copy has not come to `offset`.
+        """Return the next offset of a group in the target; None if the copy has not reached `offset`.
 
         Raises:
             ValueError: the map does not have it.
@@ -582,7 +586,7 @@ class TopicMirror:
         )
 
     def _prepare_maps(self) -> MapTopic | None:
-        """The topic that has the maps and what was committed for groups; None where it is not needed.
+        """Return the topic that has the maps and what was committed for groups; None where it is not needed.
 
         Raises:
             KafkaError: groups are to be moved, and the target does not let the topic be made.
@@ -624,7 +628,7 @@ class TopicMirror:
         )
 
     def _open_producer(self, stack: contextlib.ExitStack, config: Mapping[str, object]) -> Producer:
-        """A producer with the copy's name as its transactional id; without, where there can be none.
+        """Return a producer with the copy's name as its transactional id; without, where there can be none.
 
         Offsets that are kept leave no room for the markers of transactions, and need none: no batch can come
         twice. What is kept of groups is then written by a producer of its own.
@@ -647,7 +651,7 @@ class TopicMirror:
         return stack.enter_context(Producer(self._target, config))
 
     def _grow_target(self, count: int) -> None:
-        """Have the target have as many partitions as the source has got."""
+        """Add partitions to the target until it has as many as the source."""
         (target,) = self._admin.describe_topics([self.target_topic])
         if len(target.partitions) < count:
             self._admin.create_partitions(self.target_topic, count)

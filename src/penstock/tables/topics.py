@@ -201,7 +201,7 @@ def scan_topic(
     message: str | None = None,
     dead_letters: DeadLetters | None = None,
 ) -> ArrowScan:
-    """The records between two bounds in bounded memory: batches to iterate over, and an Arrow stream.
+    """Return the records between two bounds in bounded memory: batches to iterate over, and an Arrow stream.
 
     ``for batch in scan_topic(...)`` yields a `pyarrow.RecordBatch` of about `batch_bytes` at a time. Each
     belongs to one partition; those of one partition come in offset order. The scan is also what DuckDB,
@@ -347,7 +347,7 @@ def write_topic(
 def compressing(
     compression: str, config: ProducerOptions | Mapping[str, object] | None
 ) -> Mapping[str, object]:
-    """The configuration of a producer that compresses so, unless `config` says how."""
+    """Return the configuration of a producer that compresses so, unless `config` says how."""
     if config is None:
         return {"compression_type": compression}
     if _says_how(config):
@@ -356,10 +356,10 @@ def compressing(
 
 
 def _says_how(config: object) -> bool:
-    """Whether a configuration names a codec; or is none, which the producer refuses."""
+    """Return whether a configuration names a codec; or is none, which the producer refuses."""
     return not isinstance(config, Mapping) or bool(COMPRESSION_NAMES & config.keys())
 
 
 def older(one: int | None, other: int | None) -> int | None:
-    """The smaller of two times, of which None is none."""
+    """Return the smaller of two times, of which None is none."""
     return other if one is None else one if other is None else min(one, other)

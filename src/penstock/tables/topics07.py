@@ -41,12 +41,12 @@ class Range07(NamedTuple):
 
 
 def split_partition(number: int) -> tuple[int, int]:
-    """The broker's id and its own number of a partition."""
+    """Return the broker's id and its own number of a partition."""
     return divmod(number, PARTITIONS_PER_BROKER)
 
 
 def resolve(bootstrap_servers: str | Sequence[str]) -> list[BrokerAddress]:
-    """The brokers that a list, or ``zookeeper://host:port/chroot``, names.
+    """Return the brokers that a list, or ``zookeeper://host:port/chroot``, names.
 
     Raises:
         ConfigError: the list makes no sense.
@@ -93,7 +93,7 @@ class Topics07:
             driver.connection.close()
 
     def connections(self) -> list[Connection07]:
-        """The connections to all brokers."""
+        """Return the connections to all brokers."""
         return [driver.connection for driver in self._drivers.values()]
 
     def addresses_opening(self) -> list[Address]:
@@ -101,7 +101,9 @@ class Topics07:
         return []
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic on all brokers; of one that does not exist, those it would have."""
+        """Return the partitions of a topic on all brokers; of one that does not exist, those it would
+        have.
+        """
         return [
             broker * PARTITIONS_PER_BROKER + number
             for broker, driver in sorted(self._drivers.items())
@@ -109,12 +111,12 @@ class Topics07:
         ]
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """The first byte, and the end."""
+        """Return the first byte, and the end."""
         driver, number = self._at(partition)
         return driver.earliest(topic, number), driver.latest(topic, number)
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """The start of the segment that was being written at a time."""
+        """Return the start of the segment that was being written at a time."""
         driver, number = self._at(partition)
         return driver.offset_before(topic, number, time_ms)
 

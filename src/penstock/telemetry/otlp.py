@@ -102,7 +102,7 @@ def _read_metric(fields: Fields, points: list[Point]) -> None:
 
 
 def _read_point(fields: Fields, name: str) -> Point | None:
-    """The point; None where it has no value."""
+    """Return the point; None where it has no value."""
     value: float | None = None
     time_ns = start_ns = 0
     labels: dict[str, str] = {}
@@ -152,7 +152,7 @@ def _read_value(fields: Fields) -> str | None:
 
 
 def write_metrics(points: Iterable[Point], attributes: Mapping[str, str]) -> bytes:
-    """A MetricsData message: one resource with `attributes`, and one metric for each point."""
+    """Return a MetricsData message: one resource with `attributes`, and one metric for each point."""
     resource = b"".join(_attribute(1, name, value) for name, value in attributes.items())
     metrics = b"".join(length_field(2, _metric(point)) for point in points)
     return length_field(1, length_field(1, resource) + length_field(2, metrics))

@@ -47,7 +47,7 @@ class AsWritten(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module as Python finds it by itself; None where it is of another package."""
+        """Return the module as Python finds it by itself; None where it is of another package."""
         if not fullname.startswith("penstock."):
             return None
         return PathFinder.find_spec(fullname, path, target)
@@ -211,7 +211,7 @@ def kafka_broker(
 
 @pytest.fixture
 def kafka_topic(kafka_broker: KafkaBroker) -> str:
-    """The name of a topic with one partition on `kafka_broker`."""
+    """Return the name of a topic with one partition on `kafka_broker`."""
     return kafka_broker.create_topic()
 
 
@@ -250,7 +250,7 @@ def kafka_history(request: pytest.FixtureRequest) -> Iterator[History]:
 
 @pytest.fixture
 def kafka_chaos(request: pytest.FixtureRequest) -> ChaosRun:
-    """The run that a test with a chaos mark is in: its plan, its history, and `paused`."""
+    """Return the run that a test with a chaos mark is in: its plan, its history, and `paused`."""
     from penstock.testing.chaos.pytest_items import RUN
 
     if request.node.get_closest_marker("chaos") is None:

@@ -138,7 +138,9 @@ def make_kafka_consumer(
 
     @pytest.fixture(scope=scope)
     def kafka_consumer(request: pytest.FixtureRequest) -> Any:
-        """A consumer that is connected; iterating over it ends after `consumer_timeout_ms` of silence."""
+        """Return a consumer that is connected; iterating over it ends after `consumer_timeout_ms` of
+        silence.
+        """
         _, port = request.getfixturevalue(kafka_fixture_name)
         options = {
             "consumer_timeout_ms": DEFAULT_CONSUMER_TIMEOUT_MS,
@@ -163,7 +165,7 @@ def _await_assignment(consumer: Any, patience_s: float = 15) -> None:
 
 
 def _started(properties: Path, port: int) -> Popen[Any]:
-    """The process of a broker that is ready.
+    """Return the process of a broker that is ready.
 
     Raises:
         NetworkError: it ended before; its messages are on standard error.

@@ -56,12 +56,12 @@ def sections(
 
 
 def title_of(served: Served) -> str:
-    """What a section is called."""
+    """Return what a section is called."""
     return printable(repr(served))
 
 
 def report_of(served: Served) -> str:
-    """What a broker or a cluster that runs holds now; why it cannot be said, where it cannot."""
+    """Return what a broker or a cluster that runs holds now; why it cannot be said, where it cannot."""
     loop = served._thread.loop
     if loop is None:
         return "not running"
@@ -107,7 +107,7 @@ def _lines(served: Served) -> Iterator[str]:
 
 
 def nodes_of(served: Served) -> list[Node]:
-    """The nodes that run: one of a broker, several of a cluster."""
+    """Return the nodes that run: one of a broker, several of a cluster."""
     server = getattr(served, "server", None)
     shared = getattr(served, "_shared", None)
     nodes: list[Node] = []
@@ -116,12 +116,12 @@ def nodes_of(served: Served) -> list[Node]:
     elif shared is not None:
         nodes = [*shared.nodes.values()]
     if not nodes:
-        raise PenstockError("no broker of it runs")
+        raise PenstockError("no broker of the cluster runs")
     return nodes
 
 
 def leader_of(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
-    """A partition at the node that leads it."""
+    """Return a partition at the node that leads it."""
     for node in nodes:
         topic = node.cluster.topics.get(name)
         if topic is not None and index < len(topic.partitions):

@@ -80,7 +80,7 @@ class _Segment:
 
 
 def segment_starts(directory: str) -> list[int]:
-    """Where the segments in a directory begin, in order."""
+    """Return where the segments in a directory begin, in order."""
     with storage("list", directory):
         names = os.listdir(directory)
     return sorted(start for name in names if (start := segment_start(name)) is not None)
@@ -143,7 +143,7 @@ class ByteLog:
         return self._segments[-1].stop - self.start
 
     def read(self, offset: int, size_max: int) -> FileRegion | None:
-        """Up to `size_max` bytes from `offset` on, from one segment; None where there are none yet.
+        """Return up to `size_max` bytes from `offset` on, from one segment; None where there are none yet.
 
         Raises:
             OffsetOutOfRange: before the first byte or behind the flushed end.
@@ -269,7 +269,7 @@ class ByteLog:
         del self._segments[0]
 
     def close(self, *, now_ms: int) -> None:
-        """Flush, and let go of the files."""
+        """Flush and close the files."""
         self.flush(now_ms=now_ms)
         for segment in self._segments:
             segment.file.close()

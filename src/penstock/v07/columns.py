@@ -39,7 +39,7 @@ UNPACKED_BYTES = 16 << 20
 
 
 def _crc_tables() -> Ints:
-    """The tables of CRC-32 (reflected polynomial EDB88320) for sixteen bytes at a time, in a row."""
+    """Return the tables of CRC-32 (reflected polynomial EDB88320) for sixteen bytes at a time, in a row."""
     tables = np.zeros((SLICES, 256), dtype=np.int64)
     for number in range(256):
         value = number

@@ -62,7 +62,7 @@ class Fetched07:
         self.data = data
 
     def checked(self) -> memoryview:
-        """The bytes.
+        """Return the bytes.
 
         Raises:
             KafkaError: the broker answered an error; `code` is 0.7's.
@@ -133,7 +133,8 @@ class Connection07:
 
         Raises:
             EncodeError: a topic is not ASCII. Brokers of 0.7.2 take it, and its own clients cannot read it.
-            NetworkError: the broker cannot be reached, or hung up. Whether earlier ones arrived is unknown.
+            NetworkError: the broker cannot be reached, or has closed the connection. Earlier messages may
+                have arrived.
         """
         for part in parts:
             if not part.topic.isascii():
@@ -153,7 +154,7 @@ class Connection07:
         """Fetch from one partition; at once, with what there is.
 
         Raises:
-            NetworkError: the broker cannot be reached or hung up twice.
+            NetworkError: the broker cannot be reached, or has closed the connection twice.
             DecodeError: the answer makes no sense.
         """
         error, data = decode_response(self._ask(RequestType.FETCH, [part]))
@@ -176,7 +177,7 @@ class Connection07:
         return decode_offsets(payload)
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        """Whether the broker has, or would have, this partition.
+        """Return whether the broker has, or would have, this partition.
 
         Raises:
             KafkaError: an illegal topic name.
@@ -271,7 +272,7 @@ class Connection07:
         while filled < size:
             count = connected.recv_into(view[filled:])
             if not count:
-                raise OSError("the broker hung up")
+                raise OSError("the broker has closed the connection")
             filled += count
             if filled < size and TCP_QUICKACK is not None:
                 # What is missing may wait for this acknowledgement, which the kernel would delay.
@@ -283,7 +284,7 @@ class Connection07:
         readable = select.poll()
         readable.register(connected, select.POLLIN)
         if readable.poll(0):
-            raise OSError("the broker hung up; what was sent last may not have been stored")
+            raise OSError("the broker has closed the connection; what was sent last may not have been stored")
 
     def _disconnect(self) -> None:
         """Close the socket; only with the lock held."""

@@ -74,7 +74,7 @@ class Driver07:
     """Topics of one broker.
 
     Raises, in every method:
-        NetworkError: the broker cannot be reached, or hung up.
+        NetworkError: the broker cannot be reached, or has closed the connection.
         KafkaError: it answered an error; `code` is 0.7's.
         DecodeError: what it sent makes no sense.
     """
@@ -101,20 +101,20 @@ class Driver07:
     # --- what is there -----------------------------------------------------------------------------------
 
     def earliest(self, topic: str, partition: int) -> int:
-        """The first byte that is still there."""
+        """Return the first byte that is still there."""
         return (self.connection.offsets(OffsetsPart(topic, partition, EARLIEST_TIME, 1)) or [0])[0]
 
     def latest(self, topic: str, partition: int) -> int:
-        """The end of what can be read."""
+        """Return the end of what can be read."""
         return (self.connection.offsets(OffsetsPart(topic, partition, LATEST_TIME, 1)) or [0])[0]
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """Where to read on so as to see everything written after `time_ms`: the start of a segment."""
+        """Return where to read on so as to see everything written after `time_ms`: the start of a segment."""
         found = self.connection.offsets(OffsetsPart(topic, partition, max(time_ms, 0), 1))
         return found[0] if found else self.earliest(topic, partition)
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the broker has, or would have, for a topic.
+        """Return how many partitions the broker has, or would have, for a topic.
 
         The protocol has no such request; each partition is probed.
         """
@@ -161,7 +161,7 @@ class Driver07:
                     yield offset, data[:size]
 
     def _larger(self, data: memoryview, part: FetchPart, stop: int) -> int:
-        """How much to ask for so that the first message fits.
+        """Return how much to ask for so that the first message fits.
 
         A broker shows whole messages only, and fewer bytes than were asked for only at the end of a
         segment: what is incomplete there, or reaches beyond `stop`, does not begin at a message.

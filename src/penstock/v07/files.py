@@ -9,12 +9,12 @@ NAME_DIGITS = 20
 
 
 def segment_name(start: int) -> str:
-    """The file that begins at byte `start`."""
+    """Return the file that begins at byte `start`."""
     return f"{start:0{NAME_DIGITS}d}{SUFFIX}"
 
 
 def segment_start(name: str) -> int | None:
-    """The first byte of the segment with this file name; None for any other file."""
+    """Return the first byte of the segment with this file name; None for any other file."""
     digits = name.removesuffix(SUFFIX)
     if len(digits) == NAME_DIGITS and len(name) > NAME_DIGITS and digits.isascii() and digits.isdecimal():
         return int(digits)
@@ -22,7 +22,7 @@ def segment_start(name: str) -> int | None:
 
 
 def is_log_directory(directory: str) -> bool:
-    """Whether segments of Kafka 0.7 are in a directory itself."""
+    """Return whether segments of Kafka 0.7 are in a directory itself."""
     try:
         return any(segment_start(name) is not None for name in os.listdir(directory))
     except OSError:
@@ -30,7 +30,7 @@ def is_log_directory(directory: str) -> bool:
 
 
 def partition_of(name: str) -> tuple[str, int] | None:
-    """The topic and partition that a directory is named after; None where it is named otherwise."""
+    """Return the topic and partition that a directory is named after; None where it is named otherwise."""
     topic, dash, number = name.rpartition("-")
     if dash and topic and number.isascii() and number.isdecimal():
         return topic, int(number)
@@ -38,7 +38,7 @@ def partition_of(name: str) -> tuple[str, int] | None:
 
 
 def partition_directories(directory: str) -> list[tuple[str, int]]:
-    """The topics and partitions that have a directory below `directory`, in order.
+    """Return the topics and partitions that have a directory below `directory`, in order.
 
     Raises:
         OSError: it cannot be read.

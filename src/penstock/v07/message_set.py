@@ -71,7 +71,7 @@ class Judged(NamedTuple):
 
 
 def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE) -> bytes:
-    """One message around `payload`, which for a codec is a compressed set already.
+    """Return one message around `payload`, which for a codec is a compressed set already.
 
     Raises:
         EncodeError: a payload that is not bytes-like, another magic than 0 and 1, or a codec with
@@ -91,7 +91,7 @@ def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE
 
 
 def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: int = 1) -> bytes:
-    """A message set; with a codec, one wrapper around it. Nothing wrapped is written as nothing.
+    """Return a message set; with a codec, one wrapper around it. Nothing wrapped is written as nothing.
 
     Raises:
         EncodeError: the codec is not one of 0.7's (none, gzip, snappy).
@@ -114,7 +114,7 @@ class _Outer(NamedTuple):
 
 
 def _read(data: memoryview, start: int, stop: int) -> _Outer:
-    """The message between two positions, its CRC checked."""
+    """Return the message between two positions, its CRC checked."""
     size = stop - start - LENGTH_BYTES
     magic = data[start + 4] if size else -1
     if magic not in (0, 1):
@@ -250,7 +250,7 @@ def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
 
 
 def complete_size(data: memoryview) -> int:
-    """How many bytes of `data` complete outermost messages take: what a fetcher advances by."""
+    """Return how many bytes of `data` complete outermost messages take: what a fetcher advances by."""
     size = 0
     for _, stop in cut(data):
         size = stop
@@ -258,7 +258,7 @@ def complete_size(data: memoryview) -> int:
 
 
 def sound_size(data: memoryview) -> int:
-    """How many bytes of `data` hold complete messages with correct checksums: what recovery keeps."""
+    """Return how many bytes of `data` hold complete messages with correct checksums: what recovery keeps."""
     size = 0
     try:
         for start, stop in cut(data):

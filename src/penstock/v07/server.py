@@ -186,7 +186,7 @@ class Server:
         try:
             most = CONNECTIONS_MAX if self._connections_max is None else self._connections_max
             if len(self._connections) > most:
-                raise DecodeError(f"there are {most} connections already")
+                raise DecodeError(f"{most} connections are open, which is the limit")
             while True:
                 async with asyncio.timeout(self._idle_s):
                     size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
@@ -216,7 +216,7 @@ class Server:
             writer.close()
 
     async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
-        """The rest of a frame. What is held counts as it arrives, not as it is announced."""
+        """Return the rest of a frame. What is held counts as it arrives, not as it is announced."""
         if size <= self._read_bytes_max:
             return await reader.readexactly(size)
         frame = bytearray()
@@ -316,7 +316,7 @@ class Server:
 
 
 def _has_unread(writer: asyncio.StreamWriter) -> bool:
-    """Whether the kernel has bytes from this peer that were not read yet."""
+    """Return whether the kernel has bytes from this peer that were not read yet."""
     return has_unread(writer.get_extra_info("socket").fileno())
 
 

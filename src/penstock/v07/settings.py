@@ -81,7 +81,7 @@ class Settings:
             self._per_topic[overridden] = _by_topic(name, given.get(name, ""), least)
 
     def number(self, name: str, topic: str | None = None) -> int:
-        """A number, as overridden for `topic`."""
+        """Return a number, as overridden for `topic`."""
         if topic is not None:
             return self._per_topic.get(name, {}).get(topic, self._numbers[name])
         return self._numbers[name]
@@ -95,7 +95,7 @@ class Settings:
         return UnpackLimits(self._numbers[BYTES_OPTION], self._numbers[RECORDS_OPTION])
 
     def log_config(self, topic: str) -> ByteLogConfig:
-        """What applies to the logs of one topic."""
+        """Return what applies to the logs of one topic."""
         number: Callable[[str], int] = lambda name: self.number(name, topic)  # noqa: E731
         return ByteLogConfig(
             segment_bytes=number("log.file.size"),

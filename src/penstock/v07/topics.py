@@ -83,11 +83,11 @@ class Topics:
         return sorted({topic for topic, _ in self._logs})
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has, or would have."""
+        """Return how many partitions the topic has, or would have."""
         return self._settings.number("num.partitions", topic)
 
     def log(self, topic: str, partition: int) -> ByteLog | None:
-        """The log of a partition, None while nothing has been produced to it.
+        """Return the log of a partition, None while nothing has been produced to it.
 
         Raises:
             InvalidTopic, WrongPartition: there can be none.
@@ -141,7 +141,7 @@ class Topics:
         log.append(memoryview(data)[: judged.size], judged.message_count, now_ms=self._clock.now_ms())
 
     def offsets(self, part: OffsetsPart) -> list[int]:
-        """The answer to OFFSETS, newest first.
+        """Return the answer to OFFSETS, newest first.
 
         Raises:
             InvalidTopic, WrongPartition: there can be no such log.

@@ -60,7 +60,7 @@ class Error(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> Error:
-        """The error with this code; what is not in the table is unknown."""
+        """Return the error with this code; what is not in the table is unknown."""
         try:
             return cls(code)
         except ValueError:
@@ -195,12 +195,12 @@ class _Reader:
 
 
 def response_head(size: int, error: Error = Error.NONE) -> bytes:
-    """The length and error code of a response with `size` bytes behind them."""
+    """Return the length and error code of a response with `size` bytes behind them."""
     return _RESPONSE.pack(size + 2, error)
 
 
 def encode_offsets(offsets: Sequence[int]) -> bytes:
-    """The response to OFFSETS, newest first."""
+    """Return the response to OFFSETS, newest first."""
     return response_head(4 + 8 * len(offsets)) + Struct(f">i{len(offsets)}q").pack(len(offsets), *offsets)
 
 
@@ -216,7 +216,7 @@ def decode_response(frame: memoryview) -> tuple[Error, memoryview]:
 
 
 def decode_offsets(payload: memoryview) -> list[int]:
-    """The offsets of a response to OFFSETS.
+    """Return the offsets of a response to OFFSETS.
 
     Raises:
         DecodeError: they are not all there.
@@ -228,7 +228,7 @@ def decode_offsets(payload: memoryview) -> list[int]:
 
 
 def decode_multifetch(payload: memoryview, count: int) -> list[tuple[Error, memoryview]]:
-    """The parts of a response to MULTIFETCH, in the order of the request, which had `count`.
+    """Return the parts of a response to MULTIFETCH, in the order of the request, which had `count`.
 
     Raises:
         DecodeError: they are not all there.

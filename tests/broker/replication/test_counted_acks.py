@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from broker.wire_client import WireClient
+from old_brokers import ask_0_9_briefly
 from penstock import Producer
 from penstock.errors import PenstockError
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -74,7 +75,10 @@ def test_our_producer_sends_them_to_brokers_that_take_them(cluster: KafkaCluster
         ("0.9", "number of acknowledgements must be -1, 0 or 1"),  # it cannot be told from 0.8 beforehand
     ],
 )
-def test_our_producer_says_which_brokers_take_them(as_version: str | None, said: str) -> None:
+def test_our_producer_says_which_brokers_take_them(
+    as_version: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_0_9_briefly(as_version, monkeypatch)
     with (
         KafkaCluster(1, as_version=as_version) as cluster,
         Producer(bootstrap_servers=cluster.bootstrap_servers, acks=2) as producer,

@@ -8,6 +8,7 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
 from client.old_offsets import check_automatic_commits, check_commits, check_no_groups, check_no_offsets, fill
+from old_brokers import ask_0_9_briefly
 from penstock import Broker, Consumer
 from penstock.client.cluster.client import MAIN, AsyncClient
 from penstock.client.config import ClientConfig
@@ -17,7 +18,8 @@ from penstock.protocol.api import ApiKey
 
 
 @pytest.mark.parametrize("release", ["0.8.1", "0.8.2", "0.9"])
-def test_offsets_are_committed_and_fetched(release: str) -> None:
+def test_offsets_are_committed_and_fetched(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_0_9_briefly(release, monkeypatch)
     with Broker(as_version=release) as broker:
         fill(broker.bootstrap_servers, "t")
         check_commits(broker.bootstrap_servers, "t", "g")
@@ -37,7 +39,8 @@ def test_a_broker_that_stores_no_offsets_says_so() -> None:
         check_no_offsets(broker.bootstrap_servers, "t")
 
 
-def test_a_group_of_0_9_shares_partitions() -> None:
+def test_a_group_of_0_9_shares_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_0_9_briefly("0.9", monkeypatch)
     with Broker(as_version="0.9") as broker:
         fill(broker.bootstrap_servers, "t")
         with Consumer(broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest") as consumer:

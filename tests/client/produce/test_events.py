@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from old_brokers import ask_0_9_briefly
 from penstock import Broker
 from penstock.client import AsyncProducer, Consumer, Producer
 from penstock.cloudevents import (
@@ -100,7 +101,8 @@ def test_what_cannot_be_sent_is_refused(address):
 
 
 @pytest.mark.parametrize("release", ["0.9", "0.10"])
-def test_brokers_without_headers_are_sent_structured_events_only(release):
+def test_brokers_without_headers_are_sent_structured_events_only(release, monkeypatch):
+    ask_0_9_briefly(release, monkeypatch)
     with Broker(as_version=release) as broker:
         with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
             refused = producer.send("old", event=EVENT)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from old_brokers import ask_0_9_briefly
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 from penstock.client.group.offsets import OffsetAndMetadata
 from penstock.client.produce.encoded import EncodedBatch, TableDelivery
@@ -383,8 +384,11 @@ def test_a_target_without_transactions_gets_groups_too(old: str) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.9", "0.10.2"])
-def test_a_source_of_old_has_its_groups_moved(release: str, new: str) -> None:
+def test_a_source_of_old_has_its_groups_moved(
+    release: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before 0.11 there are no transactions, and all that there is is committed."""
+    ask_0_9_briefly(release, monkeypatch)
     with Broker(as_version=release, log_retention_ms=-1) as older:
         address = older.bootstrap_servers
         with Producer(address) as producer:

@@ -23,7 +23,7 @@ class PushingConnection:
 
 
 def origin_of(context: Context[Any]) -> Origin:
-    """Where the request at work comes from."""
+    """Return where the request in progress comes from."""
     session = context.session
     return Origin(
         session.client_id or "",
@@ -35,7 +35,7 @@ def origin_of(context: Context[Any]) -> Origin:
 
 
 def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """Have the state of a client end with this connection."""
+    """End the state of a client when this connection ends."""
     known = context.session.resource(PushingConnection)
     if known is None:
         context.session.keep(PushingConnection(service, client_instance_id))

@@ -112,7 +112,7 @@ class NewestValues:
         self._kept.has_room_for(0)  # gives up the oldest where there is too much
 
     def rows(self) -> list[ClientMetric]:
-        """Every value, clients in the order of their last push, metrics by name."""
+        """Return every value, clients in the order of their last push, metrics by name."""
         return [
             ClientMetric(
                 *client.pusher,

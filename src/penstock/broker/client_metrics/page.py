@@ -12,7 +12,9 @@ BYTES_MAX = 16 << 20
 
 
 def as_json(rows: Iterable[ClientMetric]) -> str:
-    """An array of objects with the fields of `ClientMetric`. Values that JSON has no number for are null."""
+    """Return an array of objects with the fields of `ClientMetric`. Values that JSON has no number for are
+    null.
+    """
     lines = []
     left = BYTES_MAX
     for row in reversed(list(rows)):

@@ -189,7 +189,7 @@ class ClientMetrics:
 
     @staticmethod
     def _is_due(instance: Instance, now: float) -> bool:
-        """Whether a push may come now; if so, note that it has.
+        """Return whether a push may come now; if so, note that it has.
 
         The first one after a question may come at any time: clients spread it over half to one and a half of
         the interval.
@@ -215,7 +215,9 @@ class ClientMetrics:
             del self._instances[key]
 
     def _instance(self, client_instance_id: bytes, origin: Origin, now: float) -> Instance:
-        """The state of a client; made anew where it is not known, or the subscriptions have changed."""
+        """Return the state of a client; made anew where it is not known, or the subscriptions have
+        changed.
+        """
         self._renew_subscriptions()
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.generation != self._generation:

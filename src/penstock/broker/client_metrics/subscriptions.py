@@ -41,14 +41,16 @@ class Asked(NamedTuple):
     interval_ms: int
 
     def subscription_id(self, client_instance_id: bytes) -> int:
-        """The id of that for one client, 32 bits with a sign: another one whenever something differs."""
+        """Return the id of that for one client, 32 bits with a sign: another one whenever something
+        differs.
+        """
         text = f"{','.join(self.metrics)};{self.interval_ms}"
         mixed = zlib.crc32(text.encode()) ^ zlib.crc32(client_instance_id)
         return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
 def subscription_of(settings: Mapping[str, str]) -> Subscription:
-    """The subscription that settings describe.
+    """Return the subscription that settings describe.
 
     Raises:
         PatternError: `match` has an expression that is not taken here. Directories that others have written
@@ -69,7 +71,7 @@ def _items(text: str) -> list[str]:
 def asked_of(
     client: Mapping[str, str | None], subscriptions: Iterable[Subscription], cpu_s: Callable[[], float]
 ) -> Asked:
-    """What a client with these attributes is asked for.
+    """Return what a client with these attributes is asked for.
 
     `cpu_s` returns the CPU seconds that this thread has used: the comparisons end after `MATCHING_CPU_S`.
     """

@@ -145,7 +145,8 @@ def answer_each(
                 if len(cluster.resource_configs) + fresh >= KEPT_RESOURCES_MAX:
                     raise error_for(
                         ErrorCode.POLICY_VIOLATION,
-                        f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings",
+                        f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings, which is the limit: "
+                        "delete settings first",
                     )
                 fresh += 1
         except KafkaError as error:
@@ -327,7 +328,7 @@ def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
 
 
 def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:
-    """What is set for a resource.
+    """Return what is set for a resource.
 
     Raises:
         KafkaError: there is no such resource.

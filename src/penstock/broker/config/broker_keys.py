@@ -38,7 +38,7 @@ def _idle(*column: Any, **more: Any) -> ConfigKey:
 
 
 def _topic_defaults() -> list[ConfigKey]:
-    """The broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
+    """Return the broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
     keys = {}
     for key in TOPIC_KEYS.values():
         for name, factor in key.synonyms:
@@ -58,8 +58,8 @@ _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
 
 def _timed_keys(kind: str, of: str, size: int, largest: int | None = None) -> tuple[ConfigKey, ...]:
-    """The settings that each kind of groups with heartbeats has. `size` is the default of the most members,
-    `largest` what that may be set to at most; `of` names such a group beside bounds.
+    """Return the settings that each kind of groups with heartbeats has. `size` is the default of the most
+    members, `largest` what that may be set to at most; `of` names such a group beside bounds.
     """
     rows = (
         (
@@ -551,7 +551,7 @@ BROKER_KEYS = table(
         "quota.window.num", INT, "11", "In how many windows the use of quotas is measured.", at_least=1
     ),
     broker_key("quota.window.size.seconds", INT, "1", "How long each of these windows is.", at_least=1),
-    _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),
+    _idle("queued.max.requests", INT, "500", "a connection has one request in progress.", at_least=1),
     broker_key(
         "replica.fetch.backoff.ms",
         INT,

@@ -49,7 +49,7 @@ def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
 
 
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
-    """The definition of a setting of the broker: of a known key, an inert key, or an unknown name."""
+    """Return the definition of a setting of the broker: of a known key, an inert key, or an unknown name."""
     key = BROKER_KEYS.get(name)
     if key is not None and name not in _unknown_to_brokers(config):
         return BrokerSetting(key, CLUSTER if name in DYNAMIC_KEYS else READ_ONLY)
@@ -75,7 +75,7 @@ def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:
 
 
 def _is_of_old(name: str) -> bool:
-    """Whether a setting is older than `listeners` itself. Those are listed where they are set."""
+    """Return whether a setting is older than `listeners` itself. Those are listed where they are set."""
     return name in _OF_OLD or name.startswith("penstock.0.7.")
 
 

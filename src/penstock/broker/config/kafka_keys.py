@@ -56,7 +56,9 @@ class BrokerSetting(NamedTuple):
 
 @cache
 def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
-    """Those of the releases of Kafka that begin with this number, 3 or 4, as far as they are listed."""
+    """Return those of the releases of Kafka that begin with this number, 3 or 4, as far as they are
+    listed.
+    """
     return {
         name: setting for name, (releases, setting) in _read(release).items() if releases not in _UNLISTED
     }
@@ -64,13 +66,13 @@ def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
 
 @cache
 def hidden_settings() -> Mapping[str, BrokerSetting]:
-    """Those that Apache Kafka 4 has and does not list."""
+    """Return those that Apache Kafka 4 has and does not list."""
     return {name: setting for name, (releases, setting) in _read("4").items() if releases == "hidden"}
 
 
 @cache
 def known_settings() -> Mapping[str, BrokerSetting]:
-    """Those of any release, as the newest that has them defines them."""
+    """Return those of any release, as the newest that has them defines them."""
     return {name: setting for each in ("3", "4") for name, (_, setting) in _read(each).items()}
 
 
@@ -90,7 +92,7 @@ def _read(release: str) -> dict[str, tuple[str, BrokerSetting]]:
 
 
 def _limited(key: ConfigKey, limits: str) -> ConfigKey:
-    """The key with the limits that its line says."""
+    """Return the key with the limits that its line says."""
     least, dots, most = limits.partition("..")
     if dots:
         return key._replace(at_least=_number(least), at_most=_number(most))
@@ -107,14 +109,14 @@ def _number(text: str) -> float | None:
 
 
 def listener_setting(name: str) -> str:
-    """The setting that ``listener.name.NAME.SETTING`` is about; of other names the name itself."""
+    """Return the setting that ``listener.name.NAME.SETTING`` is about; of other names the name itself."""
     if name.startswith(_LISTENER_PREFIX):
         return name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
     return name
 
 
 def key_besides(name: str, text: str) -> ConfigKey | None:
-    """The key of a setting that is not among `BROKER_KEYS`; None for a name that there is not.
+    """Return the key of a setting that is not among `BROKER_KEYS`; None for a name that there is not.
 
     Raises:
         ConfigError: it asks for protection that is not there, or it is one of security and has a wrong value.
@@ -135,6 +137,6 @@ def key_besides(name: str, text: str) -> ConfigKey | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a setting of brokers with this name, in any release of Apache Kafka or here."""
+    """Return whether there is a setting of brokers with this name, in any release of Apache Kafka or here."""
     setting = listener_setting(name)
     return setting in BROKER_KEYS or base_name(name) is not None or setting in known_settings()

@@ -19,7 +19,7 @@ LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL":
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Every logger there is, by its name in the Admin API."""
+    """Return every logger there is, by its name in the Admin API."""
     return {ROOT: logging.getLogger(_OURS)} | {
         name: logger
         for name, logger in sorted(logging.root.manager.loggerDict.items())
@@ -28,7 +28,7 @@ def loggers() -> dict[str, logging.Logger]:
 
 
 def level_of(logger: logging.Logger) -> str:
-    """The word for what a logger lets through."""
+    """Return the word for what a logger lets through."""
     level = logger.getEffectiveLevel()
     return next((word for word, number in LEVELS.items() if number >= level), "FATAL")
 

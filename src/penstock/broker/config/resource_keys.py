@@ -122,14 +122,14 @@ _OFFSET_RESET = re.compile(
 
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
-    """The kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
+    """Return the kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
     if config.release is None or config.release.numbers >= (4, 0):
         return KEPT_KINDS
     return (METRICS_RESOURCE,) if config.release.numbers >= (3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
-    """The settings that a resource of this kind may have."""
+    """Return the settings that a resource of this kind may have."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
     release = config.release
@@ -144,8 +144,8 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """What a resource with these settings has: each key, the value in force, every value that was set or is
-    a default.
+    """Return what a resource with these settings has: each key, the value in force, every value that was set
+    or is a default.
     """
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
@@ -169,7 +169,7 @@ def kept_settings(
 
 
 def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
-    """Where the broker gives a setting of groups its value."""
+    """Return where the broker gives a setting of groups its value."""
     if key.default is not None:
         return [Setting(key.name, key.default, SOURCE_DEFAULT)]
     name = f"group.{key.name}"
@@ -253,7 +253,7 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
-    """What the broker says for a bound of groups' settings; None where there is no such bound.
+    """Return what the broker says for a bound of groups' settings; None where there is no such bound.
 
     The bounds keep sessions longer than heartbeats, too.
     """

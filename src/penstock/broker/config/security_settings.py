@@ -158,7 +158,7 @@ _MECHANISM = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)
 
 
 def base_name(name: str) -> str | None:
-    """The setting that a name is about, without listener and mechanism; None for another setting."""
+    """Return the setting that a name is about, without listener and mechanism; None for another setting."""
     match = _LISTENER.fullmatch(name)
     rest = match[2] if match is not None else name
     mechanism = _MECHANISM.fullmatch(rest)
@@ -188,7 +188,7 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
 
 
 def check(name: str, text: str) -> bool:
-    """Whether a name is one of these settings.
+    """Return whether a name is one of these settings.
 
     Raises:
         ConfigError: it is, and the value does not fit. The value of a secret is not quoted.
@@ -209,7 +209,7 @@ def check(name: str, text: str) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a setting is never shown."""
+    """Return whether the value of a setting is never shown."""
     base = base_name(name)
     return base in KEYS and KEYS[base].type == SECRET
 
@@ -235,7 +235,7 @@ class SecuritySettings:
         self.listener = listener
 
     def text(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> str | None:
-        """The value in force: behind listener and mechanism, behind the listener, plain, the default.
+        """Return the value in force: behind listener and mechanism, behind the listener, plain, the default.
 
         `inherits` False leaves the plain name out.
         """
@@ -256,15 +256,15 @@ class SecuritySettings:
         return KEYS[name].default
 
     def integer(self, name: str, mechanism: str | None = None) -> int:
-        """The value of a number."""
+        """Return the value of a number."""
         return int(self.text(name, mechanism) or 0)
 
     def boolean(self, name: str) -> bool:
-        """The value of a switch."""
+        """Return the value of a switch."""
         return (self.text(name) or "").strip().lower() == "true"
 
     def secret(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> Secret | None:
-        """The value of a secret; ``${env:NAME}`` and ``${file:/path}`` stand for what they name.
+        """Return the value of a secret; ``${env:NAME}`` and ``${file:/path}`` stand for what they name.
 
         Raises:
             ConfigError: what they name is not there.

@@ -54,8 +54,8 @@ def read_properties(path: str) -> Reading:
 
 
 def remarks(unheeded: Sequence[str], places: Mapping[str, str] | None = None) -> list[str]:
-    """What is to be said about settings that change nothing: a line for each unknown one, and a line for all
-    those without effect. `places` says where they are.
+    """Return what is to be said about settings that change nothing: a line for each unknown one, and a line
+    for all those without effect. `places` says where they are.
     """
     known = [name for name in unheeded if is_known(name)]
     lines: list[str] = []

@@ -167,7 +167,7 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggest
 
 
 def _is_heeded(name: str, text: str) -> bool:
-    """Whether a setting that is not among `BROKER_KEYS` has an effect. Raises as `BrokerConfig`."""
+    """Return whether a setting that is not among `BROKER_KEYS` has an effect. Raises as `BrokerConfig`."""
     # Imported here because few brokers have other settings, and starting must be fast.
     from penstock.broker.config.kafka_keys import key_besides
 
@@ -182,8 +182,8 @@ def _is_heeded(name: str, text: str) -> bool:
 def settings_texts(
     config: Mapping[str, object], keywords: Mapping[str, object], place: str = "Broker"
 ) -> dict[str, str]:
-    """The settings of a broker as texts: those of a mapping by dotted names, and over them those that were
-    given as keyword arguments of the class `place`.
+    """Return the settings of a broker as texts: those of a mapping by dotted names, and over them those that
+    were given as keyword arguments of the class `place`.
 
     Raises:
         ConfigError: a keyword is no setting (what to type, or the nearest one, is said). Names in the mapping
@@ -308,7 +308,7 @@ class BrokerConfig:
         return parse(BROKER_KEYS[name], self.text(name))
 
     def integer(self, name: str) -> int:
-        """The value of a numeric setting that always has one."""
+        """Return the value of a numeric setting that always has one."""
         value = self[name]
         if not isinstance(value, int):
             raise ConfigError(f"Configuration {name} has no value")
@@ -318,14 +318,14 @@ class BrokerConfig:
         return self[name] is True
 
     def text(self, name: str) -> str | None:
-        """The text in force, None where nothing is set."""
+        """Return the text in force, None where nothing is set."""
         for texts in (self.dynamic, self.dynamic_defaults, self.settings):
             if name in texts:
                 return texts[name]
         return self.default(name)
 
     def default(self, name: str) -> str | None:
-        """The text where nothing is set: Kafka's, of the release that the broker behaves as."""
+        """Return the text where nothing is set: Kafka's, of the release that the broker behaves as."""
         if self.release is not None and name in self.release.defaults:
             return self.release.defaults[name]
         return BROKER_KEYS[name].default
@@ -453,14 +453,14 @@ class TopicConfig:
         return parse(TOPIC_KEYS[name], self.text(name))
 
     def integer(self, name: str) -> int:
-        """The value of a numeric setting."""
+        """Return the value of a numeric setting."""
         value = self[name]
         if not isinstance(value, int):
             raise ConfigError(f"Configuration {name} has no value")
         return value
 
     def text(self, name: str) -> str | None:
-        """The value in force, in the unit of the topic setting."""
+        """Return the value in force, in the unit of the topic setting."""
         if name in self.overrides:
             return self.overrides[name]
         key = TOPIC_KEYS[name]
@@ -489,7 +489,7 @@ class TopicConfig:
         return sorted(found, key=_source)
 
     def source(self, name: str) -> int:
-        """The source of the value in force, in any of its units."""
+        """Return the source of the value in force, in any of its units."""
         if name in self.overrides:
             return SOURCE_TOPIC
         found = [
@@ -503,7 +503,7 @@ def _source(setting: Setting) -> int:
 
 
 def canonical(key: ConfigKey, text: str | None) -> str | None:
-    """The text of a setting as Apache Kafka shows it, which is that of the value it has read."""
+    """Return the text of a setting as Apache Kafka shows it, which is that of the value it has read."""
     value = parse(key, text)
     if value is None:
         return None
@@ -515,7 +515,7 @@ def canonical(key: ConfigKey, text: str | None) -> str | None:
 
 
 def _java_double(number: float) -> str:
-    """A number as Java writes it: 0.5, 1.0E10."""
+    """Return a number as Java writes it: 0.5, 1.0E10."""
     if not isfinite(number):
         return {inf: "Infinity", -inf: "-Infinity"}.get(number, "NaN")
     if number == 0 or 1e-3 <= abs(number) < 1e7:

@@ -1,4 +1,4 @@
-"""An alarm: has a coordinator woken when its next timer is due."""
+"""An alarm: it wakes a coordinator when the coordinator's next timer is due."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """The alarm of one coordinator. `wake` is called when it goes off, and is to set it again."""
+    """The alarm of one coordinator. It calls `wake` when its time has come; `wake` sets the next time."""
 
     def __init__(self, purgatory: Purgatory, wake: Callable[[], None]) -> None:
         self._purgatory = purgatory
@@ -21,9 +21,9 @@ class Alarm:
         self._waiting: DelayedOperation | None = None
 
     def set(self, deadline: float | None) -> None:
-        """Have the coordinator woken at a time, or before; `deadline` is in seconds of the monotonic clock.
+        """Wake the coordinator at `deadline` or earlier; it is in seconds of the monotonic clock.
 
-        None, or `NEVER`, asks for nothing. An alarm that was set for an earlier time stays as it is.
+        None and `NEVER` change nothing. An alarm that was set for an earlier time stays as it is.
         """
         waiting = self._waiting
         if deadline is None or deadline == NEVER:

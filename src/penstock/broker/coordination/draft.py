@@ -1,4 +1,4 @@
-"""A draft: what one request or timer would make of a group, before it is stored."""
+"""A draft: the changes that one request or timer makes to a group, before they are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=State)
 class Draft(Generic[S]):
     """A state of a group with changes that are not stored yet. The group's own state stays as it is.
 
-    The state is copied with the first change: most heartbeats make none.
+    The draft copies the state with the first change, because most heartbeats change nothing.
     """
 
     __slots__ = ("_is_copy", "changes", "state")

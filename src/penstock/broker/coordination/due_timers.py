@@ -1,7 +1,7 @@
-"""Timers whose effects have to be stored: a timer that fires is only noted, and its plan made outside.
+"""Timers whose effects have to be stored: a timer that fires is noted, and its plan is made and stored later.
 
-The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. What has fired is
-taken with `take`; each plan has to be stored and accepted, or its timer fires again.
+The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. `take` returns those
+that have fired. Each plan has to be stored and accepted, or its timer fires again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RETRY_S = 1.0
 class Due(NamedTuple):
     """A timer that has fired. `plan` is called with the monotonic and the wall clock's time.
 
-    It returns what is to be stored and accepted, or None where there is nothing to be done any more.
+    `plan` returns the changes to store and accept, or None if nothing is left to do.
     """
 
     timer: Timer
@@ -40,7 +40,9 @@ class DueTimers:
         return timer
 
     def set(self, timer: Timer, when: float) -> None:
-        """Have a timer fire at a time, in seconds of the monotonic clock, in place of an earlier setting."""
+        """Set the time at which a timer fires, in seconds of the monotonic clock. It replaces an earlier
+        time.
+        """
         self._timers.set(timer, when)
 
     def take(self) -> list[Due]:
@@ -49,5 +51,5 @@ class DueTimers:
         return due
 
     def fire_again(self, timer: Timer, now: float) -> None:
-        """Have a timer fire again soon, because what it has led to could not be stored."""
+        """Fire a timer again soon, because its plan could not be stored."""
         self._timers.set(timer, now + RETRY_S)

@@ -26,8 +26,8 @@ class LoadedPartitions(Generic[T]):
     """The state read from the partitions of a topic.
 
     `read` is called with a partition's number, to replay it and return what is kept of it; it notes in the
-    `Losses` what it has passed over. `what` names that in the broker's log, `so_that` what losses lead to.
-    With `is_of_one_epoch` a partition is dropped with every new epoch.
+    `Losses` what it has passed over. In the broker's log, `what` names the state and `so_that` the
+    consequence of losses. With `is_of_one_epoch` a partition is dropped with every new epoch.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class LoadedPartitions(Generic[T]):
         return [state for _, state in self._loaded.values()]
 
     def open(self, index: int) -> T:
-        """Return what is read of a partition, which is read now if it has not been.
+        """Return the state of a partition. The first call reads the partition.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), another node leads it, or it cannot be read.
@@ -90,9 +90,9 @@ class LoadedPartitions(Generic[T]):
         return state
 
     def follow(self, partition: Any) -> bool:
-        """Take in that a partition may be led by another node, or in another epoch.
+        """Take account of a partition whose leader, or whose leader's epoch, may have changed.
 
-        Return whether what was read of it has been dropped.
+        Return whether the state of the partition has been dropped.
         """
         found = self._loaded.get(partition.index)
         if found is None:
@@ -105,7 +105,7 @@ class LoadedPartitions(Generic[T]):
         return True
 
     def drop(self, index: int) -> None:
-        """Drop what was read of a partition."""
+        """Drop the state of a partition."""
         self._loaded.pop(index, None)
         self._unreadable.pop(index, None)
 

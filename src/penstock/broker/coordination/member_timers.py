@@ -1,4 +1,4 @@
-"""The timers of the members of groups: sessions, and what a member has to do in time."""
+"""The timers of the members of groups: sessions, and the deadlines for what a member has to do."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class MemberTimers:
         self._members: dict[tuple[str, str], dict[str, _Entry]] = {}
 
     def set(self, group_id: str, member_id: str, name: str, when: float, since: int | None = None) -> None:
-        """Have a timer fire at a time, in seconds of the monotonic clock, in place of an earlier setting.
+        """Set the time at which a timer fires, in seconds of the monotonic clock. It replaces an earlier
+        time.
 
-        One that was set with the same `since`, an epoch, stays as it is.
+        A timer that was set with the same `since`, an epoch, keeps its time.
         """
         key = group_id, member_id
         entries = self._members.get(key)
@@ -65,7 +66,7 @@ class MemberTimers:
         return entry is not None and entry.timer.when < NEVER
 
     def stop(self, group_id: str, member_id: str, *names: str) -> None:
-        """Have these timers of a member not fire."""
+        """Stop these timers of a member."""
         entries = self._members.get((group_id, member_id))
         if entries is not None:
             for name in names:

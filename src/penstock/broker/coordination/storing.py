@@ -46,7 +46,7 @@ def work_off_due(
     failures: Failures,
     now: float,
 ) -> None:
-    """Do what the timers lead to that have fired: `carry_out` stores and accepts a plan.
+    """Carry out the plans of all timers that have fired; `carry_out` stores and accepts one plan.
 
     A timer whose plan could not be stored fires again.
     """

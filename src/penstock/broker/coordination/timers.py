@@ -51,7 +51,7 @@ class Timers:
         return len(self._heap)
 
     def set(self, timer: Timer, when: float) -> None:
-        """Have `timer.fire` called at `when`, in place of an earlier setting."""
+        """Call `timer.fire` at `when`. This replaces an earlier time."""
         timer.when = when
         if when < timer._entered_at:
             self._enter(timer)

@@ -41,7 +41,7 @@ WHOLE_ANSWER_CODES = frozenset(
 
 
 def answering_faults(faults: Faults) -> Interceptor:
-    """The interceptor that answers with the error codes of `faults`."""
+    """Return the interceptor that answers with the error codes of `faults`."""
 
     def intercept(route: VersionedRoute) -> VersionedRoute:
         handle = route.handle
@@ -62,7 +62,7 @@ def answering_faults(faults: Faults) -> Interceptor:
 
 
 def failing(request: Request, failures: list[Fault]) -> Answerer:
-    """What answers a request with the error codes of faults that happen to it."""
+    """Return what answers a request with the error codes of faults that happen to it."""
 
     def code_of(entity: Entity) -> int:
         return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
@@ -84,7 +84,7 @@ class Answerer:
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def question(self, message: Any) -> Any:
-        """What the broker is to be asked: the request or a part of it; None for nothing.
+        """Return the request that the broker gets: all of it or a part; None for no request.
 
         `message` is the request as the broker has read it.
         """
@@ -101,7 +101,7 @@ class Answerer:
         return self._rest(message)
 
     def answer(self, message: Any, real: Any) -> Any:
-        """The answer that fails; `real` is the broker's to the question, None where there was none.
+        """Return the answer that fails; `real` is the broker's to the question, None where there was none.
 
         Raises:
             CloseConnection: the request is one that no answer is due to.
@@ -125,7 +125,7 @@ class Answerer:
         return next(filter(None, map(self._code_of, self._request.entities)), 0)
 
     def _code_for_all(self) -> int:
-        """The code that goes to the top of the answer, 0 where the entries carry codes."""
+        """Return the code that goes to the top of the answer, 0 where the entries carry codes."""
         root = self._definition.root
         has_top = any(field.attribute == "error_code" for field in fields_at(root, self._version))
         if not has_top:
@@ -177,7 +177,7 @@ class Answerer:
     # --- the answer ----------------------------------------------------------------------------------------
 
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
-        """The part of the answer for `item`: what fails, and from `real` what does not."""
+        """Return the part of the answer for `item`: what fails, and from `real` what does not."""
         entity = self._guide.entity_of_struct(item, asked, outer)
         answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
@@ -210,7 +210,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """An entry (or a whole answer) with an error code and the names from the request."""
+        """Return an entry (or a whole answer) with an error code and the names from the request."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:
@@ -218,7 +218,7 @@ class Answerer:
         return make(item, code, "a fault on demand" if code else None)
 
     def _error_arrays(self, spec: StructSpec) -> list[FieldSpec]:
-        """The arrays whose entries, or entries of entries, have an error code."""
+        """Return the arrays whose entries, or entries of entries, have an error code."""
         return error_arrays(self._parts.response, spec, self._version)
 
     # --- Metadata ------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class Answerer:
         return answer
 
     def _scram_users(self, message: Any, answer: Any) -> Any:
-        """One result for each user in the request, once per user."""
+        """Return one result for each user in the request, once per user."""
         code = self._any_code
         if answer is None:
             answer = self._classes.AlterUserScramCredentialsResponse()

@@ -57,7 +57,7 @@ class ConnectionFaults:
     # --- before ------------------------------------------------------------------------------------------
 
     def handle(self, frame: memoryview) -> None:
-        """Have a request handled, after what goes wrong with it."""
+        """Handle a request, after the faults that concern it."""
         if not self._faults.active:
             self._connection.handle(frame)
             return
@@ -73,7 +73,7 @@ class ConnectionFaults:
             self._suffer(bytearray(frame), request, happening)
 
     def _read(self, frame: memoryview) -> Request | None:
-        """The request in a frame; None where it is none, or one that is not offered."""
+        """Return the request in a frame; None where it is none, or one that is not offered."""
         copied = memoryview(bytearray(frame))
         try:
             header, position = decode_request_header(copied)
@@ -88,7 +88,7 @@ class ConnectionFaults:
         return topic.name if topic is not None else None
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
-        """Have what goes wrong with the request itself happen; then have it answered."""
+        """Carry out the faults of the request itself, then answer it."""
         before = {fault.kind: fault for fault in happening if not fault.applied}
         if "drop" in before:
             self._fall_silent()
@@ -124,7 +124,7 @@ class ConnectionFaults:
     # --- after -------------------------------------------------------------------------------------------
 
     def deliver(self, outcome: Outcome) -> None:
-        """Have an outcome delivered, after what goes wrong with it."""
+        """Deliver an outcome, after the faults that concern it."""
         if isinstance(outcome, Unanswered) or (self._plan is None and not self._holds_something):
             self._connection.deliver(outcome)
             return
@@ -168,7 +168,7 @@ class ConnectionFaults:
                 self._connection.handle(memoryview(held_frame))
 
     def go_on(self) -> None:
-        """Have the request handled that others have overtaken."""
+        """Handle the request that others have overtaken."""
         if self._next_frame is not None and not self._connection.busy:
             frame, self._next_frame = self._next_frame, None
             self._connection.handle(memoryview(frame))

@@ -18,7 +18,7 @@ _BODY_AT = 8
 
 
 def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
-    """What a fault makes of the bytes of an answer, its size included."""
+    """Return what a fault makes of the bytes of an answer, its size included."""
     if callable(damage):
         return damage(answer)
     if damage == "cut":

@@ -46,7 +46,7 @@ class Guide:
         self._topic_name = topic_name
 
     def entity_of(self, item: Any, field: FieldSpec, outer: Entity) -> Entity:
-        """The entity of one item of an array."""
+        """Return the entity of one item of an array."""
         if isinstance(item, str):
             return _scalar_entity(item, field, outer)
         if isinstance(item, int):
@@ -71,12 +71,12 @@ class Guide:
         return entity
 
     def entities(self, message: Any) -> list[Entity]:
-        """Every entity that the request names; an empty one where it names none."""
+        """Return every entity that the request names; an empty one where it names none."""
         root = self.definition.root
         return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 
     def entities_below(self, item: Any, field: FieldSpec, outer: Entity) -> list[Entity]:
-        """The entities in one item of an array."""
+        """Return the entities in one item of an array."""
         entity = self.entity_of(item, field, outer)
         if isinstance(item, (str, int)):
             return [entity]
@@ -93,7 +93,9 @@ class Guide:
             yield entity
 
     def array_fields(self, spec: StructSpec) -> list[FieldSpec]:
-        """The arrays of a struct that can hold entities; topics to be removed from a session are left out."""
+        """Return the arrays of a struct that can hold entities; topics to be removed from a session are left
+        out.
+        """
         fields = []
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)

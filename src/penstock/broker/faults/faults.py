@@ -91,7 +91,7 @@ class Target:
         self.when = where.get("when")
 
     def covers(self, request: Request) -> bool:
-        """Whether a request is concerned."""
+        """Return whether a request is concerned."""
         return (
             self.key in (None, request.key)
             and self.client_id in (None, request.client_id)
@@ -109,7 +109,7 @@ class Target:
         return any(self.holds(entity) for entity in request.entities)
 
     def holds(self, entity: Entity) -> bool:
-        """Whether a entity within a request is concerned."""
+        """Return whether a entity within a request is concerned."""
         return (
             self.topic in (None, entity.topic)
             and self.partition in (None, entity.partition)
@@ -160,7 +160,7 @@ class Fault:
         """The requests it has happened to."""
 
     def happens_to(self, request: Request) -> bool:
-        """Whether it happens now; then it is counted."""
+        """Return whether it happens now; then it is counted."""
         if (self.times is not None and self.count >= self.times) or not self.target.covers(request):
             return False
         if self._skip > 0:
@@ -219,7 +219,7 @@ class Faults:
         self.active: tuple[Fault, ...] = ()
         """Those in force, oldest first; replaced as a whole."""
         self.planned: tuple[Request, list[Fault]] | None = None
-        """The request at work and the error codes it is to be answered with; used in the broker's thread."""
+        """The request in progress and the error codes to answer it with; used in the broker's thread."""
 
     def __repr__(self) -> str:
         return f"<Faults: {len(self.active)} in force>"
@@ -337,12 +337,12 @@ class Faults:
             self._renewed()
 
     def happening_to(self, request: Request) -> list[Fault]:
-        """Every fault that happens to a request, oldest first. Called in the broker's thread."""
+        """Return every fault that happens to a request, oldest first. Called in the broker's thread."""
         return [fault for fault in self.active if fault.happens_to(request)]
 
 
 def key_of(api: str | int) -> int:
-    """The key of an API, by any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
+    """Return the key of an API, by any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
 
     Raises:
         ConfigError: there is none, or brokers do not serve it, so that a fault would never happen.
@@ -369,7 +369,7 @@ def key_of(api: str | int) -> int:
 
 
 def code_of(error: str | int) -> int:
-    """The number of an error, by its name or number.
+    """Return the number of an error, by its name or number.
 
     Raises:
         ConfigError: there is none.
@@ -385,7 +385,9 @@ def code_of(error: str | int) -> int:
 
 
 def _errors_like(name: str) -> str:
-    """The errors whose names hold `name`, or begin like it, or are like it: most are long, and cut short."""
+    """Return the errors whose names hold `name`, or begin like it, or are like it: most are long, and cut
+    short.
+    """
     names = [each for each in ErrorCode.__members__ if each != "NONE"]
     holding = [each for each in names if name and name in each]
     beginning = nearest(name, {each[: len(name)] for each in names})

@@ -69,7 +69,8 @@ class ClassicMembers:
     def join(
         self, store: GroupStore, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: float
     ) -> JoinGroupResponse:
-        """JoinGroup: return the answer. The generation is the epoch of the member, and no member leads.
+        """Handle JoinGroup: return the answer. The generation is the epoch of the member, and no member
+        leads.
 
         A policy of migration that is disabled keeps classic members out of consumer groups that have members.
         """
@@ -133,7 +134,7 @@ class ClassicMembers:
     # --- SyncGroup, Heartbeat ----------------------------------------------------------------------------
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now: float) -> SyncGroupResponse:
-        """SyncGroup: return the partitions of a member."""
+        """Handle SyncGroup: return the partitions of a member."""
         state, member_id = group.stored, request.member_id
         error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
         if not error:
@@ -159,7 +160,9 @@ class ClassicMembers:
     def heartbeat(
         self, group: ConsumerGroup, request: HeartbeatRequest, now: float, now_ms: int
     ) -> ErrorCode:
-        """Heartbeat: return NONE, or the error for the member; REBALANCE_IN_PROGRESS has it join again."""
+        """Handle Heartbeat: return NONE, or the error for the member; with REBALANCE_IN_PROGRESS it joins
+        again.
+        """
         state, member_id = group.stored, request.member_id
         error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
         if error:
@@ -176,7 +179,7 @@ class ClassicMembers:
     def leave(
         self, store: GroupStore, group: ConsumerGroup, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
-        """LeaveGroup for several members, of either protocol, each with its own outcome.
+        """Handle LeaveGroup for several members, of either protocol, each with its own outcome.
 
         An administrator names static members by their instance ids alone.
         """

@@ -83,7 +83,7 @@ class ConsumerGroupService:
         sees: Callable[[str], bool],
         now: float,
     ) -> Answer:
-        """ConsumerGroupHeartbeat: store what it leads to, and return the answer.
+        """Handle ConsumerGroupHeartbeat: store the plan, and return the answer.
 
         `sees` returns whether the client may see a topic.
 
@@ -116,7 +116,7 @@ class ConsumerGroupService:
         return plan.answer
 
     def join_classic(self, store: GroupStore, group: ConsumerGroup, beat: Heartbeat, now: float) -> int:
-        """JoinGroup: store what it leads to, and return the epoch of the member.
+        """Handle JoinGroup: store the plan, and return the epoch of the member.
 
         Raises:
             KafkaError: the error to answer with.
@@ -132,7 +132,7 @@ class ConsumerGroupService:
     def leave_classic(
         self, store: GroupStore, group: ConsumerGroup, member_ids: Collection[str], now: float
     ) -> None:
-        """LeaveGroup: have members leave, and store what that leads to.
+        """Handle LeaveGroup: let members leave, and store the plan.
 
         Raises:
             KafkaError: the error to answer with.
@@ -147,7 +147,7 @@ class ConsumerGroupService:
         first: Sequence[KeyAndValue] = (),
         sees: Callable[[str], bool] | None = None,
     ) -> None:
-        """Store what a plan changes, behind the records `first`, and make the changes.
+        """Store the changes of a plan, behind the records `first`, and make them.
 
         Raises:
             KafkaError: it cannot be stored; nothing has changed.
@@ -192,7 +192,7 @@ class ConsumerGroupService:
         return True
 
     def work_off(self, store: GroupStore, now: float) -> None:
-        """Do what the timers lead to that have fired."""
+        """Carry out the plans of timers that have fired."""
         self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     # --- groups ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Lag of groups: how far what they have committed is from the end of each partition.
+"""Lag of groups: the distance from each committed offset to the end of its partition.
 
 What Apache Kafka leaves to exporters beside the broker. The coordinator of a group reports it, since it has
 the offsets; the end of a partition is known where the broker leads or follows it.
@@ -23,7 +23,9 @@ LOGS_OPENED_MAX = 20
 
 
 class GroupLag(NamedTuple):
-    """What a group has committed of one partition. `lag` is None where the end is not known here."""
+    """The committed offset of a group in one partition. `lag` is None where the end is unknown at this
+    broker.
+    """
 
     group: str
     topic: str

@@ -1,4 +1,4 @@
-"""What groups have committed: the next offset to read of each partition, with its metadata."""
+"""The committed offsets of groups: the next offset to read of each partition, with its metadata."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Offsets:
         return self._by_group.get(group_id, {})
 
     def groups(self) -> list[str]:
-        """The groups that have committed offsets."""
+        """Return the groups that have committed offsets."""
         return list(self._by_group)
 
     def put(self, group_id: str, partition: PartitionKey, committed: Committed) -> None:
@@ -64,7 +64,7 @@ class Offsets:
         self._by_group.setdefault(group_id, {})[partition] = committed
 
     def growth(self, group_id: str, partition: PartitionKey, committed: Committed) -> int:
-        """How many bytes of memory noting an offset would take more than what it replaces."""
+        """Return how many bytes of memory noting an offset would take more than what it replaces."""
         offsets = self._by_group.get(group_id)
         if offsets is None:
             return _size(committed) + len(group_id)

@@ -39,18 +39,18 @@ class PendingOffsets:
         offsets[key] = offset
 
     def end(self, index: int, producer_id: int) -> list[tuple[Key, Committed]]:
-        """Take out what a producer has pending in a partition of `__consumer_offsets`, and return it."""
+        """Remove and return the pending offsets of a producer in a partition of `__consumer_offsets`."""
         ended = list(self._by_producer.pop((index, producer_id), {}).items())
         for key, offset in ended:
             self._uncount(key, offset)
         return ended
 
     def is_pending(self, group_id: str, partition: PartitionKey) -> bool:
-        """Whether any producer has an offset pending for a partition."""
+        """Return whether any producer has an offset pending for a partition."""
         return (group_id, partition) in self._counts
 
     def of_group(self, group_id: str) -> set[PartitionKey]:
-        """The partitions for which a group has pending offsets."""
+        """Return the partitions for which a group has pending offsets."""
         return {partition for group, partition in self._counts if group == group_id}
 
     def of_topics(self, topics: Iterable[str]) -> list[tuple[str, list[PartitionKey]]]:
@@ -73,7 +73,7 @@ class PendingOffsets:
                         self._uncount(key, gone)
 
     def forget(self, index: int) -> None:
-        """Drop what is pending in a partition, which another node leads from now on."""
+        """Drop the pending offsets in a partition, which another node leads from now on."""
         for key in [each for each in self._by_producer if each[0] == index]:
             self.end(*key)
 

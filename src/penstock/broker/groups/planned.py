@@ -64,7 +64,7 @@ class Host(Protocol):
     @property
     def kept(self) -> KeptState: ...
     def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
-        """Send a request to the share coordinator, and have `done` called once with its answer."""
+        """Send a request to the share coordinator; `done` is called once with its answer."""
 
 
 class View:
@@ -178,7 +178,7 @@ class PlannedGroups(Generic[G]):
         store.store(group_id, [*first, *self.records.of(group_id, plan.changes)], self._host.clock.now_ms())
 
     def work_off(self, store: GroupStore, now: float, carry_out: Callable[[Any], object]) -> None:
-        """Do what the timers lead to that have fired: `carry_out` stores and accepts a plan."""
+        """Carry out the plans of timers that have fired: `carry_out` stores and accepts one."""
         timers = self._coordinator.timers
         work_off_due(timers.take(), carry_out, timers.fire_again, self._host.clock, self._host.failures, now)
 
@@ -187,7 +187,7 @@ class PlannedGroups(Generic[G]):
         return self.records.of(group.id, self._coordinator.removal(group))
 
     def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
-        """Let go of groups that another node coordinates from now on."""
+        """Drop the groups that another node coordinates from now on."""
         for group_id in list(self._coordinator.groups):
             if is_led_elsewhere(group_id):
                 self._coordinator.forget(group_id)

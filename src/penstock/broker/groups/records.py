@@ -67,7 +67,7 @@ class GroupRecords(Protocol):
 
 
 def offset_record(group_id: str, partition: PartitionKey, committed: Committed | None) -> KeyAndValue:
-    """The record for an offset; None is its tombstone."""
+    """Return the record for an offset; None is its tombstone."""
     key = _OFFSET_PREFIX + OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1]).encode(
         0
     )

@@ -115,7 +115,7 @@ class ClassicKind:
 
 
 class GroupService:
-    """Everything about groups that one broker has."""
+    """The groups of one broker: their coordinators, store and timers."""
 
     def __init__(self, host: Host) -> None:
         config = host.config
@@ -222,12 +222,12 @@ class GroupService:
         self.topic.create(now_ms)
 
     def follow(self, partition: Partition) -> None:
-        """Let go of a partition, if another node leads it from now on, or may have led it."""
+        """Drop a partition, if another node leads it from now on, or may have led it."""
         if self.store.loaded.follow(partition):
             self.unload(partition.index)
 
     def unload(self, index: int) -> None:
-        """Let go of the groups in a partition.
+        """Drop the groups in a partition.
 
         Requests that wait are answered NOT_COORDINATOR (16): their clients ask the next coordinator.
         """
@@ -274,7 +274,8 @@ class GroupService:
 
     def _take_back_oldest_id(self) -> bool:
         """Withdraw the member id that was assigned longest ago; its client then asks for another. Return
-        whether there was one."""
+        whether one existed.
+        """
         oldest = next(iter(self.coordinator.outbox.given_away.items()), None)
         if oldest is None:
             return False
@@ -295,7 +296,8 @@ class GroupService:
     # --- consumer groups (KIP-848) -----------------------------------------------------------------------
 
     def heartbeat(self, group_id: str, beat: Heartbeat, sees: Callable[[str], bool], now: float) -> Answer:
-        """ConsumerGroupHeartbeat: return the answer. `sees` returns whether the client may see a topic.
+        """Handle ConsumerGroupHeartbeat: return the answer. `sees` returns whether the client may see a
+        topic.
 
         Raises:
             KafkaError: the error to answer with.
@@ -312,7 +314,7 @@ class GroupService:
     # --- share groups (KIP-932) --------------------------------------------------------------------------
 
     def share_heartbeat(self, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
-        """ShareGroupHeartbeat: return the answer.
+        """Handle ShareGroupHeartbeat: return the answer.
 
         Raises:
             KafkaError: the error to answer with.
@@ -327,7 +329,7 @@ class GroupService:
     # --- streams groups (KIP-1071) -----------------------------------------------------------------------
 
     def streams_heartbeat(self, group_id: str, beat: StreamsHeartbeat, now: float) -> StreamsAnswer:
-        """StreamsGroupHeartbeat: return the answer. A classic group without members gives way.
+        """Handle StreamsGroupHeartbeat: return the answer. It replaces a classic group without members.
 
         Raises:
             KafkaError: the error to answer with.
@@ -347,21 +349,21 @@ class GroupService:
     # --- requests that may wait --------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
-        """JoinGroup: return the response, or the `Wait` that gives it later."""
+        """Handle JoinGroup: return the response, or the `Wait` that gives it later."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             return self._settled(now, self.classic_members.join, self.store, group, request, caller, now)
         return self._ask(self.coordinator.join, now, request, caller)
 
     def sync(self, request: Any, now: float) -> Wait | Any:
-        """SyncGroup: return the response, or the `Wait` that gives it later."""
+        """Handle SyncGroup: return the response, or the `Wait` that gives it later."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             return self._settled(now, self.classic_members.sync, group, request, now)
         return self._ask(self.coordinator.sync, now, request)
 
     def keep_alive(self, request: HeartbeatRequest, now: float) -> ErrorCode:
-        """Heartbeat of the classic protocol: return NONE, or the error for the member."""
+        """Handle Heartbeat of the classic protocol: return NONE, or the error for the member."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             now_ms = self._host.clock.now_ms()
@@ -372,7 +374,7 @@ class GroupService:
     def leave(
         self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
-        """LeaveGroup: return the response."""
+        """Handle LeaveGroup: return the response."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             return self._settled(now, self.classic_members.leave, self.store, group, identities, now)
@@ -387,7 +389,7 @@ class GroupService:
         return self.classic_members.group(group_id)
 
     def _settled(self, now: float, method: Callable[..., T], *what: Any) -> T:
-        """Call a method, and settle what it leads to, even if it raises."""
+        """Call a method, then store and answer what it has put into the outbox, even if it raises."""
         try:
             return method(*what)
         finally:
@@ -403,9 +405,9 @@ class GroupService:
 
     @contextmanager
     def settling(self, now: float) -> Iterator[None]:
-        """Run a block in which the coordinator is asked something; fire what is due before, settle after.
+        """Run a block that calls the coordinator: fire due timers before it, and empty the outbox after it.
 
-        What the block has put into the outbox is settled even if it raises: other requests may wait for it.
+        The outbox is emptied even if the block raises: other requests may wait for that.
         """
         self.coordinator.advance(now)
         try:
@@ -465,7 +467,7 @@ class GroupService:
     # --- time --------------------------------------------------------------------------------------------
 
     def _set_alarm(self) -> None:
-        """Have the coordinator woken when its next timer is due, or before."""
+        """Wake the coordinator when its next timer is due, or earlier."""
         self._alarm.set(self.coordinator.next_deadline())
 
     def _wake(self) -> None:
@@ -528,7 +530,7 @@ class GroupService:
         *,
         has_epochs: bool = True,
     ) -> bool:
-        """OffsetCommit: check who commits to a group of consumers or of streams that is not classic.
+        """Check the member of an OffsetCommit to a consumer group or streams group.
 
         Return whether the group is one of these, and so the commit right. `has_epochs` is False for versions
         without member epochs.
@@ -550,7 +552,7 @@ class GroupService:
         return True
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """OffsetFetch: check who asks, where the group has member epochs and a member asks.
+        """Check the member of an OffsetFetch, if the group has member epochs and the request names a member.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113) or ILLEGAL_GENERATION (22).
@@ -567,7 +569,9 @@ class GroupService:
         instance_id: str | None,
         partitions: Iterable[PartitionKey],
     ) -> ErrorCode:
-        """TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed (KIP-447)."""
+        """Check a TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed
+        (KIP-447).
+        """
         if group_id in self.share.groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if generation < 0 and not member_id and instance_id is None:
@@ -609,7 +613,9 @@ class GroupService:
             self.coordinator.create(group_id)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
-        """A marker was written to partition `index` of `__consumer_offsets`."""
+        """Take account of a marker in partition `index` of `__consumer_offsets`: pending offsets count, or
+        are dropped.
+        """
         self.store.end_transaction(index, producer_id, is_commit)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:

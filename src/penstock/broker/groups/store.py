@@ -113,7 +113,7 @@ class GroupStore:
                     self.loaded.open(index)
 
     def unload(self, index: int) -> None:
-        """Drop a partition, and what groups have committed in it."""
+        """Drop a partition, with the offsets that groups have committed in it."""
         self.loaded.drop(index)
         for group_id in [each for each in self.offsets.groups() if self.holds(index, each)]:
             for known in list(self.offsets.of_group(group_id)):
@@ -219,7 +219,8 @@ class GroupStore:
             self.pending.put(index, producer[0], group_id, partition, placed)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
-        """A marker was written to partition `index`: what the producer has pending there counts, or goes.
+        """Take account of a marker in partition `index`: the producer's pending offsets there count, or are
+        dropped.
 
         An offset that was committed behind it stays.
         """
@@ -278,7 +279,9 @@ class GroupStore:
 
 
 def _is_older(committed: Committed | None, present: Committed | None) -> bool:
-    """Whether a commit lies before the one that is kept: it was part of a transaction that ended later."""
+    """Return whether a commit lies before the one that is kept: it was part of a transaction that ended
+    later.
+    """
     return committed is not None and present is not None and committed.record_offset < present.record_offset
 
 

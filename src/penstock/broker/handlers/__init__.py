@@ -106,7 +106,7 @@ OFFERED = {
 
 
 def route_of(key: ApiKey, offer: Offer) -> Route:
-    """The route to the handler that the module of an API has."""
+    """Return the route to the handler that the module of an API has."""
     name = key.name.lower()
     handle = LazyHandler(f"{__name__}.{offer.module or name}", name)
     return Route(key, offer.min_version, offer.max_version, handle, offer.in_pieces)

@@ -70,7 +70,9 @@ def add_partitions_to_txn(
 def _add(
     asked: AddPartitionsToTxnTransaction, context: Context[Needs]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """All partitions of a transaction, or none of them where one does not exist or is not for clients."""
+    """Return all partitions of a transaction, or none of them where one does not exist or is not for
+    clients.
+    """
     topics: list[AddPartitionsToTxnTopic] = merged(asked.topics, lambda topic: topic.name, "partitions")
     named = [(topic.name, index) for topic in topics for index in topic.partitions]
     refused = {}

@@ -95,7 +95,10 @@ def alter_client_quotas(
                 )
             if entity not in cluster.quotas:
                 if len(cluster.quotas) + fresh >= ENTITIES_MAX:
-                    raise error_for(ErrorCode.POLICY_VIOLATION, f"{ENTITIES_MAX} entities have quotas")
+                    raise error_for(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"{ENTITIES_MAX} entities have quotas, which is the limit: remove quotas first",
+                    )
                 fresh += 1
             good[entity] = _records(entity, entry.ops, cluster.quotas.get(entity, {}))
         except KafkaError as error:
@@ -117,7 +120,7 @@ def _entity_of(entry: AskedEntry) -> Entity:
 
 
 def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
-    """The parts of an entity in the order in which Apache Kafka answers them."""
+    """Return the parts of an entity in the order in which Apache Kafka answers them."""
     known = len(ENTITY_TYPES)
     return sorted(entity, key=lambda part: ENTITY_TYPES.index(part[0]) if part[0] in ENTITY_TYPES else known)
 
@@ -173,7 +176,7 @@ def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
 def _records(
     entity: Entity, ops: Sequence[OpData], present: dict[str, float]
 ) -> list[stored.ClientQuotaRecord]:
-    """What carries out the changes; nothing for what is so already."""
+    """Return what carries out the changes; nothing for what is so already."""
     parts = [stored.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     return [
         stored.ClientQuotaRecord(

@@ -86,7 +86,7 @@ def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> NewTopic:
 
 
 def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
-    """Replicas by partition.
+    """Return the assigned replicas by partition.
 
     Raises:
         KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a partition is there twice.

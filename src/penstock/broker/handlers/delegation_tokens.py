@@ -1,6 +1,6 @@
 """Create-, Renew-, Expire- and DescribeDelegationToken (38 to 41): passwords for a while (KIP-48).
 
-v2 flexible; v3 of Create and Describe: an owner other than who asks. Without `delegation.token.secret.key`
+v2 flexible; v3 of Create and Describe: an owner other than the client. Without `delegation.token.secret.key`
 there are none (61). Connections that have not authenticated themselves, or have done so by a token, may not
 ask (64).
 """
@@ -66,7 +66,7 @@ class Needs(Parts, Protocol):
 def create_delegation_token(
     request: CreateDelegationTokenRequest, context: Context[Needs]
 ) -> CreateDelegationTokenResponse:
-    """Make a token of who asks, or of another owner whose tokens that principal may make."""
+    """Make a token of the client's principal, or of another owner whose tokens that principal may make."""
     requester = context.session.principal
     kind, name = requester.kind, requester.name
     if context.version >= REQUESTER_SINCE and request.owner_principal_name:
@@ -126,7 +126,7 @@ def create_delegation_token(
 
 
 def random_uuid_text() -> str:
-    """A token id: a random UUID in 22 characters of base64 for URLs."""
+    """Return a token id: a random UUID in 22 characters of base64 for URLs."""
     from base64 import urlsafe_b64encode
 
     return urlsafe_b64encode(random_uuid()).rstrip(b"=").decode()
@@ -227,7 +227,7 @@ def _is_of(context: Context[Needs], token: DelegationToken) -> bool:
 
 
 def _sees_others(context: Context[Needs]) -> bool:
-    """Whether the caller may see any token of others at all."""
+    """Return whether the caller may see any token of others at all."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -285,7 +285,8 @@ def _find(context: Context[Needs], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[Needs]) -> TokenCodes:
-    """The codes of all tokens. They are worked out at the start; later tokens are added as they are made.
+    """Return the codes of all tokens. They are worked out at the start; later tokens are added as they are
+    made.
 
     Raises:
         KafkaError: there are no tokens (61).

@@ -96,7 +96,7 @@ def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[Needs]) -> tuple[str | None, bytes]:
-    """The key of an entry of a request: the topic, or the name or id that no topic has."""
+    """Return the key of an entry of a request: the topic, or the name or id that no topic has."""
     topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
     topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)
     if topic is None or (state.name is not None and state.topic_id != ZERO_UUID):

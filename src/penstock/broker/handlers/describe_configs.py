@@ -78,7 +78,9 @@ def describe_configs(request: DescribeConfigsRequest, context: Context[Needs]) -
 def _resources_once(
     request: DescribeConfigsRequest,
 ) -> list[tuple[DescribeConfigsResource, frozenset[str] | None]]:
-    """The resources of a request, each once, with the names of the settings asked for; None means all."""
+    """Return the resources of a request, each once, with the names of the settings asked for; None means
+    all.
+    """
     first: dict[tuple[int, str], DescribeConfigsResource] = {}
     wanted: dict[tuple[int, str], set[str] | None] = {}
     for resource in request.resources:
@@ -143,7 +145,7 @@ def _describe(
 
 
 def _size(configs: list[DescribeConfigsResourceResult]) -> int:
-    """About how many bytes of an answer these settings take."""
+    """Return about how many bytes of an answer these settings take."""
     return sum(
         len(config.name) + len(config.value or "") + len(config.documentation or "") + SETTING_BYTES
         for config in configs
@@ -248,6 +250,6 @@ def _entry(
 
 
 def _is_fixed(name: str, context: Context[Needs]) -> bool:
-    """Whether a setting is shown as read-only, as Kafka shows those behind a prefix, too."""
+    """Return whether a setting is shown as read-only, as Kafka shows those behind a prefix, too."""
     key, change = broker_setting(context.node.config, name)
     return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

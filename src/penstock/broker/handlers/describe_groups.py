@@ -75,13 +75,15 @@ def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
 
 
 def _size(member: Member, protocol: str | None) -> int:
-    """About how many bytes of an answer a member takes."""
+    """Return about how many bytes of an answer a member takes."""
     names = len(member.id) + len(member.instance_id or "") + len(member.client_id) + len(member.client_host)
     return names + len(member.metadata(protocol)) + len(member.assignment) + MEMBER_BYTES
 
 
 def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
-    """The members. Their metadata are shown in a stable group only; assignments until there are new ones."""
+    """Return the members. Their metadata are shown in a stable group only; assignments until there are new
+    ones.
+    """
     return [
         DescribedGroupMember(
             member_id=member.id,

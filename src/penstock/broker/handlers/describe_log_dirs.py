@@ -95,7 +95,7 @@ def _describe(
 
 
 def _volume(path: str | None) -> tuple[int, int]:
-    """The bytes of the volume that holds a path, and those that are free."""
+    """Return the bytes of the volume that holds a path, and those that are free."""
     if path is None:
         return UNKNOWN, UNKNOWN
     try:

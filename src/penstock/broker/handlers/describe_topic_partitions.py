@@ -77,7 +77,9 @@ def describe_topic_partitions(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """The entry of a topic that does not exist. It has authorized operations all the same, as in Kafka."""
+    """Return the entry of a topic that does not exist. It has authorized operations all the same, as in
+    Kafka.
+    """
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_topic_name(name)

@@ -34,7 +34,7 @@ class Needs(Parts, Protocol):
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> ElectLeadersResponse:
-    """Hold the elections that are asked for. Of all partitions, those that need none are left out."""
+    """Hold the requested elections. A request for all partitions leaves out those that need no election."""
     kind = request.election_type
     if request.topic_partitions is None:
         if kind not in ELECTION_TYPES:

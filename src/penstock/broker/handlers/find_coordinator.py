@@ -99,7 +99,9 @@ def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
 
 
 def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
-    """Whether keys of this kind have a coordinator: an error and its message, NONE and nothing if so."""
+    """Return whether keys of this kind have a coordinator: an error and its message, NONE and nothing if
+    so.
+    """
     node = context.node
     if key_type in _TOPICS and (key_type != SHARE_KEY or context.version >= SHARE_GROUPS_SINCE):
         try:

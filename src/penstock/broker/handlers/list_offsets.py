@@ -74,7 +74,7 @@ class Needs(UsesSideThread, Protocol):
 
 
 class _View:
-    """How far the one who asks sees: consumers what is replicated, or committed; others the whole log."""
+    """How far a request may read: consumers to a stable offset, other clients to the end of the log."""
 
     __slots__ = ("any_replica", "committed_only", "of_consumer")
 
@@ -114,7 +114,7 @@ def _look_up_all(
     searches: list[_Search],
     view: _View,
 ) -> list[ListOffsetsPartitionResponse]:
-    """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
+    """Return one answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
     `times` is how often the request names each partition; unfinished searches go into `searches`.
     """
@@ -156,7 +156,7 @@ def _look_up(
 
 
 def _check_time(timestamp: int, version: int) -> None:
-    """Check a time before anything is known of its partition.
+    """Check the timestamp of a request, before its partition is looked up.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35), a special time that this version does not have.
@@ -204,7 +204,7 @@ def _offset_for(
     searches: list[_Search],
     view: _View,
 ) -> OffsetAndTime | None:
-    """The offset and time that answer a request from v1 on; None where there is no such record.
+    """Return the offset and time that answer a request from v1 on; None where there is no such record.
 
     None as well where it takes long to find: the search goes into `searches`.
     """

@@ -145,8 +145,9 @@ def _create_missing(
 
 
 def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
-    """The error for a topic that cannot be made. Kafka's controllers place replicas since there are some,
-    and the broker that is asked does not wait for their word: with too few brokers the topic is unknown.
+    """Return the error for a topic that cannot be made. Kafka's controllers place replicas since there are
+    some, and the broker that is asked does not wait for their word: with too few brokers the topic is
+    unknown.
     """
     later = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if error.code == ErrorCode.INVALID_REPLICATION_FACTOR and (

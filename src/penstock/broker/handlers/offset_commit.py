@@ -81,7 +81,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> Offs
 def find_topic(
     name: str, topic_id: bytes, by_id: bool, context: Context[Needs]
 ) -> tuple[Topic | None, ErrorCode]:
-    """The topic that is meant, or the error for each of its partitions."""
+    """Return the topic that is meant, or the error for each of its partitions."""
     cluster = context.node.cluster
     topic = cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name)
     if topic is not None:

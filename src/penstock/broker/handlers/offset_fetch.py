@@ -102,7 +102,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
 
 
 def _open(group_id: str, context: Context[Needs]) -> None:
-    """Have the offsets of a group read.
+    """Read the offsets of a group.
 
     Raises:
         KafkaError: NOT_COORDINATOR (16): they cannot be, or there is no topic for them yet, since no client
@@ -115,7 +115,9 @@ def _open(group_id: str, context: Context[Needs]) -> None:
 
 
 def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> OffsetFetchResponse:
-    """The answer that has an error for the whole; in versions without such a field for each partition."""
+    """Return the answer that has an error for the whole; in versions without such a field for each
+    partition.
+    """
     response = OffsetFetchResponse(error_code=code)
     if context.version < ERROR_FOR_ALL_SINCE:
         for topic in merged(request.topics or (), lambda topic: topic.name, "partition_indexes"):
@@ -134,7 +136,7 @@ def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> 
 
 
 def _groups_once(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
-    """The groups of a request, each once, with all topics that are asked for wherever it is named."""
+    """Return the groups of a request, each once, with all topics that are asked for wherever it is named."""
     found: dict[str, OffsetFetchRequestGroup] = {}
     for group in request.groups:
         first = found.setdefault(group.group_id, group)

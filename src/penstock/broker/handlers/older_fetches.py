@@ -83,7 +83,9 @@ class Conversion:
         return records if self.max_bytes is None else records[: self.max_bytes]
 
     def go_on(self) -> bool:
-        """Have the request read behind batches that nothing came of; whether there were such."""
+        """Let the request read behind batches without a record for it; return whether there were such
+        batches.
+        """
         if self.next_offset is None:
             return False
         self.asked.fetch_offset = self.next_offset

@@ -76,7 +76,7 @@ def answer(
     context: Context[Needs],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
-    """The answer to a request all of whose records have been appended, or refused.
+    """Return the answer to a request all of whose records have been appended, or refused.
 
     The only replica there is has them: `acks` above 1, which 0.8 took, ask for no more than are in sync.
     """
@@ -115,7 +115,7 @@ def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceRe
 
 
 def answered_start_offset(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
-    """The log's start, if the answer to a refused batch has it: as in Kafka, not always."""
+    """Return the log's start, if the answer to a refused batch has it: as in Kafka, not always."""
     if joining is not None and joining.has_refused:
         joining.has_refused = False
         return -1
@@ -125,7 +125,7 @@ def answered_start_offset(partition: Partition, error: KafkaError, joining: Join
 
 
 def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[TopicProduceResponse]:
-    """The outcomes where the whole of a request is refused."""
+    """Return the outcomes where the whole of a request is refused."""
     return [
         TopicProduceResponse(
             name=topic.name,
@@ -137,7 +137,7 @@ def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[To
 
 
 def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """The outcome of records that have been refused."""
+    """Return the outcome of records that have been refused."""
     response = PartitionProduceResponse(
         index=index,
         error_code=error.code,
@@ -154,7 +154,7 @@ def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partiti
 
 
 def report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
-    """The outcome of records that could not be written; it is logged, too."""
+    """Return the outcome of records that could not be written; it is logged, too."""
     context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE
     code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -109,7 +109,7 @@ def _check(request: ShareFetchRequest) -> None:
 
 
 class _Fetching:
-    """One request at work: its acknowledgements first, then its records."""
+    """One request in progress: its acknowledgements first, then its records."""
 
     def __init__(
         self,

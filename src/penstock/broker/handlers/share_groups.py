@@ -49,7 +49,7 @@ def has_share_groups(context: Context[Offering]) -> bool:
 
 
 def open_group(group_id: str, context: Context[Needs]) -> None:
-    """Read what is stored of a group, and let go of members whose sessions are over.
+    """Read what is stored of a group, and drop members whose sessions are over.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35), there are no share groups; INVALID_GROUP_ID (24), the id is

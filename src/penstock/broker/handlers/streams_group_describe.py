@@ -79,7 +79,9 @@ TASK_BYTES = 100
 
 
 def _topology(group: StreamsGroup, context: Context[Needs]) -> Topology | None:
-    """The topology; with the numbers of partitions of internal topics, where these have been decided."""
+    """Return the topology; with the numbers of partitions of internal topics, where these have been
+    decided.
+    """
     topology = group.stored.topology
     if topology is None:
         return None

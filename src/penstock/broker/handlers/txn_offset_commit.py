@@ -79,7 +79,9 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) 
 def _commit(
     request: TxnOffsetCommitRequest, commits: list[tuple[PartitionKey, Committed]], context: Context[Needs]
 ) -> ErrorCode:
-    """Have the group's partition take part, check who commits, and store; the error for all of it."""
+    """Add the group's partition to the transaction, check the member, and store; return the error for all of
+    it.
+    """
     service, group_id = context.node.groups, request.group_id
     if not group_id or len(group_id.encode()) > STRING_BYTES_MAX:
         return ErrorCode.INVALID_GROUP_ID

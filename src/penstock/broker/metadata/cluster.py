@@ -182,6 +182,34 @@ class Cluster:
                 raise
             raise StorageError(f"{name} cannot be made now: {error}") from error
 
+    def create_topic(
+        self,
+        name: str | None,
+        partitions: int,
+        settings: Mapping[str, object],
+        now_ms: int,
+        *,
+        replicas: int | Sequence[Sequence[int]] = -1,
+    ) -> str:
+        """Create one topic for a caller in this process, and return its name.
+
+        Without a name the topic gets one of its own. `settings` have underscores in the place of dots.
+        `replicas` is a number, -1 for the broker's default, or the brokers of each partition.
+
+        Raises:
+            KafkaError: the topic exists, or its name, replicas or a setting are invalid.
+            StorageError: the metadata log cannot be written; nothing was created.
+        """
+        topic = name if name is not None else f"topic-{random_uuid().hex()[:12]}"
+        configs = {key.replace("_", "."): str(value) for key, value in settings.items()}
+        planner = Planner(self)
+        if isinstance(replicas, int):
+            plan = planner.new_topic(topic, partitions, replicas, configs=configs)
+        else:
+            plan = planner.new_topic(topic, assignments=dict(enumerate(replicas)), configs=configs)
+        self.create_topics([plan], now_ms)
+        return topic
+
     def create_topics(self, topics: Sequence[NewTopic], now_ms: int) -> list[Topic]:
         """Create topics that `planning.Planner` has approved, all in one step.
 
@@ -283,7 +311,7 @@ class Cluster:
             self._next_producer_id, self._own_ids_end = first, 0
 
     def new_producer_id(self, now_ms: int) -> int:
-        """A producer id never given before, not even by an earlier run on the same directory.
+        """Return a producer id never given before, not even by an earlier run on the same directory.
 
         The producer ids that partitions hold have to be passed to `skip_producer_ids` before.
 

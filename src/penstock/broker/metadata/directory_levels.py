@@ -70,7 +70,7 @@ def describe(path: str) -> DirectoryState:
 
 
 def set_level(path: str, release: str) -> DirectoryState:
-    """Have the metadata of a directory stand at the level of a release; return its state after that.
+    """Set the metadata of a directory to the level of a release; return its state after that.
 
     `path` is one directory, or several that belong together, as `log.dirs` names them.
 
@@ -104,7 +104,7 @@ def set_level(path: str, release: str) -> DirectoryState:
 
 
 def _metadata_first(path: str) -> tuple[str, list[str]]:
-    """The directory that has the metadata log, of those that `path` names, and the others."""
+    """Return the directory that has the metadata log, of those that `path` names, and the others."""
     paths = [path] if os.path.isdir(path) else [each.strip() for each in path.split(",")]
     first = next((each for each in paths if os.path.isdir(f"{each}/{_METADATA}")), paths[0])
     return first, [each for each in paths if each != first]
@@ -148,7 +148,7 @@ def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: 
 def _read(
     path: str, end_offset: int | None = None, between: Callable[[int], None] = lambda count: None
 ) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
-    """What a directory says about itself below `end_offset`, and the records that say so.
+    """Return what a directory says about itself below `end_offset`, and the records that say so.
 
     Raises:
         ConfigError: it is no data directory.

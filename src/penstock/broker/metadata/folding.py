@@ -260,7 +260,7 @@ class FoldedMetadata:
         )
 
     def broker_epoch(self, broker_id: int) -> int:
-        """The epoch in which a broker is registered; -1 if it is not."""
+        """Return the epoch in which a broker is registered; -1 if it is not."""
         broker = self._brokers.get(broker_id)
         return -1 if broker is None else broker.broker_epoch
 
@@ -317,7 +317,7 @@ class FoldedMetadata:
 
 
 def _version(key: int, level: int) -> int:
-    """The version of a record that a level has, of those that a snapshot holds."""
+    """Return the version of a record that a level has, of those that a snapshot holds."""
     if key == PartitionRecord.API_KEY:
         return 2 if level >= ELIGIBLE_REPLICAS_SINCE else int(level >= DIRECTORIES_SINCE)
     if key == RegisterBrokerRecord.API_KEY:
@@ -330,5 +330,7 @@ def _drop(table: dict[Any, Any], key: object) -> None:
 
 
 def _is_small(text: str) -> bool:
-    """Whether a `segment.bytes` is below `SEGMENT_BYTES_MIN`; what is no number of few digits is not."""
+    """Return whether a `segment.bytes` is below `SEGMENT_BYTES_MIN`; what is no number of few digits is
+    not.
+    """
     return len(text) <= len(str(SEGMENT_BYTES_MIN)) and text.isdecimal() and int(text) < SEGMENT_BYTES_MIN

@@ -200,7 +200,7 @@ class _Image:
             self._partitions[partition] = replicas, directories
 
     def found(self) -> Found:
-        """What stands against taking it over; None if nothing does."""
+        """Return what stands against taking it over; None if nothing does."""
         if self._pending is not None:
             return (
                 "its metadata log ends within a metadata transaction",

@@ -100,7 +100,9 @@ _CLASSES: dict[int, type[Message]] = {
 
 
 def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
-    """The bytes of a metadata record, as the value of a log record, at a level of `metadata.version`."""
+    """Return the bytes of a metadata record, as the value of a log record, at a level of
+    `metadata.version`.
+    """
     assert record.API_KEY is not None
     version = WRITTEN_VERSIONS.get(type(record), 0)
     if level >= ELIGIBLE_REPLICAS_SINCE and (
@@ -115,7 +117,7 @@ def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
 
 
 def unframe(value: bytes) -> Message | None:
-    """The metadata record in the value of a log record; None for a type that means nothing here.
+    """Return the metadata record in the value of a log record; None for a type that means nothing here.
 
     Raises:
         DecodeError: the frame or the body is damaged, or of a newer version than is supported.
@@ -229,11 +231,11 @@ class MetadataLog:
         return self._log.size_bytes
 
     def bytes_below(self, offset: int) -> int:
-        """How many bytes `drop_before` would free."""
+        """Return how many bytes `drop_before` would free."""
         return sum(each.size for each in self._log.segments if each.end_offset <= offset)
 
     def drop_before(self, offset: int) -> None:
-        """Have the log begin at an offset, for which a snapshot stands: whole segments below it go.
+        """Let the log begin at an offset for which there is a snapshot: whole segments below it are deleted.
 
         Raises:
             StorageError: a file cannot be removed.
@@ -292,7 +294,7 @@ class MetadataLog:
                 yield record
 
     def _read(self, value: bytes) -> Message | None:
-        """The record in the value of a log record, as `unframe`; of registrations the epoch is noted.
+        """Return the record in the value of a log record, as `unframe`; of registrations the epoch is noted.
 
         Raises:
             DecodeError: as `unframe`.

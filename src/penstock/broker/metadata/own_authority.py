@@ -73,7 +73,8 @@ class OwnAuthority:
         self._take_in_unknown(removed_ids, now_ms)
 
     def _first_records(self, config: BrokerConfig) -> list[Message]:
-        """The records that a new metadata log begins with: those of `kafka-storage format`, if it was run.
+        """Return the records that a new metadata log begins with: those of `kafka-storage format`, if it was
+        run.
 
         Raises:
             ConfigError: the setting that chooses the level names no release.
@@ -213,7 +214,7 @@ class OwnAuthority:
 
 
 def _first_features(config: BrokerConfig) -> Mapping[str, int]:
-    """The levels of features that a new cluster begins with.
+    """Return the levels of features that a new cluster begins with.
 
     Raises:
         ConfigError: the setting that chooses them names no release.

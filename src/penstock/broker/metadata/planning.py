@@ -88,10 +88,10 @@ class Authority(Protocol):
         """The epoch in which the metadata log is led."""
 
     def catch_up(self) -> None:
-        """Have the broker take in all metadata that have been written, where the authority is in reach."""
+        """Apply all metadata that have been written to the broker, if the controller can be reached."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Have records written that were decided against all before them, and take them.
+        """Write records that were decided with all earlier ones applied, and apply them.
 
         Raises:
             StorageError: they could not be written, others came before them, or the authority cannot be
@@ -363,5 +363,7 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """The error for what exceeds a request: one that clients wait and retry after, if they support it."""
+    """Return the error for what exceeds a request: one that clients wait and retry after, if they support
+    it.
+    """
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

@@ -58,7 +58,7 @@ class ProducerIds:
         """Whether the ids that the partitions hold are known, so that new ones can be given out."""
 
     def new_id(self, now_ms: int) -> int:
-        """Return an id never given out before; the first time, look at what the partitions hold.
+        """Return an id never given out before; the first call looks for the largest id in the partitions.
 
         Raises:
             StorageError: the metadata log cannot be written.

@@ -48,7 +48,7 @@ class Topic:
         self.partitions: list[Partition] = []
 
     def partition(self, index: int) -> Partition:
-        """The partition with this number.
+        """Return the partition with this number.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -68,7 +68,7 @@ class Replicating(Protocol):
         """Give a new partition its replication."""
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Have a partition follow its image."""
+        """Make a partition follow its image."""
 
 
 class ReplicaManager:

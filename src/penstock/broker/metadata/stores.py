@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
-    """The store that the settings ask for: `log.dirs`, or memory where they name none.
+    """Return the store that the settings ask for: `log.dirs`, or memory where they name none.
 
     Raises:
         StorageError: the directory cannot be used, or another broker uses it.
@@ -29,7 +29,8 @@ def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
 
 
 def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskStore:
-    """The store of a data directory that this broker or another has written, and of the others in `log.dirs`.
+    """Return the store of a data directory that this broker or another has written, and of the others in
+    `log.dirs`.
 
     Raises:
         StorageError: the directory cannot be used, or not be taken over whole, or another broker uses it.
@@ -54,7 +55,7 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
 
 
 def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:
-    """The directory that has the cluster's own log, by default the first, and the others.
+    """Return the directory that has the cluster's own log, by default the first, and the others.
 
     Raises:
         StorageError: more than one has it.

@@ -141,7 +141,7 @@ def _bootstrap_values(path: str) -> Sequence[bytes]:
 
 
 def _has_metadata(metadata: str | None) -> bool:
-    """Whether a metadata log, if there is one, holds anything."""
+    """Return whether a metadata log, if there is one, holds anything."""
     if metadata is None:
         return False
     with storage("read", metadata):
@@ -310,7 +310,7 @@ class MetadataRecords:
 
 
 def metadata_of(path: str, directory: str, *, written_by_any: bool = False) -> MetadataRecords | None:
-    """The records of a metadata log that is whole, if Apache Kafka has written some of it; else None.
+    """Return the records of a metadata log that is whole, if Apache Kafka has written some of it; else None.
 
     `path` is the data directory, `directory` that of the metadata log in it. With `written_by_any` the
     records of a log come that this broker alone has written, too.
@@ -364,7 +364,7 @@ def _text(path: str) -> str:
 
 
 def _offset_of(name: str) -> int:
-    """The end offset of a snapshot, 0 for the name of any other file."""
+    """Return the end offset of a snapshot, 0 for the name of any other file."""
     return int(name[:20]) if _SNAPSHOT.fullmatch(name) else 0
 
 

@@ -104,10 +104,10 @@ class Metrics:
         self._client = ClientCounts()
         """The counters of the client whose request is at work."""
         self._size = 0
-        """Bytes of the request at work."""
+        """Bytes of the request in progress."""
         self.started_s = time.time()
         self._began_s = 0.0
-        """When the request at work was decoded. Decoding, handling and encoding follow without a pause."""
+        """When the request in progress was decoded. Handling and encoding follow without a pause."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
         """The route with its requests counted, from before they are decoded until they are encoded."""
@@ -144,7 +144,7 @@ class Metrics:
         self._began_s = time.perf_counter()
 
     def end(self, size: int, counts: ApiCounts) -> None:
-        """Note that the answer to the request at work has so many bytes."""
+        """Note that the answer to the request in progress has so many bytes."""
         seconds = time.perf_counter() - self._began_s
         counts.bytes_out += size
         counts.add_latency(seconds)

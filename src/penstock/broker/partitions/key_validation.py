@@ -1,4 +1,4 @@
-"""Which records of a batch have no key: compaction could not find the records they replace.
+"""The records of a batch without a key, which a compacted topic refuses.
 
 Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numpy
 is installed and the package has compiled kernels, the decoder of `penstock.records` takes over for batches of

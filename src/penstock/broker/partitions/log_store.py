@@ -55,60 +55,64 @@ class LogStore(Protocol):
     """Whether partitions may have transactions: a topic for the state of transactions exists."""
 
     def uptime_ms(self) -> int:
-        """The monotonic clock: what schedules go by, and how long a producer is idle."""
+        """Return the monotonic clock: what schedules go by, and how long a producer is idle."""
 
     def describe(self) -> str:
-        """The kind of storage, in words, for the line printed when the broker is ready."""
+        """Return the kind of storage, in words, for the line printed when the broker is ready."""
 
     def partitions(self) -> Iterator[tuple[str, int]]:
         """Topic and number of every partition that is there, but for the cluster's own log."""
 
     def directories(self) -> Sequence[str]:
-        """The directories of the partitions that were there at the start, but for the cluster's own log."""
+        """Return the directories of the partitions that were there at the start, but for the cluster's own
+        log.
+        """
 
     def log_dirs(self) -> Sequence[str]:
-        """The directories in which partitions lie; one name where they lie in memory."""
+        """Return the directories in which partitions lie; one name where they lie in memory."""
 
     def log_dir_of(self, topic: str, partition: int) -> str:
         """In which of `log_dirs` a partition lies, or will lie once it is written to."""
 
     def directory_id_of(self, topic: str, partition: int) -> bytes:
-        """The id of the directory in which a partition lies, or will lie."""
+        """Return the id of the directory in which a partition lies, or will lie."""
 
     def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
         """Note in which directory a partition is to lie once it is written to, unless it is there already."""
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
-        """The id that a partition which is there notes; None if it has none."""
+        """Return the id that a partition which is there notes; None if it has none."""
 
     def metadata_log(self) -> Log:
-        """The log of the cluster's own records."""
+        """Return the log of the cluster's own records."""
 
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
         """Open a partition's log, or begin one."""
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
-        """Whether a partition's log has been begun, by us or an earlier broker."""
+        """Return whether a partition's log has been begun, by us or an earlier broker."""
 
     def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
-        """The bytes of a log that need not be open; 0 where none has been begun."""
+        """Return the bytes of a log that need not be open; 0 where none has been begun."""
 
     def may_shrink(
         self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
     ) -> bool:
-        """Whether retention may find something to drop in a log that is not open."""
+        """Return whether retention may find something to drop in a log that is not open."""
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
-        """Where the producers of an open partition are noted; None where nothing outlives the log."""
+        """Return where the producers of an open partition are noted; None where nothing outlives the log."""
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Delete a partition's data, if there are any. The log is closed."""
 
     def login_secret(self) -> bytes:
-        """A random secret that stays with the data, and that no client learns; made when first asked for."""
+        """Return a random secret that stays with the data, and that no client learns; made when first asked
+        for.
+        """
 
     def side_directory(self, name: str) -> str:
-        """A directory for data that are no partitions. They live as long as the partitions do."""
+        """Return a directory for data that are no partitions. They live as long as the partitions do."""
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         """What was missing at the start, in words, and empty strings in between. For any thread.
@@ -117,16 +121,16 @@ class LogStore(Protocol):
         """
 
     def missing(self) -> list[StorageError]:
-        """What was removed or moved since it was opened; nothing is written there any more."""
+        """Return what was removed or moved since it was opened; nothing is written there any more."""
 
     def begin_checkpoint(self) -> Sequence[UnflushedLog]:
-        """What has to be forced to disk before a checkpoint can be written."""
+        """Return what has to be forced to disk before a checkpoint can be written."""
 
     def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
         """Note what a start after a crash need not look at again."""
 
     def close(self) -> None:
-        """Force everything to disk, mark the shutdown as clean, let go of the directory."""
+        """Force everything to disk, mark the shutdown as clean, release the directory."""
 
     def abandon(self) -> None:
         """Let go of everything as a killed process would: nothing is forced to disk or marked."""
@@ -215,7 +219,7 @@ class MemoryStore:
         return self._login_secret
 
     def side_directory(self, name: str) -> str:
-        """A temporary one, which goes when the store goes."""
+        """Return a temporary one, which goes when the store goes."""
         if self._scratch is None:
             import shutil  # few brokers in memory write files
             import tempfile
@@ -245,7 +249,7 @@ class MemoryStore:
 
 
 def log_config(config: TopicConfig) -> LogConfig:
-    """The settings of a topic that concern its log."""
+    """Return the settings of a topic that concern its log."""
     segment_ms = config.integer("segment.ms")
     if config.compacted:
         # What is never closed is never compacted.

@@ -31,7 +31,7 @@ class MetadataFiles:
         self._state = self._read_state()
 
     def begin_log(self) -> None:
-        """Have the log begin where the newest snapshot ends, where nothing is left of the log itself.
+        """Let the log begin where the newest snapshot ends, if nothing is left of the log itself.
 
         Raises:
             StorageError: the snapshots cannot be read, or the file not be made.
@@ -75,7 +75,9 @@ class MetadataFiles:
             write_text(f"{self._directory}/{QUORUM_STATE}", text, sync=True)
 
     def _read_state(self) -> dict[str, Any]:
-        """The state of the quorum as JSON; empty where there is no such file, or one that makes no sense."""
+        """Return the state of the quorum as JSON; empty where there is no such file, or one that makes no
+        sense.
+        """
         try:
             found = json.loads(read_text(f"{self._directory}/{QUORUM_STATE}") or "{}")
         except ValueError:

@@ -206,12 +206,15 @@ def check_batch(
 
 
 def _may_have_gaps(header: BatchHeader, config: TopicConfig) -> bool:
-    """Whether a batch may have fewer records than offsets, as compaction leaves it: copies keep both."""
+    """Return whether a batch may have fewer records than offsets, as compaction leaves it: copies keep
+    both.
+    """
     return config.keeps_offsets and header.last_offset_delta >= header.record_count
 
 
 def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
-    """Whether what is behind the header of a batch of `size` bytes can be the records that it announces.
+    """Return whether what is behind the header of a batch of `size` bytes can be the records that it
+    announces.
 
     Looks at a few bytes only. A plain batch has room for its records, and the lengths of the first two
     lead from one to the next; with so few records, to the end of the batch. A compressed one begins as
@@ -298,7 +301,7 @@ def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None)
 
 
 def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
-    """The answer to a batch whose header or checksum is wrong.
+    """Return the answer to a batch whose header or checksum is wrong.
 
     Impossible counts under a right checksum were sent on purpose: they are invalid, not damaged.
     """
@@ -369,7 +372,7 @@ def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
 
 
 def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
-    """The error for records that exceed `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
+    """Return the error for records that exceed `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
     return error_for(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
@@ -417,7 +420,7 @@ def bring_in_line(
 
 
 def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: TopicConfig) -> memoryview:
-    """The batch that holds `records` in another codec.
+    """Return the batch that holds `records` in another codec.
 
     Raises:
         KafkaError: MESSAGE_TOO_LARGE (10).
@@ -451,7 +454,7 @@ def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: Topi
 
 
 def storage_codec(sent: int, config: TopicConfig) -> int:
-    """The codec that records are stored in, which came in codec `sent`."""
+    """Return the codec that records are stored in, which came in codec `sent`."""
     return sent if config.codec_name == "producer" else _CODECS[config.codec_name]
 
 

@@ -60,15 +60,15 @@ class BrokerStates:
         return False
 
     def is_acceptable(self, broker: int) -> bool:
-        """Whether a broker may lead partitions, and be in sync. False for an unknown one."""
+        """Return whether a broker may lead partitions, and be in sync. False for an unknown one."""
         found = self.by_id.get(broker)
         return found is not None and found.is_acceptable
 
     def is_alive(self, broker: int) -> bool:
-        """Whether a broker is registered and not fenced."""
+        """Return whether a broker is registered and not fenced."""
         found = self.by_id.get(broker)
         return found is not None and not found.fenced
 
     def living(self) -> list[BrokerState]:
-        """The brokers that Metadata names, in order of their ids."""
+        """Return the brokers that Metadata names, in order of their ids."""
         return [self.by_id[key] for key in sorted(self.by_id) if not self.by_id[key].fenced]

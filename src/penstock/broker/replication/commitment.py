@@ -1,4 +1,6 @@
-"""Whether what was appended to a partition is committed: the in-sync replicas have it; or may be lost."""
+"""Whether the records appended to a partition are committed, that is on all in-sync replicas, or may be
+lost.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Commitment:
-    """What a partition has when this is made, up to the end of its log, under the leader that it has then."""
+    """The records that a partition has when this object is made: to the end of its log, under its leader of
+    then.
+    """
 
     __slots__ = ("_losses", "_replica", "end_offset", "partition")
 
@@ -29,19 +33,19 @@ class Commitment:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the leadership has ended meanwhile: what had not been committed may be gone."""
+        """Whether the leadership has ended meanwhile: records that were not committed may be lost."""
         return self._replica.losses != self._losses or not self.partition.leads
 
     @property
     def is_committed(self) -> bool:
-        """Whether the high watermark covers it."""
+        """Whether the high watermark has passed the records."""
         return self.partition.high_watermark >= self.end_offset
 
 
 def call_when_committed(
     node: Node, partition: Partition, other: Node, action: Callable[[], None]
 ) -> DelayedOperation:
-    """Have `other` call `action` when a partition has committed more on `node`, or is led elsewhere."""
+    """Let `other` call `action` when a partition on `node` commits more, or another node leads it."""
 
     def call_soon() -> None:
         other.purgatory.park(Wait((), other.clock.monotonic()), action)

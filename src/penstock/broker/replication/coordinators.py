@@ -1,8 +1,8 @@
 """Coordinators of groups and transactions, which move with the partitions that their state is in.
 
 A node coordinates what lives in the partitions of `__consumer_offsets` and `__transaction_state` that it
-leads: it reads a partition when it begins to lead it, and lets go of it when another node does. Coordinators
-reach partitions and coordinators on other nodes through `Peers`.
+leads: it reads a partition when it begins to lead it, and drops it when another node does. Coordinators reach
+partitions and coordinators on other nodes through `Peers`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Peers(Protocol):
 
 
 class Coordinators:
-    """The coordinators of one node of a cluster: what moves to them and away, and what they do elsewhere."""
+    """The coordinators of one node of a cluster: the partitions that move to and from them, and their calls
+    of other nodes.
+    """
 
     marker_retry_s = 0.001, 0.5
     """How long after a marker was written its replicas are asked about first, and later on at most."""
@@ -57,13 +59,13 @@ class Coordinators:
 
     @property
     def not_ready(self) -> str | None:
-        """Why clients should not come to this broker: it is not among the living of its cluster."""
+        """Return why clients should not connect to this broker: it is not alive in its cluster's metadata."""
         return None if self._member.is_alive else "the controller does not count on this broker (fenced)"
 
     def call_when_committed(
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:
-        """Have `other` call `action` when a partition has committed more here, or is led elsewhere."""
+        """Let `other` call `action` when a partition of this node commits more, or another node leads it."""
         return call_when_committed(self.node, partition, other, action)
 
     def _reach(self, node_id: int) -> Coordinators | None:
@@ -92,13 +94,15 @@ class Coordinators:
         """
         there = self.reach(self.node.cluster.topic(topic).partition(index).leader)
         if there is None:
-            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} is out of reach")
+            raise error_for(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} cannot be reached"
+            )
         return there
 
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Partitions of the broker's own topics have changed their leader: let go, or take over."""
+        """Take over or drop partitions of the broker's own topics whose leader has changed."""
         node = self.node
         with node.failures.barrier("replication", "coordinators that move"):
             groups = node.groups_if_used
@@ -113,7 +117,7 @@ class Coordinators:
                 node.transactions.moved(touched)
 
     def deleted(self, topics: Sequence[Topic]) -> None:
-        """Topics have been deleted, by a request to any node: what groups have committed of them goes."""
+        """Drop the committed offsets of topics that were deleted by a request to any node."""
         node = self.node
         with node.failures.barrier("replication", "topics that were deleted"):
             names = [topic.name for topic in topics]
@@ -125,7 +129,7 @@ class Coordinators:
                 node.forget_share_states(names)
 
     def quotas_changed(self) -> None:
-        """Quotas of clients have changed."""
+        """Enforce the new quotas of clients."""
         self.node.quotas_changed()
 
     # --- as `Elsewhere` of transactions ------------------------------------------------------------------
@@ -137,7 +141,9 @@ class Coordinators:
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Whether the outcome of a transaction is replicated; where not, its markers are asked for again."""
+        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
+        again.
+        """
         state = self._state_of(transactional_id)
         if state not in self._member.unreplicated:
             return True
@@ -149,7 +155,7 @@ class Coordinators:
         return partitions[partition_of(transactional_id, len(partitions))]
 
     def _watch(self, there: Coordinators, partition: Partition, transactional_id: str) -> None:
-        """Have the markers of a transaction looked at again when a partition of a node has committed more.
+        """Look at the markers of a transaction again when a partition of a node commits more.
 
         They are looked at again after some time as well; but a clock may stand still, and a node may end.
         """
@@ -185,17 +191,17 @@ class Coordinators:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """The service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates an id; None where it cannot be reached."""
         there = self.coordinators_of(transactional_id)
         return None if there is None else there.node.transactions
 
     def coordinators_of(self, transactional_id: str) -> Coordinators | None:
-        """The coordinators of the node that coordinates an id; None where it cannot be reached."""
+        """Return the coordinators of the node that coordinates an id; None where it cannot be reached."""
         is_known = TRANSACTIONS_TOPIC in self.node.cluster.topics
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
 
     def commitment_of(self, transactional_id: str) -> Commitment:
-        """What is stored of a transactional id on this node by now.
+        """Return the commitment of the records that this node has stored of a transactional id by now.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -203,7 +209,7 @@ class Coordinators:
         return Commitment(self._state_of(transactional_id))
 
     def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> Entry:
-        """Have partitions take part in a transaction before they are written to."""
+        """Add partitions to a transaction before records are written to them."""
         return Entry(self, transactional_id, entrants)
 
 
@@ -212,7 +218,7 @@ _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRES
 
 
 class Entry:
-    """Partitions that are to take part in a transaction, wherever its coordinator is.
+    """Partitions that are being added to a transaction; its coordinator may be on any node.
 
     A partition must not be written to before the coordinator's replicas know that it takes part: the next
     coordinator would end the transaction without it, and it would stay open in that partition.
@@ -227,8 +233,8 @@ class Entry:
 
     @property
     def is_done(self) -> bool:
-        """Whether the partitions can be written to. True as well where the coordinator refuses, or cannot be
-        reached at first: who writes gets the error when it asks. One that is lost later has a successor.
+        """Return whether the partitions can be written to. Also true if the coordinator refuses or cannot be
+        reached at first: the write then gets the error. A coordinator that is lost later has a successor.
 
         Raises:
             StorageError: the coordinator's log cannot be opened.
@@ -247,7 +253,7 @@ class Entry:
         return self._asked[1].is_committed
 
     def call_when_done(self, action: Callable[[], None]) -> None:
-        """Have `action` called when `is_done` may have changed. It may also change without."""
+        """Call `action` when `is_done` may have changed. It may also change without a call."""
         if self._asked is None:
             return
         there, commitment = self._asked
@@ -262,5 +268,5 @@ class Entry:
 
 
 def _is_of_one_end(one: Markers | None, other: Markers) -> bool:
-    """Whether markers end the same transaction of the same coordinator, in the same way."""
+    """Return whether markers end the same transaction of the same coordinator, in the same way."""
     return one is not None and one._replace(partitions=other.partitions) == other

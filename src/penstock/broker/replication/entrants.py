@@ -1,4 +1,5 @@
-"""Partitions that a transaction begins in with a request; the wait until its coordinator's replicas know.
+"""Partitions that a request adds to a transaction, and the wait until the coordinator's replicas have stored
+that.
 
 Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node, and may
 be replaced by one that does not know of the partition: it would end the transaction without a marker there,
@@ -82,8 +83,8 @@ def enter(
     write: Callable[[], Any],
     refuse: Callable[[], Any],
 ) -> Any:
-    """Return what `write` returns, once the replicas of the coordinator know of the partitions; `refuse`
-    where they do not in time.
+    """Return what `write` returns, once the coordinator's replicas have stored the partitions; what `refuse`
+    returns if they do not in time.
     """
     entry = context.node.membership.entry(request.transactional_id, entrants)
     deadline = context.now + PATIENCE_S

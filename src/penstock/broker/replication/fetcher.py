@@ -1,4 +1,4 @@
-"""The follower's half of replication: what to ask of one leader, and what to do with its answer. Without I/O.
+"""The follower's half of replication: requests to one leader, and the handling of its answers. Without I/O.
 
 A follower fetches as a consumer does, with its id and broker epoch in the request (KIP-903). Each partition
 carries the epoch of the last record that it has, so that the leader can say where the logs part (KIP-595's
@@ -30,7 +30,7 @@ without a sign."""
 
 
 class FetchSettings(NamedTuple):
-    """What a follower asks for, by the settings `replica.fetch.*` of its broker."""
+    """The limits of a follower's Fetch, from the settings `replica.fetch.*` of its broker."""
 
     wait_max_ms: int = 500
     """How long a leader keeps a fetch that finds less than `min_bytes`."""
@@ -77,22 +77,24 @@ class Fetcher:
         self._asked: dict[tuple[bytes, int], _Asked] = {}
         self._asked_at: float | None = None
         self.ticket = 0
-        """The number of the request at work: answers to others are too late."""
+        """The number of the request in progress: answers to others are too late."""
 
     def add(self, replica: LocalReplica) -> None:
-        """Follow the leader of a replica from now on, or anew after a change of its metadata."""
+        """Begin to follow the leader of a replica, or begin anew after a change of its metadata."""
         self.not_before[replica] = 0.0
 
     def remove(self, replica: LocalReplica) -> None:
-        """Follow it no longer. Harmless where it is not followed."""
+        """Stop following the leader of a replica. A replica that does not follow stays as it is."""
         self.not_before.pop(replica, None)
 
     def is_busy(self, now_s: float) -> bool:
-        """Whether an answer is still being waited for."""
+        """Return whether an answer is still being waited for."""
         return self._asked_at is not None and now_s - self._asked_at < self._patience_s
 
     def request(self, broker_epoch: int, now_s: float) -> FetchRequest | None:
-        """Return what to ask now; None where there is nothing. An older request counts as lost."""
+        """Return the next Fetch request; None if there is nothing to fetch. An older request counts as
+        lost.
+        """
         topics: dict[bytes, FetchTopic] = {}
         self._asked = {}
         for replica, not_before in self.not_before.items():
@@ -141,7 +143,7 @@ class Fetcher:
         )
 
     def failed(self, now_s: float) -> None:
-        """There will be no answer to the request at work."""
+        """Give up the request under way, because there will be no answer."""
         self._asked_at = None
         for asked in self._asked.values():
             self._leave_alone(asked.replica, now_s)
@@ -149,7 +151,7 @@ class Fetcher:
     def answered(
         self, response: FetchResponse, now_s: float, now_ms: int, moved: Callable[[LocalReplica], None]
     ) -> None:
-        """Take the answer to the request at work; `moved` is called with replicas whose watermark has
+        """Take the answer to the request under way; `moved` is called with replicas whose high watermark has
         moved.
         """
         self._asked_at = None
@@ -200,9 +202,7 @@ class Fetcher:
             self.not_before[replica] = now_s + self._settings.backoff_s
 
     def next_turn(self) -> float | None:
-        """When something can be asked again, or the answer has been waited for long enough; None for
-        never.
-        """
+        """Return when the next request may be sent, or the answer counts as lost; None for never."""
         if self._asked_at is not None:
             return self._asked_at + self._patience_s
         return min(self.not_before.values(), default=None)

@@ -1,4 +1,4 @@
-"""The followers of a partition as its leader sees them, and what follows: high watermark and ISR.
+"""The followers of a partition as its leader has noted them, and from that its high watermark and ISR.
 
 Without I/O and clocks: times are seconds of a monotonic clock, given by the caller. The rules are those of
 Apache Kafka 3.7 and later (KIP-101, KIP-497, KIP-841, KIP-903).
@@ -13,7 +13,7 @@ NEVER = float("-inf")
 
 
 class Follower:
-    """One follower as its leader sees it."""
+    """One follower: how far it has fetched, as its leader has noted it."""
 
     __slots__ = (
         "broker_epoch",
@@ -61,7 +61,7 @@ class Followers:
         self.assign(replicas, now_s)
 
     def assign(self, replicas: Iterable[int], now_s: float) -> None:
-        """Take over the replicas of the metadata; those that are known already keep what is known."""
+        """Take over the replicas of the metadata; followers that remain keep what was noted of them."""
         known = self._by_id
         self._by_id = {
             each: known.get(each) or Follower(now_s if each in self.in_sync else NEVER)
@@ -70,23 +70,24 @@ class Followers:
         }
 
     def changed(self, in_sync: Sequence[int]) -> None:
-        """The controller has written an ISR: what was proposed is settled."""
+        """Take over an ISR that the controller has written; the proposal is settled."""
         self.in_sync = tuple(in_sync)
         self.pending = False
         self.joining = None
 
     def get(self, replica: int) -> Follower | None:
-        """The follower of this id; None where it is no replica."""
+        """Return the follower of this id; None if it is no replica."""
         return self._by_id.get(replica)
 
     def items(self) -> Iterable[tuple[int, Follower]]:
-        """All followers with their ids."""
+        """Return all followers with their ids."""
         return self._by_id.items()
 
     def fetched(
         self, replica: int, offset: int, start_offset: int, broker_epoch: int, end_offset: int, now_s: float
     ) -> bool:
-        """Note a fetch from `offset`, which says that all below is there; return whether that was news.
+        """Note a fetch from `offset`: the follower has everything below it. Return whether it had less
+        before.
 
         `end_offset` is the leader's log end now.
         """
@@ -104,14 +105,14 @@ class Followers:
         return is_news
 
     def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
-        """Return whether the answers so far lack that the leader's log begins with `start_offset`."""
+        """Return whether the follower still has to be sent the leader's log start, `start_offset`."""
         follower = self._by_id[replica]
         is_news = follower.start_offset < start_offset != follower.told_start_offset
         follower.told_start_offset = start_offset
         return is_news
 
     def low_watermark(self, start_offset: int, is_eligible: Callable[[int], bool]) -> int:
-        """Return the smallest start offset of the leader, which is given, and of its live followers."""
+        """Return the smallest log start: of the leader, which is given, and of its live followers."""
         starts = (each.start_offset for replica, each in self._by_id.items() if is_eligible(replica))
         return min(start_offset, *starts) if self._by_id else start_offset
 
@@ -155,7 +156,9 @@ class Followers:
         return found
 
     def may_join(self, replica: int, high_watermark: int) -> bool:
-        """Whether a replica outside of the ISR has all that is committed, and has reached this epoch."""
+        """Return whether a replica outside of the ISR has all that is committed, and has reached this
+        epoch.
+        """
         follower = self._by_id.get(replica)
         return (
             follower is not None

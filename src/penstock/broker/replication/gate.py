@@ -1,4 +1,5 @@
-"""What replication adds to requests: who may serve them, when they are answered, and where to go instead.
+"""The interceptor of replication: which node may serve a request, when it is answered, and where a client
+goes instead.
 
 An interceptor, nearest to the handlers, so that a broker by itself has nothing of it. Handlers append and
 read as ever; the gate holds the answer back until the in-sync replicas have what was written.
@@ -69,7 +70,7 @@ class Gate:
         self._selects_by_rack = selects_by_rack
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Put the gate around a route, where it concerns its API."""
+        """Wrap the route of an API that depends on replicas."""
         wrap, parts = _WRAPPED.get(route.key), COORDINATED.get(route.key)
         if wrap is not None:
             return route._replace(handle=wrap(self, route.handle))
@@ -137,7 +138,7 @@ class Gate:
         return cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name or "")
 
     def _hint(self, response: Any, context: Context[Any]) -> Any:
-        """Say who leads, where this node does not (KIP-951)."""
+        """Name the leader of a partition in the answer, if another node leads it (KIP-951)."""
         if context.version >= PRODUCE_HINTS_SINCE:
             leaders: dict[int, None] = {}
             for topic in response.responses:
@@ -167,7 +168,9 @@ class Gate:
     # --- Fetch -------------------------------------------------------------------------------------------
 
     def fetch(self, inner: Handler) -> Handler:
-        """Serve followers; and consumers at any replica, or where the leader sends them."""
+        """Answer the Fetch of a follower, and of a consumer at the leader or at the replica that the leader
+        has named.
+        """
 
         def handle(request: Any, context: Context[Any]) -> Any:
             if follower_of(request)[0] >= 0:
@@ -191,7 +194,7 @@ class Gate:
         return False
 
     def _preferred(self, partition: Partition, rack: str, offset: int) -> int:
-        """The replica in a client's rack that it should read from; -1 to stay with the leader."""
+        """Return the replica in a client's rack that it should read from; -1 to stay with the leader."""
         followers, brokers = replica_of(partition).followers, self._member.brokers.by_id
         here = brokers.get(self._member.node_id)
         if followers is None or not rack or here is None or here.rack == rack:
@@ -242,7 +245,7 @@ class Gate:
     # --- share groups ------------------------------------------------------------------------------------
 
     def share(self, inner: Handler) -> Handler:
-        """Say who leads, where this node does not: to members of share groups (KIP-932)."""
+        """Name the leader of a partition to members of share groups, if another node leads it (KIP-932)."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             return _then(inner(request, context), lambda response: self._shared(response, context))
@@ -272,7 +275,9 @@ class Gate:
     # --- offsets -----------------------------------------------------------------------------------------
 
     def list_offsets(self, inner: Handler) -> Handler:
-        """Ask the leader; what is latest is not known until it has committed something of its epoch."""
+        """Answer at the leader only; the latest offset is unknown until it has committed a record of its
+        epoch.
+        """
 
         def handle(request: Any, context: Context[Any]) -> Any:
             return _then(inner(request, context), lambda response: self._listed(response, request, context))
@@ -381,7 +386,7 @@ class Written:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to be waited for; the answer then has its outcome."""
+        """Return whether nothing is left to wait for; the answer then has its outcome."""
         partition = self.partition
         if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -394,7 +399,7 @@ class Written:
 
     @property
     def keys(self) -> list[object]:
-        """What it waits for in the purgatory."""
+        """The keys of the purgatory that this wait depends on."""
         return [(self.partition, "committed")]
 
     def fail(self, code: ErrorCode) -> None:
@@ -404,7 +409,7 @@ class Written:
             self._answer.base_offset = -1
 
     def time_is_up(self) -> None:
-        """Give the answer the error of what took too long."""
+        """Give the answer the error of a request whose time is up."""
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
 
 
@@ -423,12 +428,12 @@ class Counted(Written):
 
     @property
     def keys(self) -> list[object]:
-        """What it waits for: news of each follower, or that another node leads."""
+        """The keys that this wait depends on: a fetch of a follower, or a change of the leader."""
         return [(self.partition, "committed"), (self.partition, "fetched")]
 
     @property
     def is_done(self) -> bool:
-        """Whether as many replicas have the records as have to; or the leadership is lost."""
+        """Return whether enough replicas have the records, or the leadership is lost."""
         if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
@@ -466,7 +471,7 @@ class _Replicating:
         self._answer = answer
 
     def check(self) -> Any:
-        """Return the answer if nothing is left to be waited for, or time is up; else wait on."""
+        """Return the answer if nothing is left to wait for, or time is up; otherwise wait on."""
         self._waiting = [each for each in self._waiting if not each.is_done]
         if not self._waiting:
             return self._answer()

@@ -1,7 +1,7 @@
 """The replica of a partition on one node of a cluster: it leads, follows, or has no part.
 
-A `Partition` of a cluster is given one. It decides what replication changes: when records are committed, and
-what a follower does with what its leader gives it. With one replica that is one comparison.
+A `Partition` of a cluster is given one. It decides when records are committed, and what a follower does with
+its leader's records. With one replica that is one comparison.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Host(Protocol):
         """Seconds of the node's monotonic clock."""
 
     def is_eligible(self, replica: int) -> bool:
-        """Whether a replica may be in the ISR, by the metadata of this node."""
+        """Return whether a replica may be in the ISR, by the metadata of this node."""
 
     def committed(self, replica: LocalReplica) -> None:
-        """The high watermark has moved, or the partition is led elsewhere."""
+        """Wake requests: the high watermark has moved, or another node leads the partition."""
 
     def begun(self, partition: Partition) -> None:
-        """Let the followers of a partition have its new start, which is higher, at once."""
+        """Send the followers of a partition its new log start, which is higher, at once."""
 
     def written(self, partition: Partition) -> None:
-        """Records have been appended that the followers do not have."""
+        """Answer waiting followers: records have been appended that they do not have."""
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """The high watermark that was noted before this start; 0 if none was."""
+        """Return the high watermark that was noted before this start; 0 if none was."""
 
 
 def replica_of(partition: Partition) -> LocalReplica:
@@ -84,14 +84,16 @@ class LocalReplica:
     # --- who it is ---------------------------------------------------------------------------------------
 
     def troubled(self, error: PenstockError) -> None:
-        """Log why this replica cannot do its part now: a cause once, however often it is tried again."""
+        """Log why this replica can neither lead nor follow now: each cause once, however often it is tried
+        again.
+        """
         # Other errors pass: many logs are being opened, and the store says so itself.
         if isinstance(error, StorageError) and self._trouble != str(error):
             self._trouble = str(error)
             logger.error("%s cannot be followed: %s", self.partition, error)
 
     def well(self) -> None:
-        """The replica does its part: trouble is logged again."""
+        """Note that the replica leads or follows: the next trouble is logged again."""
         self._trouble = ""
 
     def follow(self, image: PartitionImage) -> None:
@@ -125,7 +127,7 @@ class LocalReplica:
         self.look_at_followers()
 
     def _forget_uncommitted(self) -> None:
-        """Cut what is not known to be committed: formats before magic 2 have no epochs to compare by, and
+        """Cut the records that may not be committed: formats before magic 2 have no epochs to compare by, and
         Apache Kafka did the same before KIP-101.
         """
         partition = self.partition
@@ -133,7 +135,7 @@ class LocalReplica:
             partition.cut(partition.high_watermark)  # a log that is opened takes the one that was noted
 
     def _lead(self, now_s: float) -> None:
-        """Begin an epoch as the leader: it begins where the log ends now."""
+        """Begin an epoch as the leader, at the present end of the log."""
         partition, end_offset = self.partition, 0
         if partition.has_log:
             log = partition.log
@@ -151,7 +153,7 @@ class LocalReplica:
         return min(self.partition.config.min_insync_replicas, len(self.partition.replicas))
 
     def check_acks(self, acks: int) -> None:
-        """Raise where acks=all asks for more replicas in sync than there are.
+        """Raise if acks=all needs more in-sync replicas than there are.
 
         Raises:
             KafkaError: NOT_ENOUGH_REPLICAS (19), fewer than `min.insync.replicas`.
@@ -164,7 +166,7 @@ class LocalReplica:
             )
 
     def advance(self, log: Log) -> None:
-        """Place the high watermark after an append, or after the log has become shorter."""
+        """Set the high watermark after an append, or after the log has become shorter."""
         partition = self.partition
         if self.followers is None:
             partition.place_watermarks(log, min(partition.high_watermark, log.end_offset))
@@ -176,7 +178,7 @@ class LocalReplica:
                 self._host.written(partition)
 
     def opened(self, log: Log) -> None:
-        """Place the high watermark in a log that has just been opened: never below the one that was noted."""
+        """Set the high watermark of a log that has just been opened: never below the one that was saved."""
         self.advance(log)
         partition = self.partition
         saved = min(self._host.saved_high_watermark(partition), log.end_offset)
@@ -184,7 +186,9 @@ class LocalReplica:
             partition.place_watermarks(log, max(saved, log.start_offset))
 
     def look_at_followers(self) -> None:
-        """Move the high watermark to what the in-sync replicas have; wake what waits for it."""
+        """Move the high watermark to what the in-sync replicas have, and wake the requests that wait for
+        it.
+        """
         partition = self.partition
         followers, log = self.followers, partition.open_log
         if followers is None or log is None:
@@ -203,12 +207,12 @@ class LocalReplica:
             host.committed(self)
 
     def begun(self) -> None:
-        """The log begins later now. Followers do the same with the answer to their fetch, given at once."""
+        """Take account of a later log start. Waiting followers are answered at once, and move their own."""
         self._host.begun(self.partition)
 
     @property
     def low_watermark(self) -> int:
-        """The smallest offset with which a live replica begins, as their leader sees them."""
+        """The smallest log start of all live replicas, as their leader has noted it."""
         start_offset = self.partition.log_start_offset
         if self.followers is None:
             return start_offset
@@ -216,8 +220,8 @@ class LocalReplica:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the leader's high watermark has reached the start of its epoch: what is *latest* is
-        known.
+        """Return whether the high watermark has reached the start of the leader's epoch, so that the latest
+        offset is known.
         """
         return self.followers is None or self.partition.high_watermark >= self.followers.epoch_start
 
@@ -248,7 +252,7 @@ class LocalReplica:
         return log.end_offset, log.leader_epochs.latest
 
     def replicate(self, records: bytes, high_watermark: int, start_offset: int, now_ms: int) -> bool:
-        """Append what the leader has given, and follow its high watermark and log start.
+        """Append the batches of the leader, and take over its high watermark and log start.
 
         Return whether a watermark that readers see has moved.
 
@@ -281,7 +285,8 @@ class LocalReplica:
         return partition.high_watermark != before
 
     def truncate(self, epoch: int, end_offset: int) -> int:
-        """Cut what the leader does not have: in it `epoch` ended at `end_offset`. Return the new log end.
+        """Cut the records that the leader does not have: its `epoch` ended at `end_offset`. Return the new
+        log end.
 
         Raises:
             StorageError: the log cannot be cut.

@@ -70,16 +70,16 @@ class Parts(Protocol):
 
 
 class Moves(Protocol):
-    """Who has to know what metadata have changed beside partitions: coordinators, and who enforces quotas."""
+    """What acts on changes of metadata beside partitions: coordinators and quotas."""
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """These partitions of the broker's own topics have changed their leader, or its epoch."""
+        """Act on partitions of the broker's own topics whose leader, or leader epoch, has changed."""
 
     def deleted(self, topics: Sequence[Topic]) -> None:
-        """These topics have been deleted."""
+        """Act on topics that have been deleted."""
 
     def quotas_changed(self) -> None:
-        """Quotas of clients have changed."""
+        """Act on changed quotas of clients."""
 
 
 class Member:
@@ -145,7 +145,7 @@ class Member:
     def begin(
         self, publisher: MetadataPublisher, node: Parts, records: Sequence[Any], next_batch: int
     ) -> None:
-        """Take over what there is: the metadata, to which `records` have been applied, and the node."""
+        """Begin with the metadata, to which `records` have been applied, and with the node."""
         self._publisher, self._node, self.next_batch = publisher, node, next_batch
         self.cluster = cluster = publisher.cluster
         self.throttle = Throttle("leader", self.node_id, cluster.config)
@@ -163,14 +163,12 @@ class Member:
         self._alarm(self.lag_s / 2, self._look_for_lag)
 
     def end(self) -> None:
-        """Take no part any more: the node has stopped, or is dead."""
+        """Leave the cluster: the node has stopped, or has crashed."""
         self.ended = True
 
     @property
     def is_alive(self) -> bool:
-        """Whether the controller has this life of the node among the living, as far as the node has been
-        sent.
-        """
+        """Whether this node is alive with its present epoch, by the metadata that it has received."""
         state = self.brokers.by_id.get(self.node_id)
         return state is not None and state.epoch == self.broker_epoch and not state.fenced
 
@@ -181,11 +179,13 @@ class Member:
         return self._clock.monotonic()
 
     def is_eligible(self, replica: int) -> bool:
-        """Whether a replica may be in the ISR, by the metadata of this node."""
+        """Return whether a replica may be in the ISR, by the metadata of this node."""
         return self.brokers.is_acceptable(replica)
 
     def committed(self, replica: LocalReplica) -> None:
-        """The high watermark of a partition has moved, or it is led elsewhere: those who wait are woken."""
+        """Wake the requests that wait for a partition: its high watermark has moved, or another node leads
+        it.
+        """
         partition = replica.partition
         log = partition.open_log
         if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
@@ -201,12 +201,12 @@ class Member:
         self._node.purgatory.notify(partition, WAKES_ALL)
 
     def written(self, partition: Partition) -> None:
-        """Records have been appended that the followers do not have."""
+        """Answer waiting followers: records have been appended that they do not have."""
         if partition.topic in INTERNAL_TOPICS:
             self.unreplicated[partition] = partition.log.end_offset
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """The high watermark that was noted before this start; 0 if none was."""
+        """Return the high watermark that was noted before this start; 0 if none was."""
         return self.saved.get((partition.topic, partition.index), 0)
 
     def save_high_watermarks(self) -> None:
@@ -249,7 +249,7 @@ class Member:
         self.beat()
 
     def beat(self) -> None:
-        """Send a heartbeat, which brings what is missing of the metadata."""
+        """Send a heartbeat. Its answer brings the metadata that this node lacks."""
         if self.broker_epoch < 0:
             return
         asked = Heartbeat(self.node_id, self.broker_epoch, self.next_batch, self.wants_stop)
@@ -285,7 +285,7 @@ class Member:
             self._refresh(brokers_changed=brokers_changed)
 
     def _refresh(self, *, brokers_changed: bool) -> None:
-        """The metadata have changed: see to what is followed, and to coordinators."""
+        """Follow other leaders, and inform coordinators, after the metadata have changed."""
         publisher = self._publisher
         changed, publisher.changed = publisher.changed, {}
         removed, publisher.removed = publisher.removed, []
@@ -320,7 +320,7 @@ class Member:
             self._next_try = self._alarm(BEHIND_S, self._follow_again)
 
     def _follow_again(self) -> None:
-        """Have partitions follow their metadata that could not."""
+        """Try again to make partitions follow their metadata, where that failed."""
         self._publisher.follow_again()
         self._refresh(brokers_changed=False)
 
@@ -343,7 +343,7 @@ class Member:
         self._followed[replica] = leader
 
     def _fetch(self, leader: int) -> None:
-        """Ask a leader for what comes next, unless it is being asked."""
+        """Send the next Fetch to a leader, unless one is under way."""
         fetcher, now_s = self._fetchers[leader], self.monotonic()
         if self.ended or self.frozen:
             return
@@ -362,7 +362,7 @@ class Member:
         self._set_turn(leader, fetcher)
 
     def _set_turn(self, leader: int, fetcher: Fetcher) -> None:
-        """Have the fetcher looked at when something can be asked again, or an answer has been lost."""
+        """Set the alarm for the next Fetch, or for the time at which an answer counts as lost."""
         when = fetcher.next_turn()
         alarm = self._turns.get(leader)
         if when is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= when):
@@ -398,7 +398,7 @@ class Member:
         )
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
-        """A follower has asked for more: the high watermark may move, and it may join the ISR."""
+        """Note the fetch of a follower: the high watermark may move, and the follower may join the ISR."""
         local.look_at_followers()
         self._node.purgatory.notify((local.partition, "fetched"))
         followers = local.followers
@@ -422,7 +422,7 @@ class Member:
             self._send_proposals()
 
     def _send_proposals(self) -> None:
-        """Propose what is not under way, unless something is, or it is too early after a failure."""
+        """Propose the ISRs that wait, unless a proposal is under way, or it is too early after a failure."""
         now_s = self.monotonic()
         proposal = self._proposals.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
         if proposal is not None:

@@ -1,4 +1,4 @@
-"""The cluster as one of several brokers shows it to clients. The controller decides."""
+"""The cluster as one of several brokers describes it to clients. The controller decides."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Deciding(Protocol):
     """The controller, as far as requests ask it to decide. What it raises is answered."""
 
     def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
-        """Hold an election; return what is written."""
+        """Hold an election; return the records to write."""
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
     ) -> list[Message]:
-        """Move replicas, or give a move up; return what is written."""
+        """Move replicas, or cancel a move; return the records to write."""
 
     def unregister(self, node: int) -> list[Message]:
-        """Take a broker out of the metadata; return what is written."""
+        """Remove a broker from the metadata; return the records to write."""
 
     def moving(self, wanted: Any) -> list[tuple[str, PartitionImage]]:
         """Return the partitions whose replicas are moving."""
@@ -47,11 +47,11 @@ class Keeping(Protocol):
         """The controller, which decides about elections and reassignments."""
 
     def observers(self) -> list[Observer]:
-        """The nodes that read the log."""
+        """Return the nodes that read the log."""
 
 
 class MemberView:
-    """The view of one node. `commit` has what the controller decides written."""
+    """The view of one node. `commit` writes the controller's decisions."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class MemberView:
         return self._brokers.is_alive(broker)
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Have the controller hold an election. Raises as `ClusterView.elect`."""
+        """Let the controller hold an election. Raises as `ClusterView.elect`."""
         self._commit(self._quorum.controller.elect(topic, index, Kind(kind)), now_ms)
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
     ) -> None:
-        """Have the controller begin, replace or give up a move. Raises as `ClusterView.reassign`."""
+        """Let the controller begin, replace or cancel a move. Raises as `ClusterView.reassign`."""
         self._commit(self._quorum.controller.reassign(topic, index, target, same_size=same_size), now_ms)
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
@@ -101,7 +101,7 @@ class MemberView:
         return self._quorum.controller.moving(wanted)
 
     def unregister(self, broker: int, now_ms: int) -> None:
-        """Take a broker out of the metadata. One that is alive registers again with its next heartbeat."""
+        """Remove a broker from the metadata. One that is alive registers again with its next heartbeat."""
         self._commit(self._quorum.controller.unregister(broker), now_ms)
 
     def quorum(self, session: Session) -> QuorumState:

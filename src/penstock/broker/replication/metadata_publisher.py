@@ -1,7 +1,7 @@
-"""What one node of a cluster makes of the metadata that arrive: partitions lead and follow as they say.
+"""One node of a cluster applies the metadata that arrive: its partitions lead and follow by them.
 
-Changes go to the controller; what comes of them is applied here when the controller sends it, in the order in
-which it was written.
+Changes go to the controller. Its records are applied here when they arrive, in the order in which they were
+written.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class MetadataPublisher:
         self._begin_to_follow()
 
     def publish(self, records: Sequence[Message]) -> None:
-        """Apply what the controller has written. What the disk refuses is logged, and tried again.
+        """Apply records of the controller. An error of the disk is logged, and tried again.
 
         Raises:
             StorageError: the metadata contradict themselves.
@@ -111,7 +111,7 @@ class MetadataPublisher:
         partition.replication = LocalReplica(partition, self._host)
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Have a partition follow its image. What the disk refuses does not keep other metadata out."""
+        """Make a partition follow its image. An error of the disk does not stop other metadata."""
         if self.follows:
             try:
                 self._follow_now(partition, image)
@@ -135,7 +135,7 @@ class MetadataPublisher:
             replica.well()
 
     def follow_again(self) -> None:
-        """Have partitions follow their images that could not; those that do now have changed."""
+        """Try again to make partitions follow their images. Those that succeed count as changed."""
         for partition in list(self.behind):
             topic = self.cluster.image.topics_by_id.get(partition.topic_id)
             if topic is None:
@@ -151,7 +151,7 @@ class MetadataPublisher:
                 self.changed[partition] = None
 
     def _begin_to_follow(self) -> None:
-        """Have every partition follow its image, from now on."""
+        """Make every partition follow its image from now on."""
         self.follows = True
         for topic in self.cluster.topics.values():
             images = self.cluster.image.topics[topic.name].partitions

@@ -58,17 +58,17 @@ class _Item(NamedTuple):
 
 
 class IsrProposals:
-    """What one life of a node proposes. A partition has one change at most that is not settled."""
+    """The proposals of a node from one start to its end. A partition has at most one that is not settled."""
 
     def __init__(self, node_id: int, random: Random) -> None:
         self._node_id = node_id
         self._random = random
         self._unsent: dict[LocalReplica, _Item] = {}
         self._asked: list[_Item] = []
-        """The request at work, or the last one."""
+        """The request in progress, or the last one."""
         self._number = 0
         self._answer_by: float | None = None
-        """When the answer to the request at work counts as lost; None where nothing is asked."""
+        """When the answer to the request in progress counts as lost; None where nothing is asked."""
         self._failures = 0
         """How many requests have failed, one after the other."""
         self._not_before = 0.0
@@ -89,11 +89,12 @@ class IsrProposals:
         self._unsent[local] = _Item(local, followers, change)
 
     def settled(self, replica: LocalReplica) -> None:
-        """The metadata of a partition have changed: what was proposed before counts no more."""
+        """Drop the proposal of a partition whose metadata have changed."""
         self._unsent.pop(replica, None)
 
     def request(self, broker_epoch: int, now_s: float) -> Proposal | None:
-        """Return what to propose now; None where there is nothing, or an answer or a pause is waited for.
+        """Return the next AlterPartition request; None if there is nothing to propose, or an answer or a
+        pause is due first.
 
         `broker_epoch` is that of the node.
         """
@@ -137,7 +138,7 @@ class IsrProposals:
         return is_missing
 
     def _fail(self, now_s: float) -> None:
-        """There is no answer: whether anything was written is not known, so that all is proposed again."""
+        """Propose everything again: without an answer it is unknown whether anything was written."""
         again = {item.replica: item for item in self._asked if not item.is_settled}
         self._unsent = {**again, **self._unsent}
         self._end(now_s, has_failed=True)
@@ -152,7 +153,9 @@ class IsrProposals:
         self._failures = min(self._failures + 1, FAILURES_MAX)
 
     def next_turn(self) -> float | None:
-        """When a request may be made, or an answer counts as lost; None where there is nothing to propose."""
+        """Return when the next request may be made, or an answer counts as lost; None if there is nothing to
+        propose.
+        """
         if self._answer_by is not None:
             return self._answer_by
         return self._not_before if self._unsent else None

@@ -1,4 +1,4 @@
-"""The leader's half of replication: a Fetch with a replica id, on every way that it can come. Without I/O.
+"""The leader's half of replication: it answers a Fetch with a replica id. Without I/O.
 
 What the request says is noted once, when it arrives; a request that has waited reads again, and notes
 nothing.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Serving(Protocol):
-    """What serving followers needs of a node."""
+    """The parts of a node that are needed to answer followers."""
 
     brokers: BrokerStates
     throttle: Throttle
@@ -46,7 +46,7 @@ class Serving(Protocol):
         """
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
-        """A follower has asked for more: the high watermark may move, and it may join the ISR."""
+        """Note the fetch of a follower: the high watermark may move, and the follower may join the ISR."""
 
 
 def follower_of(request: FetchRequest) -> tuple[int, int]:
@@ -60,7 +60,7 @@ def follower_of(request: FetchRequest) -> tuple[int, int]:
 def serve(
     request: FetchRequest, version: int, node: Serving, *, arrives: bool = True
 ) -> FetchResponse | Wait:
-    """Answer a follower, or wait until there are records for it. `arrives` is False for one that has
+    """Answer a follower, or wait until there are records for it. `arrives` is False for a request that has
     waited.
     """
     replica, broker_epoch = follower_of(request)

@@ -1,4 +1,5 @@
-"""Requests to the share coordinators of a cluster: each share partition has the one that has its state.
+"""Requests to the share coordinators of a cluster: each share partition has a coordinator, which stores its
+state.
 
 A request is taken apart by coordinator. What one has stored counts when its in-sync replicas have it; what
 has no coordinator now is asked for again, until time is up.
@@ -58,7 +59,7 @@ class SharedRequest:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Ask for what is left, look at what is stored, and wait for what can be had later."""
+        """Ask coordinators for what is missing, check what has been stored, and wait for the rest."""
         for key in list(self._stored):
             self._look(key)
         for key in list(self._left):
@@ -99,7 +100,7 @@ class SharedRequest:
             call_when_committed(there, partition, node, lambda: node.purgatory.notify(self))
 
     def _look(self, key: ShareKey) -> None:
-        """Take the outcome of what is replicated; have asked again what is lost."""
+        """Take the outcomes that are replicated, and ask again for those that are lost."""
         outcome, commitment = self._stored[key]
         if commitment.is_lost:
             del self._stored[key]
@@ -109,7 +110,7 @@ class SharedRequest:
             self._outcomes[key] = outcome
 
     def _coordinator(self, key: ShareKey) -> Node | None:
-        """Return the node that has the state of a share partition; None where there is none to be asked."""
+        """Return the node that has the state of a share partition; None if none can be asked now."""
         node = self._node
         try:
             node.share_states.create_topic(node.clock.now_ms())

@@ -21,7 +21,7 @@ LISTS_KEPT = 1000
 
 
 class _Listed(NamedTuple):
-    """Partitions of one topic; all of them where `is_all`."""
+    """The throttled partitions of one topic; all partitions if `is_all` is set."""
 
     is_all: bool
     partitions: frozenset[int]
@@ -55,7 +55,7 @@ class Throttle:
         return None
 
     def concerns(self, partition: Partition) -> bool:
-        """Whether a partition is among the throttled ones."""
+        """Return whether a partition is among the throttled ones."""
         text = partition.config.text(self._replicas)
         if not text:
             return False
@@ -63,7 +63,7 @@ class Throttle:
         return listed.is_all or partition.index in listed.partitions
 
     def holds_back(self, partition: Partition, replica: int, now_s: float) -> bool:
-        """Whether a replica is to have nothing of a partition now. Replicas in sync are never held back."""
+        """Return whether a replica has to wait for records of a partition. Replicas in sync never wait."""
         limit = self._limit()
         if limit is None or replica in partition.in_sync or not self.concerns(partition):
             return False

@@ -117,13 +117,13 @@ class ConnectionQuotas:
         return None if text is None else int(text)
 
     def _of(self, listener: str, name: str) -> str | None:
-        """What is set for one listener; None where nothing is."""
+        """Return the setting of one listener; None if it has none."""
         return next(
             (s.text for s in self._config.set_texts(f"listener.name.{listener.lower()}.{name}")), None
         )
 
     def has_room(self, listener: str) -> bool:
-        """Whether there is room for one more connection."""
+        """Return whether there is room for one more connection."""
         most = self._most(listener)
         if most is not None and self.by_listener[listener] >= most:
             return False
@@ -135,8 +135,8 @@ class ConnectionQuotas:
         return sum(self.by_listener.values())
 
     def excess(self, connections: Iterable[C]) -> list[C]:
-        """The first of these connections that are to be closed, because there are too many by now: the limit
-        was lowered, or brokers have come.
+        """Return the first of these connections that are to be closed, because there are too many by now: the
+        limit was lowered, or brokers have come.
         """
         count = self.total - self._config.integer("max.connections")
         if count <= 0:
@@ -261,7 +261,7 @@ class ListenerGate:
         return self._quotas.arrive(self._listener, self._monotonic())
 
     def has_room(self) -> bool:
-        """Whether there is room for one more connection."""
+        """Return whether there is room for one more connection."""
         return self._quotas.has_room(self._listener)
 
     def refuse_s(self, address: str) -> float:
@@ -278,7 +278,7 @@ class ListenerGate:
 
 
 def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
-    """The limits of addresses in `max.connections.per.ip.overrides`: HOST:NUMBER,HOST:NUMBER.
+    """Return the limits of addresses in `max.connections.per.ip.overrides`: HOST:NUMBER,HOST:NUMBER.
 
     With `looks_up` a host may be a name, and this waits for the answer; otherwise it is an address.
 

@@ -70,7 +70,7 @@ class Unanswered:
         """Size of the frame of the request, where the request is kept in memory."""
 
     def run(self) -> list[Piece] | Unanswered | None:
-        """Ask again; return and raise what `answer` does."""
+        """Call the handler again; return and raise what `answer` does."""
         route, later, context = self._route, self.wait.answer, self._context
         context.version = route.version
         response = route.handle(self._request, context) if later is None else later()
@@ -184,7 +184,7 @@ def _answer_unsupported(
 def call(
     request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
-    """Have a decoded request answered; return and raise what `answer` does."""
+    """Answer a decoded request; return and raise what `answer` does."""
     context.version = route.version
     return encode_outcome(route.handle(request, context), request, route, correlation_id, context)
 

@@ -45,7 +45,7 @@ class KeptState:
         self._kinds.sort(key=lambda kind: kind.loss)
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of every kind."""
+        """Return the bytes of every kind."""
         return {kind.name: kind.size() for kind in self._kinds}
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:

@@ -121,7 +121,7 @@ _SHORT: dict[str, Test] = {"d": _POSIX["digit"], "s": lambda c: c in _SPACE, "w"
 
 
 def is_word(character: str) -> bool:
-    """Whether a character belongs to words: an ASCII letter or digit, or ``_``."""
+    """Return whether a character belongs to words: an ASCII letter or digit, or ``_``."""
     return character.isascii() and (character.isalnum() or character == "_")
 
 
@@ -207,7 +207,7 @@ class _Parser:
             any_read = True
 
     def _repeated(self, node: Node) -> Node:
-        """The node with the repetition behind it, if there is one."""
+        """Return the node with the repetition behind it, if there is one."""
         bounds = self._bounds()
         if bounds is None:
             return node
@@ -420,5 +420,5 @@ def _negated(test: Test) -> Test:
 
 
 def _folded(test: Test) -> Test:
-    """The test for a character in any case."""
+    """Return the test for a character in any case."""
     return lambda c: test(c) or test(c.lower()) or test(c.upper())

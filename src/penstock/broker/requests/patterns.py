@@ -108,7 +108,7 @@ class Pattern:
         self._work = 0
 
     def __call__(self, text: str) -> bool:
-        """Whether all of `text` matches.
+        """Return whether all of `text` matches.
 
         Raises:
             PatternWorkError: the pattern has done all the work that it may do.
@@ -159,7 +159,7 @@ class Pattern:
         return found
 
     def _reached(self, met: _Met, behind: int) -> set[int]:
-        """The states that are reached without a character, before one of a kind."""
+        """Return the states that are reached without a character, before one of a kind."""
         reached = set(met.states)
         waiting = list(reached)
         while waiting:

@@ -115,7 +115,7 @@ class Purgatory:
         return due
 
     def next_deadline(self) -> float | None:
-        """The earliest deadline of what is parked, None where nothing is."""
+        """Return the earliest deadline of what is parked, None where nothing is."""
         while self._deadlines and not self._deadlines[0][2].is_waiting:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None

@@ -87,7 +87,7 @@ class Usage:
             self._windows.popleft()
 
     def rate(self, now: float) -> tuple[float, float]:
-        """What was used per second, and over how many seconds: all windows but one at least."""
+        """Return what was used per second, and over how many seconds: all windows but one at least."""
         self._forget(now)
         number, size_s = self._kind
         if not self._windows:
@@ -123,7 +123,9 @@ class Quotas:
         self._found.clear()
 
     def limit(self, kind: str, client_id: str, user: str = ANONYMOUS) -> Limit | None:
-        """The quota that applies to a client; None where there is none. `user` is its principal's name."""
+        """Return the quota that applies to a client; None where there is none. `user` is its principal's
+        name.
+        """
         place = kind, client_id, user
         if place not in self._found:
             if len(self._found) >= CLIENTS_MAX:
@@ -169,7 +171,9 @@ class Quotas:
         return min(delay_s, self._windows.size_s) if kind == TIME else delay_s
 
     def burst(self, kind: str, client_id: str, user: str = ANONYMOUS) -> float | None:
-        """The most that a client may use at once: what its windows hold. None where it has no quota."""
+        """Return the most that a client may use at once: what its windows hold. None where it has no
+        quota.
+        """
         limit = self.limit(kind, client_id, user)
         return None if limit is None else limit.most * max(1, self._windows.number - 1) * self._windows.size_s
 
@@ -194,7 +198,7 @@ class Mutations:
         return None if limit is None else MutationCharge(self, limit, now, is_strict=is_strict)
 
     def left(self, limit: Limit, now: float) -> float:
-        """How many partitions may be created or deleted now; below 0 when too many were."""
+        """Return how many partitions may be created or deleted now; below 0 when too many were."""
         burst = limit.most * self._burst_s
         if limit.shared_by not in self._tokens:
             return burst
@@ -251,7 +255,7 @@ class Filter(NamedTuple):
 
 
 def matching(entities: Iterable[Entity], filters: list[Filter], *, strict: bool) -> list[Entity]:
-    """The entities that fit every filter and, if `strict`, have no part beside them."""
+    """Return the entities that fit every filter and, if `strict`, have no part beside them."""
     found = []
     for entity in entities:
         names = dict(entity)

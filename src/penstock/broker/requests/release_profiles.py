@@ -86,7 +86,7 @@ class Profile:
         return self._release.name
 
     def routes(self, known: Mapping[int, Route]) -> dict[int, Route]:
-        """Those of our routes that the release has, in the versions it can parse."""
+        """Return those of our routes that the release has, in the versions it can parse."""
         found = {}
         offered = self._release.api_versions(receiver=True)
         for key, route in known.items():
@@ -100,7 +100,7 @@ class Profile:
         return found
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
-        """The response of ApiVersions: that of the release, limited to the supported versions."""
+        """Return the response of ApiVersions: that of the release, limited to the supported versions."""
         offered = self._release.api_versions(receiver=True)
         return {
             key: (min(offered[key][0], route.min_version), min(offered[key][1], route.max_version))
@@ -108,7 +108,7 @@ class Profile:
         }
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """The route with responses that carry only error codes of the release."""
+        """Return the route with responses that carry only error codes of the release."""
         handle = route.handle
 
         def translate(response: Message | None) -> Message | None:
@@ -139,7 +139,7 @@ class Profile:
         return code
 
     def version_of(self, route: Route, version: int) -> int:
-        """The version in which a request is read."""
+        """Return the version in which a request is read."""
         if self.ignores_versions:
             return min(max(version, route.min_version), route.max_version)
         return version

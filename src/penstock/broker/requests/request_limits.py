@@ -26,7 +26,7 @@ _INDEX_BYTES = 4
 
 
 def is_mostly_records(frame: memoryview, position: int, version: int, limit_bytes: int) -> bool:
-    """Whether all but `limit_bytes` of a Produce request's body, from `position` on, are records.
+    """Return whether all but `limit_bytes` of a Produce request's body, from `position` on, are records.
 
     True for what cannot be read: the decoder refuses it.
     """
@@ -41,7 +41,7 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
     flexible = version >= FLEXIBLE_SINCE
 
     def length_at(position: int, width: int) -> tuple[int, int]:
-        """A length or count, and the position behind it; nothing has length 0."""
+        """Return a length or count, and the position behind it; nothing has length 0."""
         if flexible:
             length, position = read_uvarint(frame, position)
             return max(length - 1, 0), position
@@ -86,7 +86,7 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
 
 
 def has_more_entries(layout: StructLayout, frame: memoryview, position: int, limit: int) -> bool:
-    """Whether the arrays of the message at `position` have more than `limit` elements, all together.
+    """Return whether the arrays of the message at `position` have more than `limit` elements, all together.
 
     Tagged fields count as entries, too. What cannot be read is left for the decoder to complain of.
     """
@@ -161,7 +161,7 @@ class _Counter:
             raise _TooMany
 
     def _length(self, length: Length, position: int) -> tuple[int, int]:
-        """A length or count, with nothing and null as 0, and the position behind it."""
+        """Return a length or count, with nothing and null as 0, and the position behind it."""
         frame = self._frame
         if length.bias:
             sent = frame[position]

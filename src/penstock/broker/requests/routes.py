@@ -42,10 +42,10 @@ class Encoder(Protocol):
     """The part of a codec that writes responses."""
 
     def encode(self, message: Any) -> bytes:
-        """The bytes of a response."""
+        """Return the bytes of a response."""
 
     def encode_chunks(self, message: Any) -> list[Any]:
-        """The bytes of a response in pieces, so that large values are not copied."""
+        """Return the bytes of a response in pieces, so that large values are not copied."""
 
 
 class LazyHandler(NamedTuple):
@@ -124,7 +124,7 @@ class Router:
         self.ready.clear()
 
     def find(self, key: int, version: int) -> VersionedRoute:
-        """The route for a request with this API key and version in its header.
+        """Return the route for a request with this API key and version in its header.
 
         Raises:
             UnsupportedVersionError: the API is not offered, or not in this version.
@@ -156,7 +156,7 @@ class Router:
 
 
 def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> VersionedRoute:
-    """The route with all interceptors around it, the first of them outermost.
+    """Return the route with all interceptors around it, the first of them outermost.
 
     Interceptors see each request once: a request that waits is asked again inside of them.
     """
@@ -167,7 +167,9 @@ def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> Versi
 
 
 def _asked_again_inside(handle: Handler) -> Handler:
-    """A handler whose waits always have an `answer`, so that the functions around it are not called again."""
+    """Return a handler whose waits always have an `answer`, so that the functions around it are not called
+    again.
+    """
 
     def ask(request: Any, context: Context[Any]) -> Answer:
         outcome = handle(request, context)

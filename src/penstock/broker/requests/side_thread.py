@@ -3,7 +3,7 @@
 Unpacking and looking into what others have compressed is such work. A handler tries with a small budget
 (`inline_budget`); where that is not enough, it copies the bytes, has the work done here, and returns the
 `Wait` that `answer_later` gives it. There is one thread, so that one request at a time takes the memory of
-its budget, and requests of one connection keep their order, since a connection has one at work at a time.
+its budget, and requests of one connection keep their order, since a connection has one in progress at a time.
 
 The thread pauses every millisecond or so: Python runs one thread at a time, and the loop is to find its turn.
 """
@@ -74,11 +74,11 @@ class SideThread:
         self._has_worked = False
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether `size_bytes` more may wait. A single job always may."""
+        """Return whether `size_bytes` more may wait. A single job always may."""
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
-        """Have `work` done in the thread; return what to wait for. It holds `size_bytes` until then."""
+        """Run `work` in the thread; return the job to wait for. It holds `size_bytes` until then."""
         job = Job(work, size_bytes)
         self._has_worked = True
         self.queued_bytes += size_bytes
@@ -86,7 +86,7 @@ class SideThread:
         return job
 
     def release_memory(self) -> None:
-        """Have memory that earlier jobs have freed given back to the system. Called once a second."""
+        """Give memory that earlier jobs have freed back to the system. Called once a second."""
         if self._has_worked and not self.queued_bytes:
             self._has_worked = False
             self._thread.submit(_trim_heap)
@@ -107,7 +107,7 @@ class SideThread:
         self._purgatory.notify(job)
 
     def close(self) -> None:
-        """Cancel the jobs that have not begun; the thread ends after the one at work."""
+        """Cancel the jobs that have not begun; the thread ends after the one in progress."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
@@ -120,7 +120,7 @@ class UsesSideThread(Parts, Protocol):
 
 
 def inline_budget(context: Context[Parts]) -> UnpackBudget:
-    """What the request at work may unpack on the event loop: one budget for all of its partitions.
+    """Return what the request in progress may unpack on the event loop: one budget for all of its partitions.
 
     Requests that arrive together share one.
     """
@@ -131,7 +131,7 @@ def inline_budget(context: Context[Parts]) -> UnpackBudget:
 
 
 def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
-    """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
+    """Return what one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
     from penstock.common.thread_pause import pause
 
     node = context.node
@@ -141,7 +141,7 @@ def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
 def answer_later(
     context: Context[UsesSideThread], work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
 ) -> Any:
-    """Have `work` done in the thread and the request answered with what `answer` returns then.
+    """Run `work` in the thread, and answer the request with what `answer` returns after it.
 
     `answer` runs in the broker's thread and may ask for more work. In a node without a server, which takes no
     calls from threads, everything happens on the spot. An exception in `work` is raised where `answer` would

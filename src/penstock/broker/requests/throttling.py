@@ -58,7 +58,7 @@ class Throttle:
         self._monotonic = monotonic
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """The route with its clients' use measured, and clients over quota throttled."""
+        """Return the route with its clients' use measured, and clients over quota throttled."""
         key, handle = route.key, route.handle
 
         def handle_and_charge(request: Any, context: Context[Any]) -> Answer:
@@ -83,7 +83,7 @@ class Throttle:
     def _run(
         self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
-        """Have a response given, and charge the time that it took: of a `Wait`, both parts."""
+        """Answer a request, and charge the time that it took: of a `Wait`, both parts."""
         user = _user(context)
         began = self._monotonic()
         try:
@@ -109,7 +109,7 @@ class Throttle:
         return response
 
     def _bound(self, request: Any, client_id: str, user: str) -> None:
-        """Have a Fetch ask for no more than its client may have at once."""
+        """Limit a Fetch to what its client may have at once."""
         burst = self.quotas.burst(FETCHED, client_id, user)
         if burst is not None:
             request.max_bytes = int(min(request.max_bytes, burst))
@@ -117,7 +117,7 @@ class Throttle:
 
 
 def _user(context: Context[Any]) -> str:
-    """The name of the client's principal, cut to the length that quotas distinguish."""
+    """Return the name of the client's principal, cut to the length that quotas distinguish."""
     return context.session.principal.name[:CLIENT_CHARACTERS_MAX]
 
 

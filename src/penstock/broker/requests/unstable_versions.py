@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def without_unstable(routes: Mapping[int, Route]) -> Mapping[int, Route]:
-    """The routes in their stable versions; those without any are left out."""
+    """Return the routes in their stable versions; those without any are left out."""
     found = {}
     for key, route in routes.items():
         highest = API_TABLE[key].stable_versions[1]

@@ -141,7 +141,7 @@ class Authorizer:
         return found
 
     def operations(self, principal: str, host: str, resource_type: int, name: str) -> int:
-        """The operations allowed on one resource, as bits: bit n is the operation with code n."""
+        """Return the operations allowed on one resource, as bits: bit n is the operation with code n."""
         if principal in self.super_users:
             return EVERY_OPERATION
         allowed = denied = 0
@@ -158,7 +158,7 @@ class Authorizer:
         return allowed & ~denied
 
     def allows_anywhere(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Whether the operation is allowed on any resource of a type at all (KIP-679).
+        """Return whether the operation is allowed on any resource of a type at all (KIP-679).
 
         That is so if some pattern allows it that no denied pattern covers wholly.
         """
@@ -213,7 +213,7 @@ class Rights:
         self._known.clear()
 
     def operations(self, resource_type: int, name: str) -> int:
-        """The operations allowed on one resource, as bits."""
+        """Return the operations allowed on one resource, as bits."""
         found = self._known.get((resource_type, name))
         if found is None:
             found = self._authorizer.operations(self.principal, self.host, resource_type, name)
@@ -223,27 +223,29 @@ class Rights:
         return found
 
     def allows(self, operation: int, resource_type: int, name: str) -> bool:
-        """Whether one operation is allowed on one resource."""
+        """Return whether one operation is allowed on one resource."""
         return bool(self.operations(resource_type, name) >> operation & 1)
 
     def on_topic(self, operation: int, name: str) -> bool:
-        """Whether an operation is allowed on a topic."""
+        """Return whether an operation is allowed on a topic."""
         return bool(self.operations(ResourceType.TOPIC, name) >> operation & 1)
 
     def on_group(self, operation: int, group_id: str) -> bool:
-        """Whether an operation is allowed on a group."""
+        """Return whether an operation is allowed on a group."""
         return bool(self.operations(ResourceType.GROUP, group_id) >> operation & 1)
 
     def on_cluster(self, operation: int) -> bool:
-        """Whether an operation is allowed on the cluster."""
+        """Return whether an operation is allowed on the cluster."""
         return bool(self.operations(ResourceType.CLUSTER, CLUSTER_NAME) >> operation & 1)
 
     def on_transactional_id(self, operation: int, transactional_id: str) -> bool:
-        """Whether an operation is allowed on a transactional id."""
+        """Return whether an operation is allowed on a transactional id."""
         return bool(self.operations(ResourceType.TRANSACTIONAL_ID, transactional_id) >> operation & 1)
 
     def anywhere(self, operation: int, resource_type: int) -> bool:
-        """Whether an operation is allowed on any resource of a type (see `Authorizer.allows_anywhere`)."""
+        """Return whether an operation is allowed on any resource of a type (see
+        `Authorizer.allows_anywhere`).
+        """
         return self._authorizer.allows_anywhere(self.principal, self.host, operation, resource_type)
 
 

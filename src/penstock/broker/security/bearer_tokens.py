@@ -120,7 +120,7 @@ class Keys:
         self._read_at = self._monotonic()
 
     def find(self, key_id: str | None, kind: str) -> list[Any]:
-        """The keys that may have signed: that with the id, or all of the type where there is no id."""
+        """Return the keys that may have signed: that with the id, or all of the type where there is no id."""
         age_s = self._monotonic() - self._read_at
         if age_s > self._refresh_s or (key_id not in (None, *self._keys) and age_s > REFRESH_PAUSE_S):
             self._begin_reading()

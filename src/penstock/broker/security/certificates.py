@@ -59,7 +59,9 @@ class Authority:
         self.certificate_pem = self._pem(self._certificate)
 
     def issue(self, name: str, hosts: Iterable[str], *, lifetime: datetime.timedelta = LIFETIME) -> Issued:
-        """A certificate for a name, good for these hosts and addresses. A `lifetime` below 0 has passed."""
+        """Return a certificate for a name, good for these hosts and addresses. A `lifetime` below 0 has
+        passed.
+        """
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ec

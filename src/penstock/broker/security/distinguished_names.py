@@ -52,7 +52,7 @@ class _Element(NamedTuple):
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of an X.509 certificate in DER.
+    """Return the subject of an X.509 certificate in DER.
 
     Raises:
         DecodeError: the bytes are no certificate, or the subject exceeds `NAME_BYTES_MAX`.

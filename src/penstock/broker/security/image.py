@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def record_of(acl: Acl) -> Message:
-    """A record that adds an entry, with an id of its own."""
+    """Return a record that adds an entry, with an id of its own."""
     from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
     from penstock.protocol.uuid import random_uuid
 
@@ -85,7 +85,7 @@ class SecurityImage:
         return codes
 
     def inform(self, authorizer: Authorizer) -> None:
-        """Pass all entries to an authorizer, and every change from now on."""
+        """Pass all access control entries to an authorizer, now and after every change."""
         self._authorizer = authorizer
         for acl in self.acls.values():
             authorizer.add(acl)

@@ -151,7 +151,7 @@ class ListenerSecurity:
     # --- TLS ---------------------------------------------------------------------------------------------
 
     def tls_settings(self, settings: SecuritySettings) -> TlsSettings:
-        """What the context is made of.
+        """Return what the context is made of.
 
         Raises:
             ConfigError: no certificate is named.
@@ -206,7 +206,7 @@ class ListenerSecurity:
         return own_certificate(self.tls_settings(settings)) or b""
 
     def _check_successor(self, settings: SecuritySettings) -> bytes:
-        """The certificate that settings name, as DER.
+        """Return the certificate that settings name, as DER.
 
         Raises:
             ConfigError: it has another subject than the one in force, or lacks some of its host names, and
@@ -293,7 +293,7 @@ class ListenerSecurity:
         return True
 
     def principal_of(self, certificate: bytes | None) -> Principal | None:
-        """Who a client is by its certificate (DER); None where no rule gives a name."""
+        """Return who a client is by its certificate (DER); None where no rule gives a name."""
         if certificate is None:
             return ANONYMOUS
         from penstock.broker.security.distinguished_names import subject_of
@@ -307,7 +307,7 @@ class ListenerSecurity:
 
 
 def _is_pem(path: str | None, kind: str | None) -> bool:
-    """Whether a store is a PEM file: by its type, or else by its first bytes."""
+    """Return whether a store is a PEM file: by its type, or else by its first bytes."""
     if path is None:
         return False
     if kind is not None:

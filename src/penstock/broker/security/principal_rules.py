@@ -26,7 +26,7 @@ class PrincipalRule(NamedTuple):
     case: str
 
     def apply(self, name: str) -> str | None:
-        """The name of the principal; None where the rule does not fit."""
+        """Return the name of the principal; None where the rule does not fit."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
@@ -36,7 +36,9 @@ class PrincipalRule(NamedTuple):
 
 
 def _filled(replacement: str, match: re.Match[str]) -> str:
-    """The replacement with groups put in. As in Java, ``$12`` is group 1 and a 2 without a group 12."""
+    """Return the replacement with groups put in. As in Java, ``$12`` is group 1 and a 2 without a group
+    12.
+    """
 
     def value(reference: re.Match[str]) -> str:
         if reference[2] is not None:
@@ -82,12 +84,12 @@ def parse_principal_rules(text: str) -> list[PrincipalRule]:
 
 
 def _python_pattern(pattern: str) -> str:
-    """A regular expression of Java in Python's spelling: named groups are written differently."""
+    """Return a regular expression of Java in Python's spelling: named groups are written differently."""
     return re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", pattern)
 
 
 def principal_name(rules: list[PrincipalRule], subject: str) -> str | None:
-    """The name that the first rule gives that fits; None where none does."""
+    """Return the name that the first rule gives that fits; None where none does."""
     for rule in rules:
         name = rule.apply(subject)
         if name is not None:

@@ -92,7 +92,7 @@ class Session:
         """What handlers keep for this connection, by class. Most connections have nothing."""
 
     def resource(self, kind: type[R]) -> R | None:
-        """The resource of a class that this connection has, or None."""
+        """Return the resource of a class that this connection has, or None."""
         if self._resources is None:
             return None
         found = self._resources.get(kind)

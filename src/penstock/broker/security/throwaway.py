@@ -181,7 +181,7 @@ class Security:
         return str(self.directory / "ca.pem")
 
     def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
-        """Have the broker use another certificate, for new connections, within a second.
+        """Make another certificate, which the broker uses for new connections within a second.
 
         `expired` makes one whose time has passed; `hosts` one for these names instead of the broker's.
         """
@@ -203,7 +203,7 @@ class Security:
     # --- the client's side -------------------------------------------------------------------------------
 
     def password(self, user: str) -> str:
-        """The password of a user.
+        """Return the password of a user.
 
         Raises:
             ConfigError: there is no such user.

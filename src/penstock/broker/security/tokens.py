@@ -42,7 +42,9 @@ class TokenCredentials:
         self._known: dict[tuple[str, str], ScramCredential] = {}
 
     def credential(self, token_id: str, mechanism: str) -> ScramCredential:
-        """The credential whose password is the base64 text of the token's code. Takes 2 ms at first."""
+        """Return the credential whose password is the base64 text of the token's code. Takes 2 ms at
+        first.
+        """
         from penstock.security.scram import ScramCredential
         from penstock.security.unknown_users import derived_salt
 
@@ -71,7 +73,7 @@ def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
 def renewed(
     token: DelegationToken, principal: str, now_ms: int, period_ms: int, limit_ms: int
 ) -> DelegationToken:
-    """The token with a later end. `period_ms` below 0 asks for as much as is allowed.
+    """Return the token with a later end. `period_ms` below 0 asks for as much as is allowed.
 
     Raises:
         KafkaError: it is not the principal's to renew (63), or has expired (66).
@@ -85,7 +87,8 @@ def renewed(
 
 
 def ended(token: DelegationToken, principal: str, now_ms: int, period_ms: int) -> DelegationToken | None:
-    """The token with another end; None where it is to be removed now, which `period_ms` below 0 asks for.
+    """Return the token with another end; None where it is to be removed now, which `period_ms` below 0 asks
+    for.
 
     Raises:
         KafkaError: it is not the principal's to end (63), or has expired (66).

@@ -19,7 +19,7 @@ _USER = "user_"
 
 
 def plain_users(settings: SecuritySettings) -> dict[str, Secret]:
-    """The users of PLAIN of a listener: options ``user_NAME="PASSWORD"`` of its `sasl.jaas.config`.
+    """Return the users of PLAIN of a listener: options ``user_NAME="PASSWORD"`` of its `sasl.jaas.config`.
 
     Raises:
         ConfigError: the text is malformed.
@@ -53,15 +53,17 @@ class ListenerUsers:
         self._salt_key = salt_key
 
     def password(self, name: str) -> Secret | None:
-        """The password for PLAIN, None for an unknown user."""
+        """Return the password for PLAIN, None for an unknown user."""
         return self.passwords.get(name)
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """The credential for a mechanism of SCRAM, None where there is none."""
+        """Return the credential for a mechanism of SCRAM, None where there is none."""
         return self._image.credentials.get((name, SCRAM_CODES[mechanism]))
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
-        """The credential of a delegation token, its owner's name, and when it expires (ms since 1970)."""
+        """Return the credential of a delegation token, its owner's name, and when it expires (ms since
+        1970).
+        """
         token, secret = self._image.tokens.get(token_id), self._token_secret()
         if token is None or secret is None:
             return None
@@ -71,7 +73,7 @@ class ListenerUsers:
         return credential, token.owner.partition(":")[2], min(token.expiry_ms, token.max_ms)
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """A credential that nothing proves, in the shapes that those of users have, or of tokens."""
+        """Return a credential that nothing proves, in the shapes that those of users have, or of tokens."""
         from penstock.security.unknown_users import fake_credential
 
         shapes = None if is_token else self._image.credential_shapes.get(SCRAM_CODES[mechanism])
@@ -79,7 +81,7 @@ class ListenerUsers:
 
 
 def enabled_mechanisms(settings: SecuritySettings, supported: tuple[str, ...]) -> list[str]:
-    """The mechanisms that a listener offers.
+    """Return the mechanisms that a listener offers.
 
     Raises:
         ConfigError: none is named, or one that is not supported.

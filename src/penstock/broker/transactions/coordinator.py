@@ -72,7 +72,9 @@ class Coordinator:
     # --- InitProducerId ----------------------------------------------------------------------------------
 
     def initialize(self, request: Initialization, ticket: Ticket, now: Instant) -> None:
-        """InitProducerId with a transactional id: an id and epoch that fence all earlier producers."""
+        """Handle InitProducerId with a transactional id: give out a producer id and epoch that fence earlier
+        producers.
+        """
         refusal = self._refuse_initialization(request)
         if refusal:
             self.registry.reply(ticket, Outcome(refusal))
@@ -189,7 +191,7 @@ class Coordinator:
         is_implicit: bool = False,
         connection: int = NO_CONNECTION,
     ) -> None:
-        """AddPartitionsToTxn and AddOffsetsToTxn: let partitions take part in the transaction of a producer.
+        """Handle AddPartitionsToTxn and AddOffsetsToTxn: add partitions to the transaction of a producer.
 
         `is_implicit` means that a partition's leader asks, because a producer of KIP-890 has written to it.
         `connection` numbers the client's connections in the order in which they came up.
@@ -242,7 +244,7 @@ class Coordinator:
     def _find_for(
         self, transactional_id: str, producer_id: int, epoch: int
     ) -> tuple[Transaction | None, ErrorCode]:
-        """The transaction that a producer may add to, or why it may not. Never neither of both."""
+        """Return the transaction that a producer may add to, or the error: exactly one of the two."""
         transaction, error = self.registry.find(transactional_id)
         if error:
             return None, error
@@ -269,11 +271,11 @@ class Coordinator:
         raises_epoch: bool,
         connection: int = NO_CONNECTION,
     ) -> None:
-        """EndTxn. It is answered when the outcome is stored, before the first marker.
+        """Handle EndTxn. It is answered when the outcome is stored, before the first marker is sent.
 
-        `raises_epoch` means that it is one of KIP-890 (v5). One of before names no transaction, so that one
-        that was late could end the next transaction (KAFKA-17754). Such a request comes over a `connection`
-        that is older than the one over which partitions were added, and is not that one: it is not obeyed.
+        `raises_epoch` means that the request is of KIP-890 (v5). An older request names no transaction, so
+        that a late one could end the next transaction (KAFKA-17754). A late request arrives over a
+        `connection` that is older than the one over which partitions were added; the coordinator ignores it.
         """
         transaction, error = self.registry.find(transactional_id)
         if not error and transaction is None:
@@ -377,7 +379,7 @@ class Coordinator:
         return unusable
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """Let the timeout of an open transaction go on."""
+        """Resume the timeout of an open transaction."""
         image = transaction.image
         if image.state is State.ONGOING:
             # The clock may have been put back meanwhile: never more than the whole timeout is left.
@@ -417,7 +419,7 @@ class Coordinator:
         return None if earliest == NEVER else earliest
 
     def advance(self, now: Instant) -> None:
-        """Let everything happen that is due: markers again, timeouts, expiry."""
+        """Send markers again, abort transactions that timed out and expire ids, as far as each is due."""
         self.marking.advance(now)
         if self._abort_at_s <= now.uptime_s:
             self._abort_at_s = NEVER
@@ -445,7 +447,9 @@ class Coordinator:
 
 
 def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:
-    """Why a producer may not use a transactional id: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED."""
+    """Return why a producer may not use a transactional id: INVALID_PRODUCER_ID_MAPPING or
+    PRODUCER_FENCED.
+    """
     if transaction is None or transaction.image.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.image.epoch != epoch:
@@ -454,6 +458,6 @@ def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: i
 
 
 def _can_be_stored(transactional_id: str) -> bool:
-    """Whether an id fits into the key of a record, which has a length of two bytes."""
+    """Return whether an id fits into the key of a record, which has a length of two bytes."""
     size = len(transactional_id)
     return size * 4 <= STRING_BYTES_MAX or len(transactional_id.encode()) <= STRING_BYTES_MAX

@@ -14,7 +14,7 @@ from penstock.protocol.error_codes import ErrorCode
 
 
 class End(Enum):
-    """What an EndTxn leads to, if not to an error."""
+    """The outcome of an EndTxn that is not refused."""
 
     PREPARE = auto()
     """The outcome is stored, then markers are written."""
@@ -23,7 +23,7 @@ class End(Enum):
 
 
 class Epoch(Enum):
-    """How the producer id and epoch of a request stand to those that are current."""
+    """How the producer id and epoch of a request compare with the current ones."""
 
     CURRENT = auto()
     PREVIOUS = auto()
@@ -71,19 +71,21 @@ ENDS: dict[tuple[State, Epoch, bool], End | ErrorCode] = {
 
 
 def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
-    """Whether a pair is the one whose last transaction used up its epochs, right after it was replaced."""
+    """Return whether a producer id and epoch are the pair that was just replaced, because its epochs were
+    used up.
+    """
     return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
 
 
 def judge_old_end(image: Image, epoch: int, is_commit: bool) -> End | ErrorCode:
-    """Return what an EndTxn of before KIP-890 leads to, whose producer id is the current one."""
+    """Return the outcome of an EndTxn before KIP-890 (v0 to v4) that has the current producer id."""
     if epoch != image.epoch:
         return _FENCED
     return ENDS_OLD[image.state, is_commit]
 
 
 def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> End | ErrorCode:
-    """Return what an EndTxn of KIP-890 leads to."""
+    """Return the outcome of an EndTxn of KIP-890 (v5)."""
     replaced = producer_id != image.producer_id and is_exhausted_pair(image, producer_id, epoch)
     if producer_id != image.producer_id and not replaced:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

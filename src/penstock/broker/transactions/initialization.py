@@ -32,7 +32,7 @@ class Initialization(NamedTuple):
 
 
 class Judgement(Enum):
-    """What comes of a request to initialize."""
+    """The decision about an InitProducerId request."""
 
     FENCED = auto()
     """The producer is not the newest one: PRODUCER_FENCED."""
@@ -49,7 +49,9 @@ class Judgement(Enum):
 
 
 def judge_initialization(transaction: Transaction, request: Initialization) -> Judgement:
-    """Return what `request` leads to. The order of the checks is Apache Kafka's, and can be observed."""
+    """Return the decision about `request`. The checks come in Apache Kafka's order, which clients can
+    observe.
+    """
     image = transaction.image
     if request.names_producer and request.producer_id != image.producer_id:
         was_replaced = (

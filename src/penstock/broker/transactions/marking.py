@@ -24,7 +24,7 @@ _MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.U
 
 
 class Marking:
-    """Brings the prepared transactions of a registry to their end."""
+    """Completes the prepared transactions of a registry with markers."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -76,7 +76,7 @@ class Marking:
         self._registry.outbox.markers.append(markers)
 
     def marked(self, markers: Markers, outcomes: Mapping[TopicPartition, ErrorCode], now: Instant) -> None:
-        """Take note of what has become of markers.
+        """Note for each partition whether its marker was written.
 
         A partition without an outcome counts as not reached. One that is gone, with its topic, is reported
         as NONE: there is nothing left to mark. Those that failed are sent again until they are written.
@@ -104,7 +104,9 @@ class Marking:
         self._retries[transaction.id] = transaction
 
     def _complete(self, transaction: Transaction, now: Instant) -> None:
-        """Store that a transaction has ended. With it a producer id is replaced that is used up."""
+        """Store that a transaction has ended. The same record replaces a producer id whose epochs are used
+        up.
+        """
         image = transaction.image
         is_replaced = image.next_producer_id != NO_ID
         changed = image._replace(

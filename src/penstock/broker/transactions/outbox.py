@@ -58,7 +58,7 @@ class Markers(NamedTuple):
 
 
 class Outbox:
-    """What has not been taken yet, in the order in which it came up."""
+    """The entries that have not been taken yet, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.stores: list[Store] = []

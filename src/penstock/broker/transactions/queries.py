@@ -61,7 +61,7 @@ def listed(
     """Return the transactions that pass all filters; an empty filter lets everything pass.
 
     `longer_than_ms` is compared with the time since the start: since 1970 for an id without a transaction.
-    `is_wanted` judges ids.
+    `is_wanted` says whether an id may be returned.
     """
     found = []
     for transaction in coordinator.registry.transactions.values():

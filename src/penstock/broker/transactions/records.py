@@ -26,7 +26,7 @@ class StoredTransaction(NamedTuple):
 
 
 def value_version(feature_level: int) -> int:
-    """The version in which values are written while `transaction.version` has this level."""
+    """Return the version in which values are written while `transaction.version` has this level."""
     return TAGGED_VALUE_VERSION if feature_level >= 1 else 0
 
 

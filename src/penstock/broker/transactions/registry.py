@@ -73,16 +73,16 @@ class Follower(Protocol):
     """A part that acts on changes of transactions: it sends markers, or keeps deadlines."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """An id is known as it was stored."""
+        """Take an id as it was read from the log."""
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """A change of an id holds."""
+        """Act on a change that has been stored."""
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """A change of an id could not be written."""
+        """Act on a change that could not be stored."""
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """An id is not known any more."""
+        """Act on an id that has been dropped."""
 
 
 class Registry:
@@ -111,11 +111,11 @@ class Registry:
         return partition_of(transactional_id, self.partition_count)
 
     def is_loaded(self, index: int) -> bool:
-        """Whether the ids of a partition are known."""
+        """Return whether the ids of a partition are known."""
         return index in self._epochs
 
     def epoch_of(self, index: int) -> int | None:
-        """The coordinator epoch of a partition; None where it is not loaded."""
+        """Return the coordinator epoch of a partition; None where it is not loaded."""
         return self._epochs.get(index)
 
     def epoch_for(self, transaction: Transaction) -> int:
@@ -146,7 +146,7 @@ class Registry:
         return unusable
 
     def unload(self, index: int) -> None:
-        """Let go of a partition. Requests under way are answered NOT_COORDINATOR."""
+        """Drop the ids of a partition. Requests under way are answered NOT_COORDINATOR."""
         if self._epochs.pop(index, None) is None:
             return
         for transactional_id in [one for one in self.transactions if self.partition_of(one) == index]:
@@ -157,7 +157,7 @@ class Registry:
                 self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
 
     def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
-        """Return the transaction, or why there is none to be asked."""
+        """Return the transaction of an id, or the error if it cannot be used."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         found = self.transactions.get(transactional_id)
@@ -171,7 +171,7 @@ class Registry:
         return None, ErrorCode.NONE
 
     def remember(self, transaction: Transaction) -> Transaction:
-        """Take up an id, and return it."""
+        """Add an id, and return its transaction."""
         self.transactions[transaction.id] = transaction
         self._weigh(transaction)
         return transaction
@@ -191,7 +191,9 @@ class Registry:
     # --- storing -----------------------------------------------------------------------------------------
 
     def store(self, transaction: Transaction, change: Change) -> None:
-        """Have a change written; it holds, and its request is answered, once `stored` is called."""
+        """Put a change into the outbox. It takes effect, and its request is answered, once `stored` is
+        called.
+        """
         image = change.image
         index = self.partition_of(transaction.id)
         if index not in self._epochs:
@@ -214,7 +216,7 @@ class Registry:
         """A record is in the log: its state holds from now on, and its request is answered."""
         found = self._changes.pop(store, None)
         if found is None:
-            return  # the partition has been let go of meanwhile
+            return  # the partition has been dropped meanwhile
         transaction, change = found
         transaction.storing = None
         if change.image is None:

@@ -78,20 +78,22 @@ class Elsewhere(Protocol):
     """How long after a marker was written it is looked at again first, and later on at most."""
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Whether the outcome of a transaction is replicated; where not, its markers are asked for again."""
+        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
+        again.
+        """
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
         """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """The service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates an id; None where it cannot be reached."""
 
     def let_go(self) -> None:
         """Drop the markers of transactions that this node coordinates no longer."""
 
 
 class Answer:
-    """What one request waits for. It is the coordinator's ticket for the request."""
+    """The answer that one request waits for. The coordinator has it as the ticket of the request."""
 
     __slots__ = ("outcome",)
 
@@ -143,7 +145,7 @@ class TransactionService:
         return coordinator
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Take over the partitions that this node leads, in their present epoch; let go of the others."""
+        """Take over the partitions that this node leads, in their present epoch, and drop the others."""
         if not self._is_loaded:
             self.open()
             return
@@ -177,7 +179,7 @@ class TransactionService:
             losses.add(unusable)
 
     def forget_everything(self) -> None:
-        """The topic has been deleted by force."""
+        """Drop all transactions, because the topic was deleted by force."""
         for index in range(self.coordinator.registry.partition_count):
             self.coordinator.registry.unload(index)
         self.loaded.clear()
@@ -200,7 +202,7 @@ class TransactionService:
     # --- requests ----------------------------------------------------------------------------------------
 
     def initialize(self, request: Initialization) -> Outcome:
-        """InitProducerId with a transactional id."""
+        """Handle InitProducerId with a transactional id."""
         coordinator = self.open()
         known = request.transactional_id in coordinator.registry.transactions
         size = TRANSACTION_BYTES + len(request.transactional_id)
@@ -218,7 +220,7 @@ class TransactionService:
         is_implicit: bool = False,
         connection: int = NO_CONNECTION,
     ) -> ErrorCode:
-        """AddPartitionsToTxn, AddOffsetsToTxn, or a first write of a producer of KIP-890."""
+        """Handle AddPartitionsToTxn, AddOffsetsToTxn, or the first write of a producer of KIP-890."""
         coordinator = self.open()
         listed = list(partitions)
         size = sum(PARTITION_BYTES + len(topic) for topic, _ in listed)
@@ -252,7 +254,7 @@ class TransactionService:
         raises_epoch: bool,
         connection: int = NO_CONNECTION,
     ) -> Outcome:
-        """EndTxn. The markers are written when this returns, unless a partition refuses its own."""
+        """Handle EndTxn. The markers are written when this returns, unless a partition refuses its marker."""
         return self._ask(
             self.open().end,
             transactional_id,
@@ -273,19 +275,19 @@ class TransactionService:
         return answer.outcome or Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def joining(self, transactional_id: str, version: int, *, of_offsets: bool = False) -> Joining:
-        """What has partitions take part in the transaction of a Produce request of `version`, or of a
-        TxnOffsetCommit with `of_offsets`.
+        """Return what adds partitions to the transaction of a Produce request of `version`, or with
+        `of_offsets` of a TxnOffsetCommit.
         """
         return Joining(self, transactional_id, version, of_offsets=of_offsets)
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """The service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates an id; None where it cannot be reached."""
         return self if self._elsewhere is None else self._elsewhere.coordinator_of(transactional_id)
 
     # --- the coordinator's output ------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Store what has to be stored, write markers, give answers, and see to the next deadline."""
+        """Store changes, write markers, give answers, and set the alarm for the next deadline."""
         outbox = self.coordinator.registry.outbox
         try:
             while outbox:
@@ -403,7 +405,7 @@ class TransactionService:
             self.settle()
 
     def advance(self) -> None:
-        """Let everything happen that is due."""
+        """Carry out everything that is due."""
         self.open()
         try:
             self.coordinator.advance(self.now)
@@ -412,7 +414,7 @@ class TransactionService:
 
 
 class Joining:
-    """Has partitions take part in the transaction that a Produce or TxnOffsetCommit request belongs to.
+    """Adds partitions to the transaction that a Produce or TxnOffsetCommit request belongs to.
 
     `version` is that of the request; `of_offsets` distinguishes the two.
     """
@@ -437,7 +439,7 @@ class Joining:
         service = self._service.coordinator_of(transactional_id)
         if service is None:
             raise error_for(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"the coordinator of {transactional_id!r} is out of reach"
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"the coordinator of {transactional_id!r} cannot be reached"
             )
         if self.is_implicit:
             error = service.add_partitions(transactional_id, producer_id, epoch, [tp], is_implicit=True)

@@ -1,4 +1,4 @@
-"""The broker's settings of transactions, under their names there."""
+"""The settings of transactions, under the names that the broker's configuration has for them."""
 
 from __future__ import annotations
 

@@ -106,7 +106,9 @@ class Transaction:
 
 
 def stored_form(image: Image, version: int) -> TransactionLogValue:
-    """The value of the record in `__transaction_state` for an image; version 0 has no tagged fields."""
+    """Return the value of the record in `__transaction_state` for an image; version 0 has no tagged
+    fields.
+    """
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(image.partitions):
         topics.setdefault(topic, []).append(partition)
@@ -128,7 +130,7 @@ def stored_form(image: Image, version: int) -> TransactionLogValue:
 
 
 def image_of(stored: TransactionLogValue) -> Image:
-    """The image that a stored value describes.
+    """Return the image that a stored value describes.
 
     Raises:
         DecodeError: it names a state that is never stored, or an unknown one.

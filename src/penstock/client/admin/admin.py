@@ -1,4 +1,4 @@
-"""The admin client for asyncio: every call is here, and is done by the part that it concerns.
+"""The admin client for asyncio. Every call is here, and is carried out by the part for its resource.
 
 The parts are objects that share the client's connections: topics, logs, settings, groups, security and
 transactions. This module checks the arguments of each call.
@@ -87,7 +87,7 @@ class ClusterDescription(NamedTuple):
 
 @with_hints("AsyncAdmin")
 class AsyncAdmin(HasInstanceId):
-    """Looks after topics, settings and groups.
+    """Administers topics, settings, groups, users and transactions of a cluster.
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)
@@ -188,7 +188,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(include_internal=flag)
     async def list_topics(self, *, include_internal: bool = False) -> list[str]:
-        """The names of all topics, sorted. Raises NetworkError or RequestTimeoutError."""
+        """Return the names of all topics, sorted. Raises NetworkError or RequestTimeoutError."""
         await self.start()
         return await self._topics.names(include_internal=include_internal)
 
@@ -204,7 +204,7 @@ class AsyncAdmin(HasInstanceId):
         return await self._topics.describe(wanted)
 
     async def create_partitions(self, topic: str, count: int) -> None:
-        """Let a topic grow to `count` partitions altogether.
+        """Add partitions to a topic, up to `count` in all.
 
         Records stay where they are: keys that come from now on may go to other partitions.
 
@@ -240,7 +240,7 @@ class AsyncAdmin(HasInstanceId):
     async def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """One offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
+        """Return one offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -255,7 +255,7 @@ class AsyncAdmin(HasInstanceId):
     # -- cluster and settings
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
+        """Return the cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
         await self.start()
         await self._client.retrying("describing the cluster", self._client.refresh)
         cluster = self._client.cluster
@@ -264,7 +264,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(broker=optional(broker_id))
     async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
-        """The data directories of one broker, or of all, with the size of every partition.
+        """Return the data directories of one broker, or of all, with the size of every partition.
 
         Raises:
             KafkaError: a directory cannot be read (56).
@@ -278,7 +278,7 @@ class AsyncAdmin(HasInstanceId):
     async def describe_config(
         self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """The settings of a topic, of a broker, or of a group of the newer protocols.
+        """Return the settings of a topic, of a broker, or of a group of the newer protocols.
 
         Raises:
             KafkaError: there is no such topic or broker.
@@ -355,7 +355,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(states=list_of(text, "['Stable']"))
     async def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
 
         Raises:
             KafkaError: a broker refuses.
@@ -389,7 +389,7 @@ class AsyncAdmin(HasInstanceId):
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, for all partitions or some.
+        """Return the committed offsets of a group, for all partitions or some.
 
         A broker before 0.10.2 is asked about each partition of the cluster.
 
@@ -430,8 +430,8 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(states=list_of(text, "['Stable']"))
     async def list_streams_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All streams groups of the cluster (KIP-1071), or those in the given states (``Stable``, ``Empty``,
-        ``NotReady``, ``Assigning``, ``Reconciling``), by name.
+        """Return all streams groups of the cluster (KIP-1071), or those in the given states (``Stable``,
+        ``Empty``, ``NotReady``, ``Assigning``, ``Reconciling``), by name.
 
         Raises:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
@@ -453,7 +453,8 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(states=list_of(text, "['Stable']"))
     async def list_share_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+        """Return all share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by
+        name.
 
         Raises:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
@@ -475,7 +476,7 @@ class AsyncAdmin(HasInstanceId):
     async def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where a share group is, and how many records it has before it: in all its partitions, or in some.
+        """Return the start offset and the lag of a share group, in all its partitions or some.
 
         Raises:
             KafkaError: the group or a topic may not be read.
@@ -489,7 +490,7 @@ class AsyncAdmin(HasInstanceId):
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> None:
-        """Have a share group without members begin at these offsets; it is made where it does not exist.
+        """Set the start offsets of a share group without members; it is made if it does not exist.
 
         Locks and delivery counts of the partitions are gone after that.
 
@@ -527,7 +528,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(wanted=instance_of(AclFilter))
     async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The access control entries that a filter selects, by default all."""
+        """Return the access control entries that a filter selects, by default all."""
         await self.start()
         return await self._security.acls(wanted)
 
@@ -539,7 +540,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(names=list_of(text, "['ada']"))
     async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
-        """Users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
+        """Return the users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
         await self.start()
         return await self._security.users(names)
 
@@ -577,7 +578,7 @@ class AsyncAdmin(HasInstanceId):
         await self._security.set_quotas(entity, quotas)
 
     async def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """All quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
+        """Return all quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
         await self.start()
         return await self._security.quotas()
 
@@ -597,7 +598,7 @@ class AsyncAdmin(HasInstanceId):
         longer_than_ms: float | None = None,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """All transactional ids of the cluster, by name, or those that every given filter selects.
+        """Return all transactional ids of the cluster, by name, or those that every given filter selects.
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
         have been running for longer; `pattern` is a regular expression for the whole id.
@@ -644,7 +645,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(transactional_id=text)
     async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
-        """Abort what the producer of a transactional id has open, and let that producer do nothing more.
+        """Abort the open transaction of a transactional id, and fence the producer that has the id now.
 
         As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
 
@@ -659,7 +660,7 @@ class AsyncAdmin(HasInstanceId):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that have written to partitions and are kept there, as of the leaders.
+        """Return the producers that have written to partitions and are kept there, as of the leaders.
 
         `broker` asks that replica instead.
 
@@ -681,7 +682,7 @@ class AsyncAdmin(HasInstanceId):
         *,
         older_than_ms: float = HANGING_AGE_MS,
     ) -> list[HangingTransaction]:
-        """Transactions that are open in one of these partitions, and that no coordinator will end.
+        """Return the transactions that are open in one of these partitions, and that no coordinator will end.
 
         Such a transaction keeps ``read_committed`` readers waiting for ever. It is one whose last record is
         older than `older_than_ms`, and whose producer has no transactional id, or one whose coordinator does
@@ -714,7 +715,7 @@ class AsyncAdmin(HasInstanceId):
         producer_epoch: int,
         coordinator_epoch: int,
     ) -> None:
-        """Abort what a producer has open in one partition. A wrong `coordinator_epoch` does harm.
+        """Abort the open transaction of a producer in one partition. A wrong `coordinator_epoch` does harm.
 
         With one above the real one, the partition refuses every later marker of the producer's coordinator.
         -1 stands for 0. Raises as `abort_hanging_transaction`.

@@ -45,7 +45,7 @@ class ConfigValue(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """What has settings. The name of a broker is its id in digits, or empty for all brokers."""
+    """A resource with settings. The name of a broker is its id in digits, or empty for all brokers."""
 
     kind: int
     name: str
@@ -99,7 +99,7 @@ class ConfigAdministration:
         self._client = client
 
     async def describe(self, resource: Resource) -> dict[str, ConfigValue]:
-        """The settings of a topic or of a broker, by name."""
+        """Return the settings of a topic or of a broker, by name."""
         return await self._client.retrying("describing settings", lambda: self._describe(resource))
 
     async def _describe(self, resource: Resource) -> dict[str, ConfigValue]:

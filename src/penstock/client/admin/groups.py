@@ -106,8 +106,9 @@ class GroupAdministration:
         self._client = client
 
     async def listings(self, states: Collection[str], group_type: str | None = None) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of one
-        type only where it is given, of which brokers without types have none."""
+        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of
+        one type only where it is given, of which brokers without types have none.
+        """
         client = self._client
         await client.bootstrap()
         found: dict[str, GroupListing] = {}
@@ -138,7 +139,7 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Describe a group of any protocol. DescribeGroups reports one of KIP-848 as one that is dead."""
+        """Describe a group of any protocol. DescribeGroups reports a group of KIP-848 as dead."""
         try:
             return await self._describe_classic(group_id)
         except KafkaError as error:
@@ -226,7 +227,7 @@ class GroupAdministration:
         return group, coordinator
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
-        """The one group of a response, and the node that coordinates it."""
+        """Return the one group of a response, and the node that coordinates it."""
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
         coordinator = self._client.cluster.nodes.get(node)
@@ -254,7 +255,7 @@ class GroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, for all partitions or some.
+        """Return the committed offsets of a group, for all partitions or some.
 
         A broker before 0.10.2 is asked about each partition of the cluster.
         """
@@ -326,18 +327,18 @@ class GroupAdministration:
 def lags(
     committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
-    """How far behind the end a group is; None where it has committed nothing."""
+    """Return how far behind the end a group is; None where it has committed nothing."""
     return {tp: max(0, end - committed[tp].offset) if tp in committed else None for tp, end in ends.items()}
 
 
 def no_such_group(group_id: str) -> KafkaError:
-    """The error for a group that the cluster does not have."""
+    """Return the error for a group that the cluster does not have."""
     code = ErrorCode.GROUP_ID_NOT_FOUND
     return KafkaError(code, code.name, f"group {group_id!r} does not exist")
 
 
 def refused(code: int, group_id: str) -> PenstockError:
-    """The error for what cannot be done with a group."""
+    """Return the error for a group that refused a change, by its code."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)

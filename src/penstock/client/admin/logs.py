@@ -82,7 +82,7 @@ class LogAdministration:
         return found
 
     async def directories(self, broker: int | None) -> list[LogDirectory]:
-        """The data directories of one broker, or of all, with the size of every partition."""
+        """Return the data directories of one broker, or of all, with the size of every partition."""
         await self._client.retrying("describing directories", self._client.refresh)
         if broker is not None:
             await self._client.check_node(broker)

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def password_text(value: object, what: str) -> object:
-    """The password; a wrong one is not quoted, since it may be one in another form.
+    """Return the password; a wrong one is not quoted, since it may be one in another form.
 
     Raises:
         ConfigError: it is no text.
@@ -90,7 +90,7 @@ class SecurityAdministration:
         await self._asked("creating entries", request, lambda answer: _check(answer.results))
 
     async def acls(self, wanted: AclFilter) -> list[Acl]:
-        """The access control entries that a filter selects."""
+        """Return the access control entries that a filter selects."""
 
         def read(answer: Any) -> list[Acl]:
             _check([answer])
@@ -173,7 +173,7 @@ class SecurityAdministration:
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
 
     async def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """All quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
+        """Return all quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
         from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 
         def read(answer: Any) -> dict[QuotaEntity, dict[str, float]]:
@@ -194,7 +194,7 @@ class SecurityAdministration:
 
 
 def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
-    """The fields of a filter, which DescribeAcls and DeleteAcls call alike."""
+    """Return the fields of a filter, which DescribeAcls and DeleteAcls call alike."""
     return {
         "resource_type_filter": wanted.resource_type,
         "resource_name_filter": wanted.resource_name,
@@ -207,7 +207,7 @@ def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
 
 
 def _acl(resource: Any, entry: Any) -> Acl:
-    """An entry of a response, for the resource that is named there or around it."""
+    """Return an entry of a response, for the resource that is named there or around it."""
     return Acl(
         resource.resource_type,
         resource.resource_name,

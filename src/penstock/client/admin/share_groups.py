@@ -55,8 +55,10 @@ class ShareGroupDescription(NamedTuple):
 
 
 class ShareGroupOffset(NamedTuple):
-    """Where a share group is in a partition. `start_offset` is the first record that is not finally handled,
-    None before any was; `lag` is how many are still to be handled, None where the broker has no number."""
+    """The progress of a share group in a partition. `start_offset` is the first record that is not finally
+    handled, None before any was; `lag` is the number of records still to be handled, None where the broker
+    has no number.
+    """
 
     start_offset: int | None
     lag: int | None
@@ -74,7 +76,7 @@ class ShareGroupAdministration:
         self._groups = groups
 
     async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """All share groups of the cluster, or those in the given states, by name."""
+        """Return all share groups of the cluster, or those in the given states, by name."""
         return await self._groups.listings(states, group_type=SHARE)
 
     async def describe(self, group_id: str) -> ShareGroupDescription:
@@ -100,7 +102,7 @@ class ShareGroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where a share group is, for all partitions that it has begun or some."""
+        """Return the progress of a share group, in all partitions that it has begun or some."""
         topics = None
         if asked is not None:
             topics = [

@@ -74,7 +74,7 @@ class StreamsGroupAdministration:
         self._groups = groups
 
     async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """All streams groups of the cluster, or those in the given states, by name."""
+        """Return all streams groups of the cluster, or those in the given states, by name."""
         return await self._groups.listings(states, group_type=STREAMS)
 
     async def describe(self, group_id: str) -> StreamsGroupDescription:

@@ -132,7 +132,7 @@ class TopicAdministration:
                 raise refusal(topic.error_code, repr(topic.name), topic.error_message)
 
     async def grow(self, topic: str, partitions: int) -> None:
-        """Let a topic grow to a number of partitions."""
+        """Add partitions to a topic, up to a number of them."""
         client, tries = self._client, count()
         await client.retrying(
             "creating partitions", lambda: self._grow(topic, partitions, grown_is_fine=next(tries) > 0)
@@ -175,7 +175,7 @@ class TopicAdministration:
 
 
 def checked_topics(topics: Iterable[NewTopic | str]) -> list[NewTopic]:
-    """The topics, each as `NewTopic`.
+    """Return the topics, each as `NewTopic`.
 
     Raises:
         ConfigError: one topic where a list belongs, or something that describes none.

@@ -68,7 +68,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id, as of its coordinator."""
+    """The state of a transactional id, as its coordinator reports it."""
 
     transactional_id: str
     state: str
@@ -84,7 +84,7 @@ class TransactionDescription(NamedTuple):
 
 
 class PartitionProducer(NamedTuple):
-    """A producer that has written to a partition, as of the partition's leader."""
+    """A producer that has written to a partition, as the partition's leader reports it."""
 
     producer_id: int
     producer_epoch: int
@@ -121,7 +121,7 @@ class TransactionAdministration:
         longer_than_ms: float | None = None,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """All transactional ids of the cluster, by name, or those that every given filter selects.
+        """Return all transactional ids of the cluster, by name, or those that every given filter selects.
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
         have been running for longer; `pattern` is a regular expression for the whole id.
@@ -211,7 +211,7 @@ class TransactionAdministration:
         await self._at_coordinator(where.transactional_id, "ending a transaction", ask)
 
     async def fence(self, transactional_id: str) -> TransactionCoordinates:
-        """Abort what the producer of a transactional id has open, and let that producer do nothing more.
+        """Abort the open transaction of a transactional id, and fence the producer that has the id now.
 
         As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
         """
@@ -230,7 +230,9 @@ class TransactionAdministration:
     async def producers(
         self, wanted: Sequence[TopicPartition], broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that are kept of partitions, as of the leaders, or of the replica at `broker`."""
+        """Return the producers that are kept of partitions, as of the leaders, or of the replica at
+        `broker`.
+        """
         found: dict[TopicPartition, list[PartitionProducer]] = {}
 
         async def attempt() -> None:
@@ -267,7 +269,7 @@ class TransactionAdministration:
     async def hanging(
         self, partitions: Sequence[TopicPartition], older_than_ms: float
     ) -> list[HangingTransaction]:
-        """Transactions that are open in one of these partitions, and that no coordinator will end.
+        """Return the transactions that are open in one of these partitions, and that no coordinator will end.
 
         Such a transaction has its last record before `older_than_ms`, and its producer has no transactional
         id, or one whose coordinator does not count the partition in. Raises as `producers` and `listings`.
@@ -312,7 +314,7 @@ class TransactionAdministration:
     async def write_abort_marker(
         self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
     ) -> None:
-        """Abort what a producer has open in one partition. A wrong `coordinator_epoch` does harm.
+        """Abort the open transaction of a producer in one partition. A wrong `coordinator_epoch` does harm.
 
         -1 stands for 0. Raises as `abort_hanging`.
         """

@@ -17,7 +17,7 @@ NAMES = tuple(_HOMES)
 
 
 def assignor_named(name: str) -> Assignor:
-    """The assignor with a name of Kafka's: ``cooperative-sticky``, or Java's class name for it.
+    """Return the assignor with a name of Kafka's: ``cooperative-sticky``, or Java's class name for it.
 
     Raises:
         ValueError: there is none.

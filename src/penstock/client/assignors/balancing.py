@@ -84,7 +84,7 @@ class _Balancing:
         return {**result, **fixed}
 
     def _all_partitions(self) -> list[TopicPartition]:
-        """Those with the fewest takers first."""
+        """Return those with the fewest takers first."""
         topics = sorted(self._counts, key=lambda topic: (len(self._takers[topic]), java_order(topic)))
         return [TopicPartition(topic, number) for topic in topics for number in range(self._counts[topic])]
 
@@ -115,7 +115,7 @@ class _Balancing:
     # -- what cannot move
 
     def _room(self, member: str) -> int:
-        """The most partitions that a member could have."""
+        """Return the most partitions that a member could have."""
         return sum(self._counts[topic] for topic in self._wants[member])
 
     def _set_aside_fixed(self) -> Assignment:
@@ -132,7 +132,7 @@ class _Balancing:
     # -- improvements
 
     def _is_balanced(self) -> bool:
-        """Whether no member could take a partition from a member that has two more."""
+        """Return whether no member could take a partition from a member that has two more."""
         if self._by_size[0][0] >= self._by_size[-1][0] - 1:
             return True
         largest = self._largest_by_topic()
@@ -142,7 +142,7 @@ class _Balancing:
         return True
 
     def _largest_by_topic(self) -> dict[str, int]:
-        """How much the fullest owner of any of its partitions has, for each topic."""
+        """Return how much the fullest owner of any of its partitions has, for each topic."""
         largest = dict.fromkeys(self._counts, 0)
         for held in self._held.values():
             for topic in {tp.topic for tp in held}:
@@ -192,7 +192,9 @@ class _Moves:
         self._moved: dict[tuple[str, str, str], list[TopicPartition]] = {}
 
     def better_choice(self, tp: TopicPartition, source: str, target: str) -> TopicPartition:
-        """A partition of the same topic that came the other way, if there is one: it goes home instead."""
+        """Return a partition of the same topic that came the other way, if there is one: it goes home
+        instead.
+        """
         if tp in self._pairs:
             source = self._pairs[tp][0]
         came_back = self._moved.get((tp.topic, target, source))
@@ -210,6 +212,6 @@ class _Moves:
 
 
 def _unevenness(held: Mapping[str, Sequence[TopicPartition]]) -> int:
-    """The sum of the differences between any two members."""
+    """Return the sum of the differences between any two members."""
     sizes = sorted(map(len, held.values()))
     return sum(size * (2 * index - len(sizes) + 1) for index, size in enumerate(sizes))

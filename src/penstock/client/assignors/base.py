@@ -61,5 +61,5 @@ def ordered(members: Mapping[str, Subscription]) -> list[str]:
 
 
 def java_order(text: str) -> bytes:
-    """A key that sorts text as Java does: by UTF-16 code units."""
+    """Return a key that sorts text as Java does: by UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")

@@ -42,7 +42,7 @@ class Subscription:
 
 
 def encode_subscription(subscription: Subscription, version: int = VERSION) -> bytes:
-    """The bytes of a subscription, as Java's consumer writes them: sorted by topic and partition."""
+    """Return the bytes of a subscription, as Java's consumer writes them: sorted by topic and partition."""
     groups = group_by_topic(sorted(subscription.owned)) if version >= 1 else []
     message = ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
@@ -78,7 +78,7 @@ def decode_subscription(data: bytes, instance_id: str | None = None) -> Subscrip
 def encode_assignment(
     partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = VERSION
 ) -> bytes:
-    """The bytes of an assignment, as Java's consumer writes them."""
+    """Return the bytes of an assignment, as Java's consumer writes them."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             consumer_protocol_assignment.TopicPartition(topic=topic, partitions=numbers)
@@ -90,7 +90,7 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """The partitions of an assignment of any version. No bytes at all mean no partitions.
+    """Return the partitions of an assignment of any version. No bytes at all mean no partitions.
 
     Raises:
         DecodeError: the bytes are no assignment.
@@ -119,5 +119,5 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list
 
 
 def ungroup(groups: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
-    """The reverse of `group_by_topic`."""
+    """Return the reverse of `group_by_topic`."""
     return [TopicPartition(topic, number) for topic, numbers in groups for number in numbers]

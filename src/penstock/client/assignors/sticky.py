@@ -103,7 +103,7 @@ def _decode_groups(data: bytes) -> tuple[list[tuple[str, Sequence[int]]], int]:
         at += 2 + size
         (length,) = _INT32.unpack_from(data, at)
         if not 0 <= length <= len(data):
-            raise ValueError("a count that cannot be")
+            raise ValueError(f"a topic has {length} partitions in {len(data)} bytes")
         groups.append((name, struct.unpack_from(f">{length}i", data, at + 4)))
         at += 4 + 4 * length
     return groups, at
@@ -140,7 +140,7 @@ def share(
 def settle_claims(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> Claims:
-    """Who owned what so far. Of several claims the newest generation's counts; of equal ones, none."""
+    """Return who owned what so far. Of several claims the newest generation's counts; of equal ones, none."""
     owned: dict[str, list[TopicPartition]] = {}
     owner_of: dict[TopicPartition, str] = {}
     disputed: set[TopicPartition] = set()
@@ -171,7 +171,7 @@ def settle_claims(
 def _outdated(
     told: Mapping[str, Told], generations: Mapping[str, int | None], members: Mapping[str, Subscription]
 ) -> dict[TopicPartition, str]:
-    """The last owner of each partition before the newest generation."""
+    """Return the last owner of each partition before the newest generation."""
     newest = max((g for g in generations.values() if g is not None), default=NO_GENERATION)
     newest = max(newest, NO_GENERATION)
     found: dict[TopicPartition, tuple[str, int]] = {}

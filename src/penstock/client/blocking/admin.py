@@ -87,7 +87,7 @@ class Admin(Blocking):
         self._run(self._admin.create_acls(acls))
 
     def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The access control entries that a filter selects, by default all."""
+        """Return the access control entries that a filter selects, by default all."""
         return self._run(self._admin.list_acls(wanted))
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
@@ -125,7 +125,7 @@ class Admin(Blocking):
         self._run(self._admin.set_quotas(entity, quotas))
 
     def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """All quotas that are set: by entity, and then by name."""
+        """Return all quotas that are set: by entity, and then by name."""
         return self._run(self._admin.list_quotas())
 
     def create_topic(
@@ -172,13 +172,13 @@ class Admin(Blocking):
         return self._run(self._admin.describe_topics(names))
 
     def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
+        """Return the cluster's id, controller and brokers. Raises NetworkError or RequestTimeoutError."""
         return self._run(self._admin.describe_cluster())
 
     def describe_config(
         self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """The settings of a topic, of a broker, or of a group of the newer protocols.
+        """Return the settings of a topic, of a broker, or of a group of the newer protocols.
 
         Raises:
             KafkaError: there is no such topic or broker.
@@ -188,7 +188,7 @@ class Admin(Blocking):
         return self._run(self._admin.describe_config(topic, broker=broker, group=group))
 
     def create_partitions(self, topic: str, count: int) -> None:
-        """Let a topic grow to `count` partitions altogether.
+        """Add partitions to a topic, up to `count` in all.
 
         Records stay where they are: keys that come from now on may go to other partitions.
 
@@ -261,7 +261,7 @@ class Admin(Blocking):
         return self._run(self._admin.delete_records(offsets))
 
     def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
-        """The data directories of one broker, or of all, with the size of every partition.
+        """Return the data directories of one broker, or of all, with the size of every partition.
 
         Raises:
             KafkaError: a directory cannot be read (56).
@@ -273,7 +273,7 @@ class Admin(Blocking):
     def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """One offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
+        """Return one offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -282,7 +282,7 @@ class Admin(Blocking):
         return self._run(self._admin.list_offsets(questions, isolation=isolation))
 
     def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
 
         Raises:
             KafkaError: a broker refuses.
@@ -312,7 +312,7 @@ class Admin(Blocking):
     def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, for all partitions or some.
+        """Return the committed offsets of a group, for all partitions or some.
 
         Raises:
             KafkaError: the group may not be read.
@@ -346,8 +346,8 @@ class Admin(Blocking):
     # -- streams groups
 
     def list_streams_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All streams groups of the cluster (KIP-1071), or those in the given states (``Stable``, ``Empty``,
-        ``NotReady``, ``Assigning``, ``Reconciling``), by name.
+        """Return all streams groups of the cluster (KIP-1071), or those in the given states (``Stable``,
+        ``Empty``, ``NotReady``, ``Assigning``, ``Reconciling``), by name.
 
         Raises:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
@@ -367,7 +367,8 @@ class Admin(Blocking):
     # -- share groups
 
     def list_share_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """All share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+        """Return all share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by
+        name.
 
         Raises:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
@@ -387,7 +388,7 @@ class Admin(Blocking):
     def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where a share group is, and how many records it has before it: in all its partitions, or in some.
+        """Return the start offset and the lag of a share group, in all its partitions or some.
 
         Raises:
             KafkaError: the group or a topic may not be read.
@@ -399,7 +400,7 @@ class Admin(Blocking):
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> None:
-        """Have a share group without members begin at these offsets; it is made where it does not exist.
+        """Set the start offsets of a share group without members; it is made if it does not exist.
 
         Locks and delivery counts of the partitions are gone after that.
 
@@ -428,7 +429,7 @@ class Admin(Blocking):
         longer_than_ms: float | None = None,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """All transactional ids of the cluster, by name, or those that every given filter selects.
+        """Return all transactional ids of the cluster, by name, or those that every given filter selects.
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
         have been running for longer; `pattern` is a regular expression for the whole id.
@@ -474,7 +475,7 @@ class Admin(Blocking):
         self._run(self._admin.end_transaction(coordinates, commit=commit))
 
     def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
-        """Abort what the producer of a transactional id has open, and let that producer do nothing more.
+        """Abort the open transaction of a transactional id, and fence the producer that has the id now.
 
         As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
 
@@ -488,7 +489,7 @@ class Admin(Blocking):
     def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that have written to partitions and are kept there, as of the leaders.
+        """Return the producers that have written to partitions and are kept there, as of the leaders.
 
         `broker` asks that replica instead.
 
@@ -536,7 +537,7 @@ class Admin(Blocking):
         producer_epoch: int,
         coordinator_epoch: int,
     ) -> None:
-        """Abort what a producer has open in one partition. A wrong `coordinator_epoch` does harm.
+        """Abort the open transaction of a producer in one partition. A wrong `coordinator_epoch` does harm.
 
         With one above the real one, the partition refuses every later marker of the producer's coordinator.
         -1 stands for 0. Raises as `abort_hanging_transaction`.

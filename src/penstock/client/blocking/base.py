@@ -38,7 +38,7 @@ class Blocking(ABC):
 
     @abstractmethod
     def _twin(self) -> object:
-        """The asyncio client that does the work."""
+        """Return the asyncio client that does the work."""
 
     @abstractmethod
     def _start(self) -> None:
@@ -46,7 +46,7 @@ class Blocking(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what is under way, and let go of the connections."""
+        """Finish what is under way, and close the connections."""
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._process is not Blocking._this_process:

@@ -143,15 +143,15 @@ class Consumer(Blocking, Generic[K, V]):
         self._consumer.subscribe(topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read."""
+        """Return the partitions that are read."""
         return self._consumer.assignment()
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
         return self._consumer.subscription()
 
     def partitions_for_topic(self, topic: str) -> set[int]:
-        """The numbers of a topic's partitions.
+        """Return the numbers of a topic's partitions.
 
         Raises:
             KafkaError: the topic does not exist, or may not be seen.
@@ -199,7 +199,7 @@ class Consumer(Blocking, Generic[K, V]):
         self._consumer.resume(partitions)
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
+        """Return the partitions that are paused."""
         return self._consumer.paused()
 
     # -- records
@@ -324,7 +324,7 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.committed(partitions))
 
     def group_metadata(self) -> GroupMetadata:
-        """The member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+        """Return the member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
 
         Raises:
             KafkaError: the group has gone on without this member (25), or it has not joined yet.
@@ -333,14 +333,16 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(_on_loop(self._consumer.group_metadata))
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset to read of each assigned partition: behind the last record returned.
+        """Return the next offset to read of each assigned partition: behind the last record returned.
 
         A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
         """
         return self._run(_on_loop(self._consumer.positions))
 
     def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
+        """Return how many offsets lie between the position of each partition and its end. Raises as
+        `poll`.
+        """
         return self._run(self._consumer.lag(partitions))
 
     @property
@@ -349,11 +351,11 @@ class Consumer(Blocking, Generic[K, V]):
         return self._consumer.member_id
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out. Raises as `poll`."""
+        """Return the offset of the next record to be handed out. Raises as `poll`."""
         return self._run(self._consumer.position(partition))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition.
+        """Return the first offset of each partition.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -362,7 +364,7 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.beginning_offsets(partitions))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get.
+        """Return the offset that the next record of each partition will get.
 
         With ``isolation.level=read_committed``, where the first open transaction begins.
 
@@ -375,7 +377,7 @@ class Consumer(Blocking, Generic[K, V]):
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than the given time, or None.
+        """Return the first offset whose record is not older than the given time, or None.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 

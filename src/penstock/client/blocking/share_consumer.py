@@ -119,11 +119,13 @@ class ShareConsumer(Blocking, Generic[K, V]):
         self._consumer.subscribe(topics, on_acknowledged=on_acknowledged)
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to."""
+        """Return the topics that are subscribed to."""
         return self._consumer.subscription()
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that the group has this member fetch from. Other members may have them as well."""
+        """Return the partitions that the group has this member fetch from. Other members may have them as
+        well.
+        """
         return self._consumer.assignment()
 
     def unsubscribe(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether an answer answers what was asked: checks that every call of the client makes.
+"""Checks of answers, which every call of the client makes: each entry that was asked for must be there.
 
 An answer that leaves something out, or contradicts the question, is a failed attempt like any other: it is
 tried again until the time allowed is over. Nothing that was left out may count as done, or as not there.
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def left_out(broker: object, what: object, api: str) -> ProtocolViolationError:
-    """The error for a part of the question that has no answer."""
+    """Return the error for a part of the question that has no answer."""
     return ProtocolViolationError(f"broker {broker} left {what} out of its answer to {api}")
 
 
@@ -33,7 +33,7 @@ def check_complete(
 
 
 def only(answers: Sequence[T], broker: object, api: str) -> T:
-    """The one entry of the response to a request with one entry.
+    """Return the one entry of the response to a request with one entry.
 
     Raises:
         ProtocolViolationError: there is none, or more than one.

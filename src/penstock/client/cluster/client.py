@@ -103,7 +103,9 @@ class AsyncClient:
         return self.config.request_timeout_ms / 1000
 
     def begin_reports(self, snapshot: Callable[[], Statistics]) -> None:
-        """Have `snapshot` reported at ``statistics.interval.ms``, where that is set, and pushed."""
+        """Begin to report `snapshot` every ``statistics.interval.ms``, if that is set, and to push
+        metrics.
+        """
         self._snapshot = snapshot if self.config.enable_metrics_push else None
         if self.config.stats_cb is not None:
             from penstock.client.statistics_reports import StatisticsReports
@@ -221,20 +223,20 @@ class AsyncClient:
                 await asyncio.sleep(self.backoff.seconds(tries, self.dice))
 
     def connections(self) -> list[Connection]:
-        """The open connections, from any thread."""
+        """Return the open connections, from any thread."""
         return self._pool.connections()
 
     @property
     def counters(self) -> ClientCounters:
-        """What has been counted for each broker."""
+        """Return the counters of each broker."""
         return self._pool.counters
 
     def feature_level(self, name: str) -> int:
-        """The finalised level of a feature of the cluster, from the open connections; 0 for none."""
+        """Return the finalised level of a feature of the cluster, from the open connections; 0 for none."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
-        """Where connections are being opened, from any thread."""
+        """Return where connections are being opened, from any thread."""
         return self._pool.addresses_opening()
 
     async def connect(self, address: Address) -> Connection:
@@ -260,17 +262,17 @@ class AsyncClient:
         return self._pool.secured
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
-        """The open connection to a node, if there is one."""
+        """Return the open connection to a node, if there is one."""
         node = self.cluster.nodes.get(node_id)
         return self._pool.live(node.address, purpose) if node else None
 
     def address_of(self, node_id: int) -> object:
-        """How messages name a node: its address, where that is known."""
+        """Return how messages name a node: its address, where that is known."""
         node = self.cluster.nodes.get(node_id)
         return node.address if node is not None else f"node {node_id}"
 
     def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
-        """How many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
+        """Return how many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
         if throttle_time_ms > 0 and isinstance(broker, Address):
             self._pool.note_throttled(broker, throttle_time_ms)
         if throttle_time_ms <= self.config.request_timeout_ms:
@@ -447,7 +449,7 @@ class AsyncClient:
                 await self.refresh()
 
     def _patience_s(self) -> float:
-        """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""
+        """Return how long an unknown topic may take to appear: a moment, unless asking for it creates it."""
         patience_s = self.config.topic_metadata_propagation_max_ms / 1000
         return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 
@@ -456,7 +458,7 @@ class AsyncClient:
         return topic is not None and bool(topic.partitions) and topic.error_code == 0
 
     def _topic_error(self, name: str) -> PenstockError:
-        """What is wrong with a topic that has just been asked for."""
+        """Return what is wrong with a topic that has just been asked for."""
         topic = self.cluster.topics.get(name)
         if topic is None:
             return left_out(self._told_by, f"topic {name!r}", "Metadata")

@@ -417,7 +417,7 @@ class Connection(asyncio.BufferedProtocol):
         return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
-        """What the broker did wrong, with its address."""
+        """Return what the broker did wrong, with its address."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
             if other is TLS:
@@ -472,7 +472,7 @@ async def connect(address: Address, config: ClientConfig, memory: ReusedMemory) 
 
 
 async def open_socket(address: Address, config: ClientConfig) -> socket.socket:
-    """A connected socket.
+    """Return a connected socket.
 
     Raises:
         NetworkError: name not known, connection refused, no answer in time.
@@ -530,7 +530,7 @@ async def _resolve(address: Address) -> list[Any]:
 
 
 def _after(chunks: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """What is left of the chunks after the first `sent` bytes."""
+    """Return what is left of the chunks after the first `sent` bytes."""
     for index, chunk in enumerate(chunks):
         view = memoryview(chunk)
         if sent < view.nbytes:
@@ -540,14 +540,16 @@ def _after(chunks: Sequence[Buffer], sent: int) -> list[Buffer]:
 
 
 def _copy_of(error: PenstockError) -> PenstockError:
-    """A copy of an exception, for one more caller: a shared one would collect the tracebacks of all."""
+    """Return a copy of an exception, for one more caller: a shared one would collect the tracebacks of
+    all.
+    """
     duplicate = copy.copy(error)
     duplicate.__cause__ = error.__cause__
     return duplicate
 
 
 def _why(error: BaseException | None) -> str:
-    """The operating system's words for an error, in lower case and without its number."""
+    """Return the operating system's words for an error, in lower case and without its number."""
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno).lower()
     return str(error) or type(error).__name__

@@ -74,25 +74,25 @@ class ConnectionPool:
         self._is_closed = False
 
     def connections(self) -> list[Connection]:
-        """The open connections, from any thread."""
+        """Return the open connections, from any thread."""
         return [peer.connection for peer in list(self._peers.values())]
 
     def feature_level(self, name: str) -> int:
-        """The finalised level of a feature, the newest of all open connections; 0 for none."""
+        """Return the finalised level of a feature, the newest of all open connections; 0 for none."""
         newest = max(self._peers.values(), key=lambda peer: peer.versions.features_epoch, default=None)
         return newest.versions.features.get(name, 0) if newest is not None else 0
 
     def addresses_opening(self) -> list[Address]:
-        """Where connections are being opened, from any thread."""
+        """Return where connections are being opened, from any thread."""
         return [address for address, _ in list(self._opening)]
 
     def failures(self, address: Address) -> int:
-        """How many attempts to connect have failed in a row."""
+        """Return how many attempts to connect have failed in a row."""
         known = self.counters.brokers.get(address)
         return known.failures_in_a_row if known is not None else 0
 
     def live(self, address: Address, purpose: str) -> Peer | None:
-        """The open connection to an address for a purpose; None if there is none."""
+        """Return the open connection to an address for a purpose; None if there is none."""
         peer = self._peers.get((address, purpose))
         if peer is not None and peer.connection.cause is not None:
             del self._peers[address, purpose]

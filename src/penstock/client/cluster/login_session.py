@@ -87,7 +87,7 @@ class LoginSession:
         return bool(self._held)
 
     def must_wait(self) -> bool:
-        """Whether requests wait; begins to authenticate anew where the session is over already."""
+        """Return whether requests wait; begins to authenticate anew where the session is over already."""
         if self._held is None and self.has_expired:
             self.renew()
         return self._held is not None

@@ -126,7 +126,9 @@ class ClusterMetadata:
             self._names[topic_id] = name
 
     def _is_late(self, name: str, topic_id: bytes) -> bool:
-        """Whether an answer is from before a topic was created anew, of a broker whose metadata are old."""
+        """Return whether an answer is from before a topic was created anew, of a broker whose metadata are
+        old.
+        """
         lineage = self._lineages.get(name)
         if topic_id == NO_TOPIC_ID:
             return False
@@ -146,13 +148,13 @@ class ClusterMetadata:
         return topic.partitions.get(where.partition) if topic else None
 
     def leader(self, where: TopicPartition) -> int | None:
-        """The node that leads a partition; None when unknown, gone or not elected."""
+        """Return the node that leads a partition; None when unknown, gone or not elected."""
         info = self.partition(where)
         return info.leader if info and info.leader in self.nodes else None
 
     def note_leader(self, where: TopicPartition, leader: int, leader_epoch: int, node: Node | None) -> bool:
-        """Take over who leads a partition, as a broker that does not has said (KIP-951), unless it is older
-        than what is known; return whether the leader can be asked now. `node` is where it is.
+        """Note the leader of a partition that another broker has named (KIP-951), unless the metadata are
+        newer; return whether the leader can be asked now. `node` is its address.
         """
         topic = self.topics.get(where.topic)
         info = self.partition(where)
@@ -165,7 +167,7 @@ class ClusterMetadata:
         return leader in self.nodes
 
     def topic_id(self, name: str) -> bytes:
-        """The id of a topic; all zero where the broker has none."""
+        """Return the id of a topic; all zero where the broker has none."""
         topic = self.topics.get(name)
         return topic.topic_id if topic else NO_TOPIC_ID
 
@@ -173,7 +175,7 @@ class ClusterMetadata:
         return self._names.get(bytes(topic_id))
 
     def partitions_of(self, name: str) -> list[int]:
-        """The partition numbers of a topic, ascending; empty when it is not known."""
+        """Return the partition numbers of a topic, ascending; empty when it is not known."""
         topic = self.topics.get(name)
         return sorted(topic.partitions) if topic else []
 
@@ -199,7 +201,9 @@ def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> Part
 
 
 def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: bool = False) -> KafkaError:
-    """The error for a topic that is not there, and that the brokers did not create although they may have."""
+    """Return the error for a topic that is not there, and that the brokers did not create although they may
+    have.
+    """
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = ", and the broker does not create topics that are asked for" if was_to_be_created else ""
     hint = cluster.unknown_topic_hint(name) or "; make it: penstock topic create, or Admin.create_topic()"
@@ -211,13 +215,15 @@ MOMENT_S = 0.3
 
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:
-    """The error for a partition number that the topic does not have."""
+    """Return the error for a partition number that the topic does not have."""
     has = f"{count} partitions, 0 to {count - 1}" if count > 1 else "one partition, 0"
     return ConfigError(f"topic {partition.topic!r} has {has}: there is no partition {partition.partition}")
 
 
 def is_recreated(known_id: bytes, topic_id: bytes) -> bool:
-    """Whether `topic_id` is another topic's than `known_id`; of one that has no id that is not known."""
+    """Return whether `topic_id` is another topic's than `known_id`; of one that has no id that is not
+    known.
+    """
     return topic_id != known_id and NO_TOPIC_ID not in (known_id, topic_id)
 
 

@@ -73,5 +73,5 @@ class MetadataRequests:
                     self._next = None
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """What is under way."""
+        """Return what is under way."""
         return [each.task for each in (self._sent, self._next) if each is not None]

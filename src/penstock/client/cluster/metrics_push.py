@@ -57,7 +57,7 @@ class Connected(Protocol):
     def request_timeout_s(self) -> float: ...
 
     def live_peer(self, node_id: int) -> Peer | None:
-        """The open connection to a node, if there is one."""
+        """Return the open connection to a node, if there is one."""
 
 
 class MetricsPush:
@@ -84,7 +84,7 @@ class MetricsPush:
         self._task = asyncio.create_task(self._run())
 
     async def client_instance_id(self, timeout_s: float) -> str:
-        """The id that a broker has given this client.
+        """Return the id that a broker has given this client.
 
         Raises:
             RequestTimeoutError: no broker has given one within `timeout_s` seconds.
@@ -183,7 +183,7 @@ class MetricsPush:
         return int(answer.error_code)
 
     def _after(self, code: int) -> float:
-        """What follows an answer: the seconds to wait. As in Java's client."""
+        """Return the seconds to wait after an answer, as Java's client does."""
         wait_s = self._interval_s()
         if not code:
             return wait_s
@@ -199,7 +199,7 @@ class MetricsPush:
         return INTERVAL_S if self._asked is None else _seconds(self._asked.push_interval_ms)
 
     def _peer(self) -> Peer | None:
-        """An open connection to a broker that takes metrics."""
+        """Return an open connection to a broker that takes metrics."""
         for node_id in self._client.cluster.nodes:
             peer = self._client.live_peer(node_id)
             if peer is not None and takes_metrics(peer):
@@ -220,7 +220,7 @@ class MetricsPush:
 
 
 def takes_metrics(peer: Peer) -> bool:
-    """Whether the broker at the other end offers GetTelemetrySubscriptions."""
+    """Return whether the broker at the other end offers GetTelemetrySubscriptions."""
     return GetTelemetrySubscriptionsRequest.API_KEY in peer.versions.ranges
 
 
@@ -229,7 +229,9 @@ def _seconds(interval_ms: int) -> float:
 
 
 def _compressed(data: bytes, asked: GetTelemetrySubscriptionsResponse) -> tuple[int, bytes]:
-    """The number of the first codec that the broker takes, and the data so compressed; 0 for not at all."""
+    """Return the number of the first codec that the broker takes, and the data so compressed; 0 for not at
+    all.
+    """
     from penstock.records.compression.codecs import compress
 
     for codec in asked.accepted_compression_types:

@@ -116,7 +116,7 @@ class NodeVersions:
         return ApiKey.BROKER_REGISTRATION in self.ranges and ApiKey.PRODUCE not in self.ranges
 
     def highest(self, key: int) -> int:
-        """The highest version of an API that the broker speaks; -1 when it does not know it."""
+        """Return the highest version of an API that the broker speaks; -1 when it does not know it."""
         return self.ranges.get(key, (-1, -1))[1]
 
 
@@ -227,7 +227,7 @@ async def _ask_patiently(
     timeout_s: float,
     unstable: bool,
 ) -> NodeVersions | None:
-    """Ask for the versions; None when the broker answers other questions meanwhile, but not this one."""
+    """Ask for the versions; return None if the broker answers other requests meanwhile, but not this one."""
     asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
     try:
         await asyncio.wait([asking], timeout=PROMPT_S)

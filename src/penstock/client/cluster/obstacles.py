@@ -87,11 +87,11 @@ class Observed(Protocol):
     troubles: Troubles
 
     def connections(self) -> Sequence[Asked]:
-        """The open connections."""
+        """Return the open connections."""
         ...
 
     def addresses_opening(self) -> Sequence[Address]:
-        """Where connections are being opened."""
+        """Return where connections are being opened."""
         ...
 
 
@@ -99,7 +99,7 @@ _clients: weakref.WeakSet[Observed] = weakref.WeakSet()
 
 
 def register(client: Observed) -> None:
-    """Have observers see `client` as long as it lives."""
+    """Show `client` to observers as long as it exists."""
     _clients.add(client)
 
 
@@ -111,7 +111,9 @@ class Observer:
         """What is under way, and when that was seen first."""
 
     def look(self, now: float) -> Obstacle | None:
-        """The obstacle that stands longest at the monotonic time `now`, in seconds; None if there is none."""
+        """Return the obstacle that stands longest at the monotonic time `now`, in seconds; None if there is
+        none.
+        """
         found: list[Obstacle] = []
         under_way: dict[Hashable, str] = {}
         for client in _copy(_clients):

@@ -48,7 +48,7 @@ def known_beginning(beginning: bytes) -> str | None:
 
 
 async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
-    """Whether a TLS handshake with a peer goes well, or is refused in the words of TLS."""
+    """Return whether a TLS handshake with a peer goes well, or is refused in the words of TLS."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -68,7 +68,9 @@ async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
 async def explained(
     error: NetworkError, address: Address, security: SecuritySettings | None
 ) -> PenstockError:
-    """Why a first contact ended, where the port turns out to speak another protocol; otherwise `error`."""
+    """Return why a first contact ended, where the port turns out to speak another protocol; otherwise
+    `error`.
+    """
     if security is not None and security.uses_tls and await speaks_kafka_plainly(address):
         return AuthenticationError(f"{address} {NO_TLS}")
     if security is not None and not security.uses_tls and await expects_tls(address):
@@ -77,7 +79,7 @@ async def explained(
 
 
 async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> bool:
-    """Whether a peer answers ApiVersions version 0 without TLS."""
+    """Return whether a peer answers ApiVersions version 0 without TLS."""
     question = bytes.fromhex("0000000a 0012 0000 00000001 0000")
     try:
         async with asyncio.timeout(timeout_s):
@@ -95,7 +97,9 @@ async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> 
 async def wants_sasl(
     address: Address, connect: Callable[[Address], Awaitable[Requester]], *, uses_tls: bool
 ) -> AuthenticationError | None:
-    """The error for a broker that closes on requests because it requires SASL first; None if it does not."""
+    """Return the error for a broker that closes on requests because it requires SASL first; None if it does
+    not.
+    """
     from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 
     try:

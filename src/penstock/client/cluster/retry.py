@@ -29,7 +29,7 @@ class Backoff:
         self.max_ms = max(initial_ms, max_ms)
 
     def seconds(self, attempt: int, dice: Callable[[], float]) -> float:
-        """The delay after the failure number `attempt` (from 0); `dice` gives numbers in [0, 1)."""
+        """Return the delay after the failure number `attempt` (from 0); `dice` gives numbers in [0, 1)."""
         delay_ms = min(self.max_ms, self.initial_ms * 2.0 ** min(attempt, 30))
         return delay_ms * (1 - JITTER + 2 * JITTER * dice()) / 1000
 
@@ -47,7 +47,7 @@ REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 
 
 def judge(error: BaseException) -> Verdict:
-    """Whether an error is worth another try, and whether metadata must be fetched before it."""
+    """Return whether an error is worth another try, and whether metadata must be fetched before it."""
     if isinstance(error, KafkaError):
         if not error.retriable:
             return Verdict.FATAL
@@ -62,7 +62,7 @@ def judge(error: BaseException) -> Verdict:
 
 
 def timed_out(what: str, timeout_ms: float, cause: BaseException | None) -> PenstockError:
-    """The error for something that did not succeed in time, naming the last obstacle."""
+    """Return the error for something that did not succeed in time, naming the last obstacle."""
     because = f"; the last obstacle: {cause}" if cause is not None else ""
     error = RequestTimeoutError(f"{what} did not succeed within {timeout_ms / 1000:g} s{because}")
     error.__cause__ = cause

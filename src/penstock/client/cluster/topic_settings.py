@@ -53,7 +53,7 @@ async def topic_settings(
 
 
 async def is_compacted(client: AsyncClient, topic: str) -> bool | None:
-    """Whether compaction removes records of a topic; None where that cannot be found out now."""
+    """Return whether compaction removes records of a topic; None where that cannot be found out now."""
     try:
         policy = (await topic_settings(client, topic, ["cleanup.policy"])).get("cleanup.policy")
     except PenstockError:

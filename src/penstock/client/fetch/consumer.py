@@ -187,7 +187,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             await self._group.end_leaving()
 
     async def let_go(self) -> None:
-        """Stop fetching and close the connections, without a word to the group."""
+        """Stop fetching and close the connections, without leaving the group."""
         self._is_closed = True
         self._stop_starting()
         if self._group is not None:
@@ -286,14 +286,14 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._fetched.progress()
 
     def wake_up(self) -> None:
-        """Have a call that waits for records look at `needs_attention`. The group calls it."""
+        """Wake a call that waits for records, so that it checks `needs_attention`. The group calls it."""
         if self._fetched.fetcher is not None:
             self._fetched.fetcher.buffer.announce()
 
     async def notice(
         self,
     ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
-        """The group's pending work: a call to make, and one to await afterwards.
+        """Return the group's pending work: a call to make, and one to await afterwards.
 
         None when there is nothing more. Raises as `poll`.
         """
@@ -322,14 +322,16 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out. Raises as `poll`."""
+        """Return the offset of the next record to be handed out. Raises as `poll`."""
         tp = self._assigned(partition)
         if self._fetched.positions[tp] < 0:
             await self._look_up_positions()
         return self._fetched.positions[tp]
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
+        """Return how many offsets lie between the position of each partition and its end. Raises as
+        `poll`.
+        """
         wanted = self.assignment() if partitions is None else topic_partitions(partitions, "lag()")
         for tp in wanted:
             self._assigned(tp)
@@ -393,7 +395,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                 return records
 
     def poll_limit(self, max_records: int | None) -> int:
-        """How many records one poll may return.
+        """Return how many records one poll may return.
 
         Raises:
             ConfigError: `max_records` is no whole number.
@@ -455,22 +457,24 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                 group.poll_ends()
 
     def poll_now(self, limit: int) -> list[Record[K, V]]:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already, in any thread. Raises as `poll`."""
         return self._fetched.poll_now(limit)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Hand out what has been fetched already as an Arrow batch, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already as an Arrow batch, in any thread. Raises as
+        `poll`.
+        """
         return self._fetched.poll_arrow_now(columns, batch_bytes)
 
     def part_now(self) -> FetchedPart | None:
-        """Hand out what one answer holds of a partition, as bytes, from the position on. In any thread.
+        """Return the records of one partition in one answer, as bytes, from the position on. In any thread.
 
         Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
         """
         return self._fetched.part_now()
 
     def iterate_now(self) -> Iterator[Record[K, V]]:
-        """The records that have been fetched already, one by one.
+        """Yield the records that have been fetched already, one by one.
 
         Ends when the application seeks, or the group needs attention.
         """
@@ -478,7 +482,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def fetched_bytes(self) -> int:
-        """The size of what has been fetched and not handed out."""
+        """Return the size in bytes of fetched records that `poll` has not returned."""
         return self._fetched.fetched_bytes
 
     async def wait(self, deadline: float) -> bool:
@@ -546,7 +550,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                     self._fetched.fetcher.start(Cursor(tp, position, None, size_max, topic_id))
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
-        """Every record, for ever. The position follows record by record."""
+        """Yield every record, without an end. The position follows record by record."""
         clock = time.monotonic
         breathe_at = clock() + BREATH_S
         while True:
@@ -563,11 +567,11 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- the partitions that are assigned
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read."""
+        """Return the partitions that are read."""
         return list(self._fetched.positions)
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
         return set() if self._group is None else self._group.subscription()
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
@@ -595,10 +599,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             self.seek(tp, LATEST)
 
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go back to what the group has committed, for some partitions, for all by default.
+        """Go back to the group's committed offsets, for some partitions, for all by default.
 
-        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
-        decides.
+        Records that an aborted transaction has read come again. Where nothing is committed,
+        ``auto.offset.reset`` decides.
 
         Raises:
             ConfigError: a partition is not assigned, or there is no ``group.id``.
@@ -617,7 +621,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._set_paused(topic_partitions(partitions, "resume()"), False)
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
+        """Return the partitions that are paused."""
         return set(self._paused)
 
     def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
@@ -641,7 +645,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets that the cluster has
 
     async def partitions_for_topic(self, topic: str) -> set[int]:
-        """The numbers of a topic's partitions.
+        """Return the numbers of a topic's partitions.
 
         Raises:
             KafkaError: the topic does not exist, or may not be seen.
@@ -654,7 +658,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return set(known.partitions)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition.
+        """Return the first offset of each partition.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -665,7 +669,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         )
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get.
+        """Return the offset that the next record of each partition will get.
 
         With ``isolation.level=read_committed``, where the first open transaction begins.
 
@@ -681,7 +685,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than the given time, or None.
+        """Return the first offset whose record is not older than the given time, or None.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 
@@ -754,7 +758,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
 
     def group_metadata(self) -> GroupMetadata:
-        """The member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+        """Return the member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
 
         Raises:
             KafkaError: the group has gone on without this member (25), or it has not joined yet.
@@ -763,7 +767,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._group_of("group_metadata()").metadata()
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset to read of each assigned partition: behind the last record returned.
+        """Return the next offset to read of each assigned partition: behind the last record returned.
 
         A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
         """

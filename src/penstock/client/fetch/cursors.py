@@ -119,13 +119,13 @@ class Cursor:
         self.note_well()
 
     def note_well(self) -> None:
-        """Drop failures: something has come, or there is nothing to come."""
+        """Reset the failures: records have come, or there are none to come."""
         self.failing_since = self.violated_since = 0.0
         self.tries = self.empties = 0
 
 
 class FetchedPart(NamedTuple):
-    """What one answer holds of one partition: whole batches in offset order, or an error."""
+    """The part of an answer for one partition: whole batches in offset order, or an error."""
 
     cursor: Cursor
     tp: TopicPartition
@@ -148,7 +148,7 @@ class FetchedPart(NamedTuple):
 
 
 class FetchLimits(NamedTuple):
-    """What goes into every request."""
+    """The limits that go into every Fetch request."""
 
     max_wait_ms: int
     min_bytes: int
@@ -159,7 +159,7 @@ class FetchLimits(NamedTuple):
 
 
 class FetchSettings(NamedTuple):
-    """How much to fetch, and for how long to put up with failures."""
+    """How much to fetch, and how long failures are tried again."""
 
     limits: FetchLimits
     buffered_bytes_max: int
@@ -170,7 +170,7 @@ class FetchSettings(NamedTuple):
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """The options of a consumer that concern fetching."""
+        """Return the options of a consumer that concern fetching."""
         limits = FetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,
@@ -185,7 +185,7 @@ class FetchSettings(NamedTuple):
 def fetch_request(
     cursors: Iterable[Cursor], cluster: ClusterMetadata, limits: FetchLimits, rack: str = ""
 ) -> FetchRequest:
-    """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order. A leader
+    """Make a Fetch request for the cursors, in their order: brokers fill the answer in this order. A leader
     may name a replica in `rack` instead.
     """
     topics: dict[str, FetchTopic] = {}
@@ -210,7 +210,7 @@ def fetch_request(
 
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
-    """The highest version to use: topics without an id cannot be named in the newer ones."""
+    """Return the highest version to use: topics without an id cannot be named in the newer ones."""
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
 
@@ -257,7 +257,7 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
 
 
 def cut_batch_bytes(records: memoryview) -> int:
-    """How large the batch is of which `records` are the beginning; 0 where that has not come."""
+    """Return how large the batch is of which `records` are the beginning; 0 where that has not come."""
     if records.nbytes < LENGTH_POSITION + 4:
         return 0
     return int(_BATCH_LENGTH.unpack_from(records, LENGTH_POSITION)[0]) + LENGTH_EXTRA_BYTES

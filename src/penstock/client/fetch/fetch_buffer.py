@@ -1,4 +1,6 @@
-"""What has been fetched and not been read yet: filled on the event loop, emptied from any thread."""
+"""The parts that have been fetched and not been read yet: filled on the event loop, emptied from any
+thread.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ class FetchBuffer:
         return bool(self._parts)
 
     def announce(self) -> None:
-        """Have every reader that waits look again. On the event loop."""
+        """Wake every waiting reader. On the event loop."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

@@ -1,4 +1,4 @@
-"""What a consumer has fetched, handed out as records or as Arrow batches.
+"""The fetched records of a consumer, which it returns as records or as Arrow batches.
 
 A position is the offset of the next record to be handed out: it moves when records are handed out, not when
 they are fetched. No I/O: the fetcher's buffer is read, and decoded here, in the thread of the caller.
@@ -56,7 +56,7 @@ class Records(list[Record[K, V]], Generic[K, V]):
 
 
 class FetchedRecords(Generic[K, V]):
-    """The positions of a consumer, and what it hands out at them.
+    """The positions of a consumer, and the records that it returns at them.
 
     The consumer assigns partitions in `positions`, and sets `fetcher` once it has begun to fetch.
     """
@@ -110,7 +110,7 @@ class FetchedRecords(Generic[K, V]):
             self.counted.pop(tp, None)
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on at an offset, or at what a marker stands for. From any thread."""
+        """Set the position to an offset, or to the offset that a marker stands for. From any thread."""
         with self.position_lock:
             self.forget([tp])
             self.positions[tp] = offset
@@ -118,18 +118,18 @@ class FetchedRecords(Generic[K, V]):
         self._before.pop(tp, None)
 
     def at(self, marker: int) -> list[TopicPartition]:
-        """The partitions whose position is a marker."""
+        """Return the partitions whose position is a marker."""
         return [tp for tp, position in self.positions.items() if position == marker]
 
     def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
-        """Take what a marker stands for as the positions, unless a seek has come in between."""
+        """Set the positions that a marker stands for, unless a seek has come in between."""
         with self.position_lock:
             for tp, offset in offsets.items():
                 if self.positions.get(tp) == marker:
                     self.positions[tp] = offset
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop what has been fetched of some partitions, and fetch them no more."""
+        """Drop the fetched records of some partitions, and stop fetching them."""
         gone = set(partitions)
         if self.fetcher is not None:
             self.fetcher.stop(gone)
@@ -163,14 +163,14 @@ class FetchedRecords(Generic[K, V]):
         return finished
 
     def come_back(self) -> None:
-        """The application asks for more: it has processed what was handed out before."""
+        """Note that the application has processed all records returned so far, because it asks for more."""
         self._polls += 1
         self._is_iterating = False
         if self._before:
             self._before.clear()
 
     def poll_now(self, limit: int) -> list[Record[K, V]]:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already, in any thread. Raises as `poll`."""
         records: list[Any] = []
         self.come_back()
         while len(records) < limit:
@@ -268,7 +268,7 @@ class FetchedRecords(Generic[K, V]):
         self.counted_in_all.add(records, size)
 
     def give_back(self) -> None:
-        """Go back before what has been handed out last."""
+        """Set the positions back before the records that were returned last."""
         for tp, position in self._before.items():
             self.forget([tp])
             self.positions[tp] = position
@@ -276,12 +276,12 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def fetched_bytes(self) -> int:
-        """The size of what has been fetched and not handed out."""
+        """Return the size in bytes of fetched records that `poll` has not returned."""
         held = self._reading.part.size if self._reading is not None else 0
         return held + (self.fetcher.buffer.size_bytes if self.fetcher is not None else 0)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already, in any thread. Raises as `poll`."""
         size(batch_bytes, "batch_bytes")
         self.come_back()
         while True:
@@ -313,7 +313,7 @@ class FetchedRecords(Generic[K, V]):
             self._reading = None
 
     def part_now(self) -> FetchedPart | None:
-        """Hand out what one answer holds of a partition, as bytes, from the position on. In any thread.
+        """Return the records of one partition in one answer, as bytes, from the position on. In any thread.
 
         Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
         """
@@ -352,7 +352,7 @@ class FetchedRecords(Generic[K, V]):
         self._reset(tp, error)
 
     def _reset(self, tp: TopicPartition, error: KafkaError) -> None:
-        """Apply ``auto.offset.reset`` where a position means nothing, as `error` says."""
+        """Apply ``auto.offset.reset`` to a position that is invalid because of `error`."""
         what = str(error)
         if not isinstance(error, TopicRecreatedError):
             what = f"offset {self.positions[tp]} of {tp} is outside the log"
@@ -385,7 +385,7 @@ class FetchedRecords(Generic[K, V]):
         return isinstance(self._reading, RowReading) and not self._reading.is_done
 
     def iterate_now(self) -> Iterator[Record[K, V]]:
-        """The records that have been fetched already, one by one.
+        """Yield the records that have been fetched already, one by one.
 
         Ends when the application seeks, or the group needs attention.
         """
@@ -413,7 +413,7 @@ class FetchedRecords(Generic[K, V]):
 
 
 def deserializers_of(config: ConsumerConfig) -> Deserializers[Any, Any] | None:
-    """The deserializers of a consumer; None where keys and values stay bytes."""
+    """Return the deserializers of a consumer; None where keys and values stay bytes."""
     if config.key_deserializer is None and config.value_deserializer is None:
         return None
     from penstock.client.serializers import Deserializers

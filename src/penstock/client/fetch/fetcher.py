@@ -69,7 +69,7 @@ log = logger_named("penstock.client")
 
 
 class Fetcher:
-    """Fetches what comes at its cursors into `take`."""
+    """Fetches the records at its cursors, and appends them to the buffer `take`."""
 
     def __init__(self, client: AsyncClient, settings: FetchSettings) -> None:
         self.cursors: dict[TopicPartition, Cursor] = {}
@@ -100,7 +100,7 @@ class Fetcher:
         self.wake()
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch some partitions no more, and drop what has come of them."""
+        """Stop fetching some partitions, and drop their fetched parts."""
         with self._lock:
             gone = set(partitions) & self.cursors.keys()
             for tp in gone:
@@ -110,9 +110,9 @@ class Fetcher:
             self._on_loop(lambda: self._interrupt(gone))
 
     def _interrupt(self, gone: set[TopicPartition]) -> None:
-        """Abandon fetches that wait at a broker for nothing: what is wanted now would queue behind them.
+        """Abandon fetches that wait at a broker without records: the next requests would queue behind them.
 
-        One whose answer is coming, or may be about to, is left alone: it is over soon.
+        A fetch whose answer has begun, or may begin soon, goes on: it ends soon.
         """
         now = self._loop.time()
         for node_id, (cursors, started) in self._under_way.items():
@@ -126,7 +126,7 @@ class Fetcher:
                 peer.connection.close(AbandonedError("the fetch is no longer wanted"))
 
     def wake(self) -> None:
-        """Have the fetcher look for something to do."""
+        """Wake the fetcher, so that it sends what it can."""
         if not self._is_woken and not self._is_closed:
             self._is_woken = True
             self._on_loop(self._pump)
@@ -158,7 +158,7 @@ class Fetcher:
         return await self.buffer.wait(timeout_s, self.wake, is_enough)
 
     async def close(self) -> None:
-        """Stop fetching. What has come may still be taken."""
+        """Stop fetching. Parts that have come may still be taken."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -310,7 +310,9 @@ class Fetcher:
         self._failed([cursor], error_for(code, what), node_id)
 
     def _slow_down(self, node_id: int, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
-        """Keep a distance to a broker that answers with nothing at once, instead of waiting as it should."""
+        """Pause before the next request to a broker that answers without records at once, where it should
+        wait.
+        """
         limits, now = self._settings.limits, self._loop.time()
         if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
             for cursor, offset in asked:
@@ -351,7 +353,7 @@ class Fetcher:
                     self.cursors[cursor.tp] = cursor
 
     def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
-        """Only the beginning of a batch came: ask for more, as far as an answer may be that large."""
+        """Ask for more bytes, within the limits, because only the beginning of a batch came."""
         wanted, batch_bytes = cursor.wanted_bytes, cut_batch_bytes(records)
         what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.tp}"
         bytes_max = min(SIZE_MAX_LIMIT, self._client.config.receive_message_max_bytes)
@@ -367,7 +369,9 @@ class Fetcher:
         )
 
     def _note_empty(self, cursor: Cursor, data: PartitionData, broker: object, *, was_first: bool) -> None:
-        """Nothing came: because there is nothing yet, or nothing any more, or for no good reason."""
+        """Handle an answer without records: none have been written yet, or compaction has removed them, or
+        the broker is wrong.
+        """
         visible = data.high_watermark
         if self._settings.limits.isolation_level and data.last_stable_offset >= 0:
             visible = min(visible, data.last_stable_offset)
@@ -388,7 +392,9 @@ class Fetcher:
             self._tasks.start(cursor, self._look_for_gap(cursor, visible, broker))
 
     async def _look_for_gap(self, cursor: Cursor, visible: int, broker: object) -> None:
-        """Compaction may have removed all records up to the end of a log: then nothing is what there is."""
+        """Check whether compaction has removed all records up to the end of the log, so that none can
+        come.
+        """
         if cursor.may_have_gaps is None:
             cursor.may_have_gaps = await is_compacted(self._client, cursor.tp.topic)
         if self.cursors.get(cursor.tp) is not cursor or not cursor.empties:
@@ -413,7 +419,9 @@ class Fetcher:
             self.buffer.announce()
 
     def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
-        """The log ends before the cursor's end does: perhaps it lags behind, perhaps it was cut."""
+        """Wait, because the log ends before the range of the cursor: the replica may lag, or the log may have
+        been cut.
+        """
         now = self._loop.time()
         cursor.failing_since = cursor.failing_since or now
         cursor.not_before = now + self._client.backoff.seconds(0, self._client.dice)
@@ -425,7 +433,7 @@ class Fetcher:
             self._give_up(cursor, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE", why))
 
     def _failed(self, cursors: Iterable[Cursor], error: PenstockError, node_id: int = NO_NODE) -> None:
-        """Try again later, or give the cursors up. `node_id` is the one that was asked, if any."""
+        """Try again later, or give the cursors up. `node_id` is the node that was asked, if any."""
         now = self._loop.time()
         verdict = judge(error)
         if verdict is not Verdict.FATAL:
@@ -454,7 +462,7 @@ class Fetcher:
         self.wake()
 
     def _complain(self, cursor: Cursor, error: PenstockError, now: float) -> None:
-        """Log what has failed for a while, once a minute at most."""
+        """Log fetches that have failed for a while, once a minute at most."""
         if now - cursor.failing_since >= COMPLAIN_AFTER_S and now >= self._complain_at:
             self._complain_at = now + COMPLAIN_EVERY_S
             since_s = now - cursor.failing_since
@@ -494,5 +502,5 @@ class Fetcher:
                 self._failed([cursor], error_for(code, f"partition {cursor.tp}"))
 
     def _is_nowhere(self, cursor: Cursor) -> bool:
-        """Whether no node is known that a partition can be read from."""
+        """Return whether no node is known that a partition can be read from."""
         return self._replicas.node_of(cursor, self._loop.time()) is None

@@ -1,6 +1,6 @@
 """Which offsets a partition has: the earliest, the latest, the first at or after a time.
 
-Light on purpose: no numpy, nothing of records. Spark's planning side lives on it.
+This module imports neither numpy nor records, because planning in Spark uses it alone.
 """
 
 from __future__ import annotations

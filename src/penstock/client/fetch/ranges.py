@@ -163,7 +163,8 @@ class RangeReader:
         self._waiting = later
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Everything that has come since the last call, waiting for something; empty at the end.
+        """Return all parts that have come since the last call, or wait for the first; an empty list at the
+        end.
 
         Raises:
             KafkaError: records of a range are gone (and that is not to be skipped), or a broker refuses.
@@ -190,7 +191,7 @@ class RangeReader:
             self._start_waiting()
 
     async def _handle(self, cursor: Cursor, error: Exception) -> None:
-        """Skip what is no longer there, when that is allowed; raise everything else."""
+        """Skip records that have been deleted, if that is allowed; raise all other errors."""
         cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
         is_gone = isinstance(cause, TopicRecreatedError) or (
             isinstance(cause, KafkaError) and cause.code in _GONE
@@ -267,7 +268,7 @@ def decode_part(
 
 
 def _range(value: Any, what: str) -> OffsetRange:
-    """A range of offsets, given as `OffsetRange` or as (topic, partition, start, end).
+    """Return a range of offsets, given as `OffsetRange` or as (topic, partition, start, end).
 
     Raises:
         ConfigError: it is neither.

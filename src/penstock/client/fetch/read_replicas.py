@@ -58,7 +58,7 @@ class ReadReplicas:
         return self._rack
 
     def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
-        """Note which replica `node` names in its answer, if any; return whether that one is asked next.
+        """Note which replica `node` names in its answer, if any; return whether that replica is asked next.
 
         A node that names itself, or one that the metadata do not have, is asked again without a rack.
         """
@@ -80,5 +80,7 @@ class ReadReplicas:
         return True
 
     def is_behind(self, cursor: Cursor, now: float) -> bool:
-        """Whether a replica has not had what a range needs for so long that the leader is asked instead."""
+        """Return whether a replica has not had what a range needs for so long that the leader is asked
+        instead.
+        """
         return now - cursor.failing_since >= BEHIND_S and self.failed(cursor, cursor.replica, now)

@@ -47,7 +47,7 @@ class RowReading:
         self.load()
 
     def load(self) -> bool:
-        """Turn to records not handed out yet; return whether there are any."""
+        """Decode the next records, if none are left; return whether there are any."""
         with naming_place(self.part.tp):
             while self.index >= len(self.rows) and not self._is_exhausted:
                 piece = next(self._pieces, None)
@@ -59,7 +59,7 @@ class RowReading:
         return self.index < len(self.rows)
 
     def take(self, count: int) -> list[Record]:
-        """At most `count` records more."""
+        """Return at most `count` more records."""
         first, self.index = self.index, min(self.index + count, len(self.rows))
         return self.rows[first : self.index] if self.index - first < len(self.rows) else self.rows
 
@@ -104,7 +104,7 @@ class ColumnReading:
         )
 
     def take(self) -> pa.RecordBatch | None:
-        """The next batch; None when there is nothing left."""
+        """Return the next batch; None when there is nothing left."""
         from penstock.records.arrow import to_arrow
 
         with naming_place(self.part.tp):

@@ -115,7 +115,7 @@ class ConsumerMembership:
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has, as of the last change it was notified of."""
+        """The partitions that the application has, after the last change that it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
@@ -222,7 +222,7 @@ class ConsumerMembership:
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """What must be given up before anything else can happen."""
+        """Return what must be given up before anything else can happen."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:
@@ -387,7 +387,7 @@ class ConsumerMembership:
             self._grant()
 
     def _grant(self, *, always: bool = False) -> None:
-        """Have the application take what it can of the assignment, where that is not what it has."""
+        """Assign the application the partitions of its assignment that it lacks and may have now."""
         partitions = self._target.partitions
         if always or self._is_first_assignment or partitions != self.owned:
             self._ownership.grant(partitions)

@@ -89,7 +89,7 @@ class Coordinator:
         return self.node
 
     async def _any_node(self, peer: Peer) -> int:
-        """The node that `peer` leads to: with 0.8.1 every broker stores offsets, in ZooKeeper."""
+        """Return the node that `peer` leads to: with 0.8.1 every broker stores offsets, in ZooKeeper."""
         nodes = self._client.cluster.nodes
         if not nodes:
             # A broker of 0.8 names none before there is a topic.
@@ -101,7 +101,7 @@ class Coordinator:
         return self.node
 
     async def known(self) -> int:
-        """The node, asking only if need be. Raises as `find`."""
+        """Return the node, asking only if need be. Raises as `find`."""
         return await self.find() if self.node is None else self.node
 
     def forget(self, node: int | None) -> None:
@@ -124,7 +124,7 @@ class Coordinator:
 
 
 def fitted(message: Message, version: int) -> Message:
-    """The message in the form that a version has.
+    """Return the message in the form that a version has.
 
     Raises:
         UnsupportedVersionError: the version has no such field.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def explain(code: int, settings: MemberSettings) -> KafkaError:
-    """The error for a JoinGroup, SyncGroup or Heartbeat that was refused for good."""
+    """Return the error for a JoinGroup, SyncGroup or Heartbeat that was refused for good."""
     group = f"group {settings.group_id!r}"
     advice = {
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
@@ -41,7 +41,9 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
 
 
 def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = None) -> KafkaError:
-    """The error for a ConsumerGroupHeartbeat refused for good (KIP-848); `detail` is the broker's text."""
+    """Return the error for a ConsumerGroupHeartbeat refused for good (KIP-848); `detail` is the broker's
+    text.
+    """
     group = f"group {settings.group_id!r}"
     advice = {
         ErrorCode.GROUP_ID_NOT_FOUND: (
@@ -80,7 +82,7 @@ def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = 
 
 
 def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:
-    """The error for an OffsetCommit that was refused, by `broker`."""
+    """Return the error for an OffsetCommit that was refused, by `broker`."""
     group = f"group {group_id!r}"
     gone = (
         f"committing for {group}: the group has gone on without this member, and its partitions may belong "

@@ -123,7 +123,7 @@ class Membership:
 
     @property
     def reads_as_member(self) -> bool:
-        """False: the classic protocol reads offsets without a word about who asks."""
+        """False: the classic protocol reads offsets without naming a member."""
         return False
 
     @property
@@ -199,7 +199,7 @@ class Membership:
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """What must be given up before anything else can happen."""
+        """Return what must be given up before anything else can happen."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:
@@ -303,7 +303,7 @@ class Membership:
 
     @property
     def _may_join(self) -> bool:
-        """Whether nothing of the application's stands in the way of a JoinGroup that is due."""
+        """Whether the application allows a JoinGroup that is due."""
         is_due = self.phase is Phase.UNJOINED or (self.phase is Phase.STABLE and self._rejoin)
         if not is_due or self._poll.awaits_poll or self.error is not None:
             return False
@@ -474,7 +474,9 @@ class Membership:
         self._rejoin = True
 
     def _lose(self, reason: str, *, keeps_id: bool) -> None:
-        """Other members may have the partitions by now: commits are refused, and nothing can be revoked."""
+        """Lose all partitions: other members may have them by now, so that commits are refused and nothing
+        can be revoked.
+        """
         self.rejoin_reason = reason
         if not keeps_id:
             self.member_id = ""

@@ -253,7 +253,7 @@ class GroupOffsets:
     async def _ask(
         self, message: OffsetCommitRequest | OffsetFetchRequest, at_most: int
     ) -> tuple[Any, object]:
-        """The answer, and the address of the broker that gave it."""
+        """Return the answer, and the address of the broker that gave it."""
         node = await self._coordinator.known()
         try:
             peer = await peer_for_groups(self._client, node, MAIN)
@@ -307,7 +307,7 @@ def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
 def _fetch_request(
     group_id: str, asked: list[TopicPartition] | None, require_stable: bool, identity: Identity
 ) -> OffsetFetchRequest:
-    """A request with its topics in both places; `_fitted` leaves the one that a version has."""
+    """Return a request with its topics in both places; `_fitted` leaves the one that a version has."""
     old: list[OffsetFetchRequestTopic] | None = None
     new: list[OffsetFetchRequestTopics] | None = None
     if asked is not None:
@@ -332,7 +332,7 @@ def _fetch_request(
 def _fitted(
     message: OffsetCommitRequest | OffsetFetchRequest, version: int
 ) -> OffsetCommitRequest | OffsetFetchRequest:
-    """The message in the form that a version has."""
+    """Return the message in the form that a version has."""
     if isinstance(message, OffsetCommitRequest):
         if version < STATIC_COMMIT_VERSION and message.group_instance_id is not None:
             # Before Kafka 2.3 there are no static members, so that none could have got this far.

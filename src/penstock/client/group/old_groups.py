@@ -116,7 +116,7 @@ def _of_offsets(versions: NodeVersions) -> str:
 
 
 async def peer_for_groups(client: AsyncClient, node_id: int, purpose: str) -> Peer:
-    """A connection to a node, whose `versions` are its group APIs. Errors: see `AsyncClient.peer`."""
+    """Return a connection to a node, whose `versions` are its group APIs. Errors: see `AsyncClient.peer`."""
     peer = await client.peer(node_id, purpose)
     if peer.versions.is_ancient:
         address = peer.connection.address

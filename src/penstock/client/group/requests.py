@@ -144,7 +144,7 @@ def sync_request(
 
 
 def heartbeat_request(settings: MemberSettings, member_id: str, generation: int) -> HeartbeatRequest:
-    """The Heartbeat request: prolongs the member's session."""
+    """Return the Heartbeat request: prolongs the member's session."""
     return HeartbeatRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -154,7 +154,7 @@ def heartbeat_request(settings: MemberSettings, member_id: str, generation: int)
 
 
 def leave_request(settings: MemberSettings, member_id: str, reason: str) -> LeaveGroupRequest:
-    """The LeaveGroup request, with the reason."""
+    """Return the LeaveGroup request, with the reason."""
     return LeaveGroupRequest(
         group_id=settings.group_id,
         member_id=member_id,
@@ -163,12 +163,12 @@ def leave_request(settings: MemberSettings, member_id: str, reason: str) -> Leav
 
 
 def is_first_join(call: Call) -> bool:
-    """Whether the answer will bring a member id, for which the coordinator then waits."""
+    """Return whether the answer will bring a member id, for which the coordinator then waits."""
     return isinstance(call, JoinGroupRequest) and not call.member_id
 
 
 def is_farewell(call: Call) -> bool:
-    """Whether the call leaves the group, or will bring a member id that has to be given back."""
+    """Return whether the call leaves the group, or will bring a member id that has to be given back."""
     if isinstance(call, (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)):
         return call.member_epoch < 0
     return isinstance(call, LeaveGroupRequest) or is_first_join(call)
@@ -203,7 +203,7 @@ class Heartbeats:
         """The subscription that the coordinator has; None where the next heartbeat has to say everything."""
 
     def reset(self) -> None:
-        """Have the next heartbeat say everything: it is not certain what the coordinator has."""
+        """Send all fields with the next heartbeat, because the coordinator may have lost some."""
         self._sent = None
 
     def has_sent(self, subscription: Wanted) -> bool:

@@ -83,13 +83,13 @@ class Holder(Protocol):
         """Read these no more."""
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """The next offset of every partition, as far as it is known."""
+        """Return the next offset of every partition, as far as it is known."""
 
     def progress(self) -> object:
         """Something that changes whenever the application takes records."""
 
     def wake_up(self) -> None:
-        """Have a call that waits for records check `needs_attention`."""
+        """Wake a call that waits for records, so that it checks `needs_attention`."""
 
 
 class GroupSession:
@@ -295,12 +295,12 @@ class GroupSession:
         return self._is_pattern_text and self._choice.speaks_consumer
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
         fitting = self._matching()
         return (set(self._names) if fitting is None else set(fitting)) if self.is_subscribed else set()
 
     def _matching(self) -> list[str] | None:
-        """The topics that the pattern fits; None where names are given."""
+        """Return the topics that the pattern fits; None where names are given."""
         if self._pattern is None:
             return None
         topics = self._client.cluster.topics.values()
@@ -369,7 +369,7 @@ class GroupSession:
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed. Raises as `GroupOffsets.fetch`."""
+        """Return the group's committed offsets. Raises as `GroupOffsets.fetch`."""
         # What a transaction has not decided yet would be read, and produced, a second time (KIP-447).
         found = await self._offsets.fetch(
             partitions, require_stable=True, timeout_ms=timeout_ms, identify=self._identify_reader
@@ -380,14 +380,14 @@ class GroupSession:
         return found
 
     def metadata(self) -> GroupMetadata:
-        """The member's present id and generation. Errors: see `AsyncConsumer.group_metadata`."""
+        """Return the member's present id and generation. Errors: see `AsyncConsumer.group_metadata`."""
         identity = self._identify(None, set())
         return GroupMetadata(
             self._coordinator.group_id, identity.generation, identity.member_id, identity.instance_id
         )
 
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The next offset of each partition."""
+        """Return the next offset of each partition."""
         return self._holder.consumed()
 
     def sought(self, tp: TopicPartition) -> None:
@@ -395,7 +395,9 @@ class GroupSession:
         self._sought[tp] = object()
 
     def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:
-        """The identity to commit with. Under another generation than `before`: for kept partitions only."""
+        """Return the identity to commit with. Under another generation than `before`: for kept partitions
+        only.
+        """
         if not self.is_subscribed:
             return Identity()
         membership = self._member.membership if self._member is not None else None
@@ -410,7 +412,7 @@ class GroupSession:
         return identity
 
     def _identify_reader(self) -> Identity:
-        """The identity to read committed offsets with: the member's, where its protocol has that."""
+        """Return the identity to read committed offsets with: the member's, where its protocol has that."""
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.reads_as_member or not membership.is_member:
             return Identity()
@@ -467,7 +469,7 @@ class GroupSession:
         task.add_done_callback(finish)
 
     def _moved(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Those that the coordinator does not have yet."""
+        """Return those that the coordinator does not have yet."""
         return {tp: at for tp, at in offsets.items() if self._known.get(tp) != at}
 
     async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -363,7 +363,7 @@ class Sender:
     # -- tasks in the background
 
     async def _connect(self, node_id: int) -> None:
-        """The client spaces failed attempts out by itself."""
+        """Connect to a broker. The client itself puts pauses between failed attempts."""
         try:
             await self._client.peer(node_id)
         except AuthenticationError as error:

@@ -64,7 +64,7 @@ class Authenticator:
         return self._mechanism.is_slow
 
     def begin(self) -> SaslHandshakeRequest:
-        """The first message."""
+        """Return the first message."""
         return SaslHandshakeRequest(mechanism=self._mechanism.name)
 
     def receive(self, answer: Incoming) -> Outgoing | None:
@@ -85,7 +85,7 @@ class Authenticator:
         return self._next(bytes(answer))
 
     def refused_by_silence(self) -> AuthenticationError:
-        """The error for a broker that closed the connection, as those with raw tokens do."""
+        """Return the error for a broker that closed the connection, as those with raw tokens do."""
         return self._error(f"the broker closed the connection without a reason: {self._mechanism.hint()}")
 
     def _receive_handshake(self, answer: SaslHandshakeResponse) -> Outgoing | None:

@@ -33,8 +33,8 @@ class Credentials:
         self._tokens = TokenSource(settings.oauth) if settings.mechanism == "OAUTHBEARER" else None
 
     async def mechanism(self, host: str, life_s: float = 0.0) -> Mechanism:
-        """A mechanism for one authentication with a broker at `host`, for a session of at least `life_s`
-        seconds.
+        """Return a mechanism for one authentication with a broker at `host`, for a session of at least
+        `life_s` seconds.
 
         Raises:
             AuthenticationError: no token could be had, or Kerberos has no ticket.
@@ -64,7 +64,8 @@ class TokenSource:
         self._lock = asyncio.Lock()
 
     async def token(self, life_s: float = 0.0) -> Token:
-        """A token that is valid for `life_s` seconds; the old one where no other can be had and it is valid.
+        """Return a token that is valid for `life_s` seconds; the old one where no other can be had and it is
+        valid.
 
         A broker whose clock is ahead sees the end of a token sooner than this client does. The lifetime
         of the session that it grants is the validity of the token by the broker's clock.
@@ -133,7 +134,7 @@ class TokenSource:
 
 
 def _wants_argument(provider: object) -> bool:
-    """Whether a callback has a parameter without default: librdkafka's gets its configuration text."""
+    """Return whether a callback has a parameter without default: librdkafka's gets its configuration text."""
     try:
         parameters = inspect.signature(provider).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):

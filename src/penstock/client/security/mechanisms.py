@@ -20,11 +20,11 @@ class Mechanism(Protocol):
         ...
 
     def initial(self) -> bytes:
-        """The first token."""
+        """Return the first token."""
         ...
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The next token; None when the exchange is complete. Raises AuthenticationError."""
+        """Return the next token; None when the exchange is complete. Raises AuthenticationError."""
         ...
 
     def hint(self) -> str:

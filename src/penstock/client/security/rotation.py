@@ -46,7 +46,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def paths_of(settings: SecuritySettings) -> tuple[list[str], list[str]]:
-    """The files with what is shown at a login, and those of TLS: certificates, keys and stores."""
+    """Return the files with what is shown at a login, and those of TLS: certificates, keys and stores."""
     login: list[str] = []
     tls: list[str] = []
     for name, value in settings.given.items():
@@ -89,13 +89,14 @@ class SecurityFiles:
         self._is_settled = _is_settled(self._stamp)
 
     def have_changed(self) -> bool:
-        """Whether a file is another one, or has been written, since it was read."""
+        """Return whether a file is another one, or has been written, since it was read."""
         if not (self.login_paths or self._tls_paths):
             return False
         return not self._is_settled or self._stamped() != self._stamp
 
     def read(self, present: SecuritySettings) -> tuple[SecuritySettings, ssl.SSLContext | None] | None:
-        """The settings and the TLS context (None: no TLS) as the files are now, which may take milliseconds.
+        """Return the settings and the TLS context (None: no TLS) as the files are now, which may take
+        milliseconds.
 
         None where they cannot be used, which the log says: a file that is half written, a key without its
         certificate. The older ones stay in force until a file changes again.
@@ -116,7 +117,9 @@ class SecurityFiles:
         return settings, context
 
     def _stamped(self) -> Stamp:
-        """What differs between files and their successors: inode, size and time; None where there is none."""
+        """Return what differs between files and their successors: inode, size and time; None where there is
+        none.
+        """
         found: list[tuple[int, int, int] | None] = []
         for path in (*self.login_paths, *self._tls_paths):
             try:
@@ -129,20 +132,20 @@ class SecurityFiles:
 
 
 def _is_settled(stamp: Stamp) -> bool:
-    """Whether the files were last written long enough ago for another write to leave a trace."""
+    """Return whether the files were last written long enough ago for another write to leave a trace."""
     newest = max((each[2] for each in stamp if each is not None), default=0)
     return not 0 <= time.time_ns() - newest < TIMESTAMP_STEP_NS
 
 
 def context_of(settings: SecuritySettings) -> ssl.SSLContext | None:
-    """The TLS context of a client; None without TLS. Raises ConfigError."""
+    """Return the TLS context of a client; None without TLS. Raises ConfigError."""
     if not settings.uses_tls:
         return None
     return settings.ssl_context or client_context(settings.tls)
 
 
 def is_same_login(one: SecuritySettings, other: SecuritySettings) -> bool:
-    """Whether two settings show the same to brokers after the TLS handshake."""
+    """Return whether two settings show the same to brokers after the TLS handshake."""
     plain = {"tls": TlsSettings(), "ssl_context": None}
     return replace(one, **plain) == replace(other, **plain)  # type: ignore[arg-type]
 
@@ -175,8 +178,8 @@ class Logins:
     def judge(
         self, key: object, error: AuthenticationError, patience_s: float, files: SecurityFiles
     ) -> AuthenticationError | LoginPendingError:
-        """What a refused login is to be raised as: pending for `patience_s`, where it was accepted before and
-        its secrets come from files; at once where one of them has changed meanwhile.
+        """Return what a refused login is to be raised as: pending for `patience_s`, where it was accepted
+        before and its secrets come from files; at once where one of them has changed meanwhile.
         """
         if not files.login_paths:
             return error
@@ -206,7 +209,9 @@ def presume_accepted(servers: object, settings: SecuritySettings | None) -> None
 
 
 def login_key(servers: object, given: Mapping[str, object]) -> object:
-    """What differs between two logins of a process: the brokers, and the settings as they were written."""
+    """Return what differs between two logins of a process: the brokers, and the settings as they were
+    written.
+    """
     return servers, frozenset(
         (name, revealed(value)) for name, value in given.items() if isinstance(value, (str, Secret))
     )

@@ -57,11 +57,11 @@ IMPLICIT_LEVEL = 2
 
 
 class UnsentError(NetworkError):
-    """A request has not left: the broker cannot be reached. Its outcome is not in doubt."""
+    """A request was not sent, because the broker cannot be reached: it had no effect."""
 
 
 def speaks_implicit_adds(client: AsyncClient) -> bool:
-    """Whether the cluster's finalised features allow the flow of KIP-890."""
+    """Return whether the cluster's finalised features allow the flow of KIP-890."""
     return client.feature_level(FEATURE) >= IMPLICIT_LEVEL
 
 

@@ -135,7 +135,7 @@ class TransactionMachine:
         return self.state in (State.ABORTING, State.ABORTABLE_ERROR, State.FATAL_ERROR)
 
     def admits(self, tp: TopicPartition) -> bool:
-        """Whether batches of a partition may be sent now; before KIP-890 it is added first."""
+        """Return whether batches of a partition may be sent now; before KIP-890 it is added first."""
         if self.state not in OPEN:
             return False
         if tp in self._partitions:
@@ -160,7 +160,7 @@ class TransactionMachine:
     # -- steps
 
     def next_step(self, now: float, *, is_settled: bool) -> Step | None:
-        """What to ask now, if anything. `now` is in monotonic seconds.
+        """Return the next step to take; None if there is none now. `now` is in monotonic seconds.
 
         `is_settled` says that a commit has all its batches acknowledged, or that an abort has none in flight.
         """
@@ -181,13 +181,13 @@ class TransactionMachine:
         return self._pauses.until if self._asking is None else float("inf")
 
     def place_of(self, step: Step) -> tuple[int, str]:
-        """Which coordinator a step goes to: kind and key."""
+        """Return the coordinator that a step is sent to: its kind and key."""
         if isinstance(step, CommitOffsets):
             return GROUP_COORDINATOR, step.group.group_id
         return TRANSACTION_COORDINATOR, self.transactional_id
 
     def node_of(self, step: Step) -> int:
-        """The node of the coordinator that a step goes to."""
+        """Return the node of the coordinator that a step goes to."""
         return self._coordinators.get(self.place_of(step), NO_NODE)
 
     def _due(self, is_settled: bool) -> Step | None:
@@ -338,7 +338,7 @@ class TransactionMachine:
 
 
 def _telling(step: Step, transactional_id: str) -> str:
-    """What a step was doing, for messages."""
+    """Return what a step was doing, for messages."""
     if isinstance(step, FindCoordinator):
         kind = "transactional id" if step.kind == TRANSACTION_COORDINATOR else "group"
         return f"looking for the coordinator of {kind} {step.key!r}"

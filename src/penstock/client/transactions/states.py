@@ -69,7 +69,7 @@ TRANSITIONS: Transitions[State, Event] = Transitions(
 
 
 def next_state(state: State, event: Event) -> State:
-    """The state that `event` leads to.
+    """Return the state that `event` leads to.
 
     Raises:
         TransactionStateError: it does not fit the state.

@@ -53,7 +53,7 @@ LEFT_BEHIND = frozenset(
 
 
 def judge_step(step: Step, code: int) -> Verdict:
-    """What an error code of a coordinator asks for."""
+    """Return the verdict on an error code of a coordinator: again, abort, or stop."""
     if code == ErrorCode.NONE:
         return Verdict.DONE
     if code in MOVED:
@@ -131,7 +131,7 @@ def _judge_end(step: End, code: int) -> Verdict:
 
 
 def judge_batch(code: int | None) -> Verdict:
-    """What the failure of a batch for good means; None for one that is no error code of a broker.
+    """Return the verdict on a batch that failed for good; None if the failure is no error code of a broker.
 
     47 is abortable here: the answer to the abort's EndTxn shows whether this producer is fenced.
     """

@@ -41,13 +41,13 @@ def zeros(size: int, dtype: type) -> Any:
 
 
 def read_only(array: Any) -> Any:
-    """The array, marked read-only: kernels are compiled once per kind of array."""
+    """Return the array, marked read-only: kernels are compiled once per kind of array."""
     array.flags.writeable = False
     return array
 
 
 def buffer_bytes(buffer: Any) -> Bytes:
-    """An Arrow buffer, which may be missing, as an array."""
+    """Return an Arrow buffer, which may be missing, as an array."""
     if buffer is None or buffer.size == 0:
         return _NOTHING
     array: Bytes = read_only(np.frombuffer(buffer, np.uint8))
@@ -55,7 +55,7 @@ def buffer_bytes(buffer: Any) -> Bytes:
 
 
 def null_flags(array: Any) -> Bytes:
-    """One byte per entry, 1 where it is null; nothing where none is."""
+    """Return one byte per entry, 1 where it is null; nothing where none is."""
     if array.null_count == 0:
         return _NOTHING
     flags = array.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -64,7 +64,7 @@ def null_flags(array: Any) -> Bytes:
 
 
 def texts_of(array: Any, kind: Any) -> Texts:
-    """A column as `Texts`; `kind` is pa.string() or pa.binary().
+    """Return a column as `Texts`; `kind` is pa.string() or pa.binary().
 
     Raises:
         ConfigError: the column holds something else.
@@ -99,7 +99,7 @@ def _is_texty(kind: Any) -> bool:
 
 
 def header_lists(array: Any) -> HeaderLists:
-    """A headers column (a list of structs of name and value) as `HeaderLists`.
+    """Return a headers column (a list of structs of name and value) as `HeaderLists`.
 
     Raises:
         ConfigError: it is something else.
@@ -131,7 +131,7 @@ class Entries(NamedTuple):
 
 
 def map_entries(array: Any) -> Entries:
-    """A column of map<string, string> as `Entries`.
+    """Return a column of map<string, string> as `Entries`.
 
     Raises:
         ConfigError: it is something else.
@@ -145,25 +145,25 @@ def map_entries(array: Any) -> Entries:
 
 
 def constant_texts(text: bytes, size: int) -> Texts:
-    """A column that repeats one text in every row."""
+    """Return a column that repeats one text in every row."""
     data = np.tile(np.frombuffer(text, np.uint8), size)
     ends = np.arange(0, (size + 1) * len(text), len(text), dtype=np.int32)
     return Texts(read_only(ends), read_only(data), _NOTHING)
 
 
 def no_texts(size: int) -> Texts:
-    """A column without any text."""
+    """Return a column without any text."""
     return Texts(read_only(zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
 
 
 def text_at(texts: Texts, row: int) -> bytes | None:
-    """One entry."""
+    """Return one entry."""
     if len(texts.nulls) and texts.nulls[row]:
         return None
     return texts.data[texts.ends[row] : texts.ends[row + 1]].tobytes()
 
 
 def text_array(kind: Any, ends: Int32s, data: Bytes, valid: Bytes, nulls: int) -> Any:
-    """An Arrow array of these parts; `valid` are its validity bits."""
+    """Return an Arrow array of these parts; `valid` are its validity bits."""
     bits = pa.py_buffer(valid) if nulls else None
     return pa.Array.from_buffers(kind, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(data)], nulls)

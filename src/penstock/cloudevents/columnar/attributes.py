@@ -89,7 +89,7 @@ class Attributes:
         """Which columns are known to be of texts that JSON has between quotes as they are."""
 
     def _column_types(self, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-        """The types of the columns ``ce_<name>``, which count as declared."""
+        """Return the types of the columns ``ce_<name>``, which count as declared."""
         found: dict[str, AttributeType] = {}
         for name, array in self._columns.items():
             kind = type_of_column(array.type) if name.startswith("ce_") else None
@@ -107,7 +107,9 @@ class Attributes:
         return no_texts(self.size) if array is None else texts_of(array, kind or pa.string())
 
     def _content_types(self) -> Texts:
-        """What the data are: `datacontenttype`, or JSON where `content_type` says that it was implied."""
+        """Return what the data are: `datacontenttype`, or JSON where `content_type` says that it was
+        implied.
+        """
         given = self._columns.get("datacontenttype")
         effective = self._columns.get("content_type")
         if effective is None or (given is not None and given.null_count == 0):
@@ -191,7 +193,7 @@ class Attributes:
         return all(canonical_text(event.extensions[name]) == text for name, text in self._extensions(row))
 
     def event(self, row: int) -> Event:
-        """One row as an event.
+        """Return one row as an event.
 
         Raises:
             InvalidEventError: it is none.
@@ -229,7 +231,7 @@ class Attributes:
             raise InvalidEventError("K27", f"{name} is not UTF-8 text") from None
 
     def extension(self, name: str) -> Any:
-        """One extension of every row, as an Arrow array of strings."""
+        """Return one extension of every row, as an Arrow array of strings."""
         entries = np.flatnonzero(pc.equal(self.names, name).to_numpy(zero_copy_only=False))
         rows = np.searchsorted(self.entries.ends, entries, "right") - 1
         indices = np.full(self.size, -1, np.int64)
@@ -275,7 +277,7 @@ def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) ->
 
 
 def _canonical(array: Any) -> Any:
-    """A column of one extension as canonical texts."""
+    """Return a column of one extension as canonical texts."""
     kind = type_of_column(array.type)
     if kind is AttributeType.BOOLEAN:
         return pc.if_else(array, "true", "false")

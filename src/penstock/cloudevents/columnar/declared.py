@@ -56,7 +56,7 @@ class Declared(NamedTuple):
 
 
 def declared_table(extension_types: Mapping[str, AttributeType], *, strict: bool) -> Declared:
-    """The table of declared extensions. Only the lenient profile lets a partition key be empty."""
+    """Return the table of declared extensions. Only the lenient profile lets a partition key be empty."""
     return _table(tuple(extension_types.items()), strict)
 
 
@@ -75,7 +75,9 @@ def _table(types: tuple[tuple[str, AttributeType], ...], strict: bool) -> Declar
 
 
 def type_of_column(column_type: Any) -> AttributeType | None:
-    """The CloudEvents type that a column of extensions has by itself; None for text, which may be any."""
+    """Return the CloudEvents type that a column of extensions has by itself; None for text, which may be
+    any.
+    """
     types = pa.types
     if types.is_boolean(column_type):
         return AttributeType.BOOLEAN

@@ -27,7 +27,7 @@ def decode_events(
     partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Any:
-    """The batch with columns of attributes added; its own columns pass through as they are.
+    """Return the batch with columns of attributes added; its own columns pass through as they are.
 
     `batch` is a `pyarrow.RecordBatch` (or `Table`) with the columns `value` and `headers`, and `key`
     for `partitionkey_from_key`. `columns` says which to add: names of `EVENT_SCHEMA`, or
@@ -54,7 +54,7 @@ def schema_for(
     schema: Any = None,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Any:
-    """The schema of what `decode_events` returns for batches of `schema`."""
+    """Return the schema of what `decode_events` returns for batches of `schema`."""
     fields = [] if schema is None else list(schema)
     for name in columns:
         if name.startswith("ce_"):

@@ -141,7 +141,7 @@ def _keys(batch: Any, attributes: Attributes, key_mapper: KeyMapper | None) -> A
 
 
 def _write_rows(attributes: Attributes, mode: Mode, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The records made one by one with `to_record`."""
+    """Return the records made one by one with `to_record`."""
     values: list[bytes | None] = []
     headers: list[list[tuple[str, bytes]] | None] = []
     for row in range(attributes.size):
@@ -172,7 +172,7 @@ class _Writing:
         self.has_entries = len(attributes.order) > 0
 
     def records(self) -> tuple[Any, Any]:
-        """The columns `value` and `headers`."""
+        """Return the columns `value` and `headers`."""
         texts = {name: self._without_wrong(texts) for name, texts in self.attributes.texts.items()}
         if self.mode == "binary":
             texts["datacontenttype"] = self._without_wrong(self.attributes.content_types)
@@ -194,13 +194,13 @@ class _Writing:
         return Texts(texts.ends, texts.data, read_only(nulls))
 
     def _data(self) -> Any:
-        """The data as they are, null where a row is wrong."""
+        """Return the data as they are, null where a row is wrong."""
         ends, data, nulls = self._without_wrong(self.attributes.data)
         count = int(np.count_nonzero(nulls))
         return text_array(pa.binary(), ends, data, np.packbits(nulls == 0, bitorder="little"), count)
 
     def _headers(self, columns: Mapping[str, Texts], with_entries: bool) -> Any:
-        """A header for each text of each column, and for each extension."""
+        """Return a header for each text of each column, and for each extension."""
         entries, order = self.attributes.entries, self.attributes.order
         columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
         names = [name.encode() for name in columns]
@@ -228,7 +228,7 @@ class _Writing:
         return self._header_lists(list_ends, name_ends, *parts)
 
     def _only_header(self, name: str, value: str) -> Any:
-        """A column of headers that repeats one header in every row."""
+        """Return a column of headers that repeats one header in every row."""
         ends = zeros(self.size + 1, np.int32)
         np.cumsum(self.wrong == 0, out=ends[1:])
         parts = [constant_texts(text.encode(), int(ends[-1]))[:2] for text in (name, value)]
@@ -249,7 +249,7 @@ class _Writing:
         return pa.Array.from_buffers(HEADERS_TYPE, self.size, [bits, pa.py_buffer(ends)], -1, 0, [structs])
 
     def _envelopes(self, columns: Mapping[str, Texts]) -> Any:
-        """The events in the JSON format. First all is measured, then row after row written."""
+        """Return the events in the JSON format. First all is measured, then row after row written."""
         attributes, entries = self.attributes, self.attributes.entries
         present = {
             name: texts for name, texts in columns.items() if name != "specversion" and not _is_empty(texts)
@@ -270,7 +270,7 @@ class _Writing:
         return text_array(pa.binary(), ends, cut(target, int(ends[-1])), bits, len(attributes.errors))
 
     def _choices(self) -> Bytes:
-        """How the data of each row stand in its envelope."""
+        """Return how the data of each row stand in its envelope."""
         attributes = self.attributes
         data = self._without_wrong(attributes.data)
         types = attributes.content_types

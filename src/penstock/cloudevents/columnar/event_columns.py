@@ -178,7 +178,7 @@ class EventColumns:
         return events
 
     def _texts_by_row(self, column: int, no_claim: str) -> Any:
-        """A column of the texts about rows that are no events."""
+        """Return a column of the texts about rows that are no events."""
         others = self._rows.rows == table.NO_CLAIM
         texts = sorted({no_claim, *(str(error[column]) for error in self._rows.errors.values())})
         if not self._rows.errors and not others.any():
@@ -223,7 +223,9 @@ class LocatedTexts:
 
 
 def _typed(texts: Any, name: str, declared: AttributeType) -> Any:
-    """A column of canonical texts as a column of the declared type; null where a text is none of it."""
+    """Return a column of canonical texts as a column of the declared type; null where a text is none of
+    it.
+    """
     kind = ARROW_TYPES[declared]
     if kind == pa.string():
         return texts

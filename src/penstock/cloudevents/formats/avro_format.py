@@ -26,7 +26,7 @@ _DOUBLE = struct.Struct("<d")
 
 
 def write_event(event: Event, *, text_data: bool = False) -> bytes:
-    """The event as an Avro datum. `text_data` writes text media types in UTF-8 as strings."""
+    """Return the event as an Avro datum. `text_data` writes text media types in UTF-8 as strings."""
     attributes = event.attributes()
     if event.content_type is not None:
         attributes["datacontenttype"] = event.content_type
@@ -55,7 +55,7 @@ def _attribute(value: AttributeValue) -> bytes:
 
 
 def _long(value: int) -> bytes:
-    """A zigzag varint."""
+    """Return a zigzag varint."""
     rest = value << 1 if value >= 0 else (-value << 1) - 1
     written = bytearray()
     while rest > 0x7F:
@@ -83,7 +83,7 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """The event that an Avro datum stands for.
+    """Return the event that an Avro datum stands for.
 
     Raises:
         InvalidEventError: A2, it is no such datum; or it is not a valid event.
@@ -104,7 +104,7 @@ def read_event(
 
 
 def _payload(value: object, content_type: str | None) -> tuple[bytes | None, bool]:
-    """The data as bytes, and whether they are JSON without being declared so."""
+    """Return the data as bytes, and whether they are JSON without being declared so."""
     if value is None or isinstance(value, bytes):
         return value, False
     if isinstance(value, str) and (content_type is None or not is_json(content_type)):
@@ -151,7 +151,7 @@ class _Reader:
         return _Items(self)
 
     def branch(self, branches: tuple[Callable[[_Reader], object], ...]) -> object:
-        """A union: the number of the branch, then its value."""
+        """Return a union: the number of the branch, then its value."""
         number = self.long()
         if not 0 <= number < len(branches):
             raise InvalidEventError("A2", f"the datum has branch {number} of a union of {len(branches)}")
@@ -229,7 +229,7 @@ def _array_of(read: Callable[[_Reader], object]) -> Callable[[_Reader], list[obj
 
 
 def _json_object(reader: _Reader) -> object:
-    """The record of one field, `value`, that nested values are wrapped in."""
+    """Return the record of one field, `value`, that nested values are wrapped in."""
     return reader.nested(_map_of(lambda inner: inner.branch(_NESTED)))
 
 

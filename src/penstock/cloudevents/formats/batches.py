@@ -31,7 +31,7 @@ def read_events(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """The events of a body with that content type, which may be a single event's or a batch's.
+    """Return the events of a body with that content type, which may be a single event's or a batch's.
 
     Raises:
         InvalidEventError: the bytes are not that, an event is not valid, or the format is unknown (K15).
@@ -53,7 +53,7 @@ def write_events(
     *,
     text_data: bool = False,
 ) -> bytes:
-    """The events as a body of that content type.
+    """Return the events as a body of that content type.
 
     Raises:
         EncodeError: the format is unknown or has no batches, or a single event's was asked for and

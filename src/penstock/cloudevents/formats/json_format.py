@@ -60,7 +60,7 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """The event that a JSON object stands for.
+    """Return the event that a JSON object stands for.
 
     Raises:
         InvalidEventError: it is not JSON, or not a valid event.
@@ -89,7 +89,9 @@ def has_required_members(data: bytes) -> bool:
 
 
 def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, AttributeType]) -> Event | None:
-    """The event, if its envelope has a layout that is known and all is as it should be; None for others."""
+    """Return the event, if its envelope has a layout that is known and all is as it should be; None for
+    others.
+    """
     for layout in _layouts.learnt:
         match = layout.match(text)
         if match:
@@ -279,7 +281,7 @@ def encode_text(string: str, content_type: str) -> bytes:
 
 
 def write_event(event: Event, *, text_data: bool = False, one_line: bool = False) -> bytes:
-    """The event as a JSON object, without white space, attributes in a fixed order.
+    """Return the event as a JSON object, without white space, attributes in a fixed order.
 
     `text_data` puts the data of text media types into `data` as a string where they are UTF-8;
     without it they go to `data_base64`, which every reader turns back into the same bytes.
@@ -306,7 +308,7 @@ def write_event(event: Event, *, text_data: bool = False, one_line: bool = False
 
 @remembered(maxsize=4096)
 def _write_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> str:
-    """The members that repeat from event to event."""
+    """Return the members that repeat from event to event."""
     text = f',"source":{_quote(source)},"type":{_quote(type)}'
     if content_type is not None:
         text += f',"datacontenttype":{_quote(content_type)}'
@@ -352,7 +354,7 @@ def read_batch(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """The events of a JSON array (rules J18, C25). For files and HTTP bodies; Kafka has no batches.
+    """Return the events of a JSON array (rules J18, C25). For files and HTTP bodies; Kafka has no batches.
 
     Raises:
         InvalidEventError: it is not a JSON array, or one of its events is not valid.
@@ -388,5 +390,5 @@ def read_batch(
 
 
 def write_batch(events: Iterable[Event], *, text_data: bool = False) -> bytes:
-    """The events as a JSON array."""
+    """Return the events as a JSON array."""
     return b"[" + b",".join(write_event(event, text_data=text_data) for event in events) + b"]"

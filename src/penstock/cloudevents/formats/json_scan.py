@@ -39,7 +39,7 @@ def read_utf8(data: bytes) -> str:
 
 
 def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
-    """The members of the one JSON object that `text` must be, and where in it their values stand.
+    """Return the members of the one JSON object that `text` must be, and where in it their values stand.
 
     Raises:
         InvalidEventError: it is no JSON object (J1), or has a member twice (D18).
@@ -58,7 +58,7 @@ def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
 
 
 def _why_no_object(text: str) -> str:
-    """What is in place of a JSON object."""
+    """Return what is in place of a JSON object."""
     if skip_white_space(text, 0) == len(text):
         return "the value is empty, not a JSON object"
     try:
@@ -72,13 +72,13 @@ def _why_no_object(text: str) -> str:
 
 
 def skip_white_space(text: str, position: int) -> int:
-    """Where the next character that is no white space stands, or the end of the text."""
+    """Return where the next character that is no white space stands, or the end of the text."""
     match = _white_space(text, position)
     return match.end() if match else position
 
 
 def scan_object_at(text: str, start: int) -> tuple[Members, dict[str, Span], int]:
-    """The members of the object that begins at `start`, the places of their values, and where it ends.
+    """Return the members of the object that begins at `start`, the places of their values, and where it ends.
 
     Raises:
         ValueError, IndexError: the text is not JSON, or not an object.

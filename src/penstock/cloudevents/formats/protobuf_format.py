@@ -44,7 +44,7 @@ _NANOS = 1_000_000_000
 
 
 def write_event(event: Event, *, text_data: bool = False) -> bytes:
-    """The event as a CloudEvent message. `text_data` writes text media types in UTF-8 to `text_data`.
+    """Return the event as a CloudEvent message. `text_data` writes text media types in UTF-8 to `text_data`.
 
     Raises:
         EncodeError: R5, the time is outside of the years 1 to 9999.
@@ -65,7 +65,7 @@ def write_event(event: Event, *, text_data: bool = False) -> bytes:
 
 
 def write_batch(events: Iterable[Event], *, text_data: bool = False) -> bytes:
-    """The events as a CloudEventBatch message."""
+    """Return the events as a CloudEventBatch message."""
     return b"".join(length_field(1, write_event(event, text_data=text_data)) for event in events)
 
 
@@ -123,7 +123,7 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """The event that a CloudEvent message stands for.
+    """Return the event that a CloudEvent message stands for.
 
     Raises:
         InvalidEventError: R1, it is no such message; or it is not a valid event.
@@ -142,7 +142,7 @@ def read_batch(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """The events of a CloudEventBatch message.
+    """Return the events of a CloudEventBatch message.
 
     Raises:
         InvalidEventError: it is no such message, or one of its events is not valid.
@@ -165,7 +165,7 @@ def read_batch(
 
 
 def _fields(data: bytes) -> Fields:
-    """The fields of a message; what is limited is its size, as that of the record that holds it."""
+    """Return the fields of a message; what is limited is its size, as that of the record that holds it."""
     return Fields(data, FieldBudget())
 
 

@@ -28,5 +28,5 @@ _FORMATS: Mapping[str, Format] = {"json": json_format, "avro": avro_format, "pro
 
 
 def format_named(name: str) -> Format | None:
-    """The format called `name`, which is what follows the ``+`` of its media type; None for others."""
+    """Return the format called `name`, which is what follows the ``+`` of its media type; None for others."""
     return _FORMATS.get(name)

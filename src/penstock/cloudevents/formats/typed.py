@@ -36,7 +36,7 @@ _TYPED_TEXT = (Timestamp, URI, URIReference)
 
 
 def read_extension(name: str, value: object, lenient: bool, declared: AttributeType | None) -> AttributeValue:
-    """The value of an extension. Text becomes the declared type; anything else must have it already.
+    """Return the value of an extension. Text becomes the declared type; anything else must have it already.
 
     The lenient profile keeps what is not of the declared type as it came.
 
@@ -82,7 +82,7 @@ def build_event(
     extension_types: Mapping[str, AttributeType],
     rule: str,
 ) -> Event:
-    """The event with these attributes; None stands for one that is not set.
+    """Return the event with these attributes; None stands for one that is not set.
 
     Raises:
         InvalidEventError: a rule is broken; `rule` where an attribute of the core has the wrong type.

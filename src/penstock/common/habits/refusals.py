@@ -10,27 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.common.habits.table import advice
+from penstock.common.habits.unknown_names import described
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import CallError, UnknownNameError
 
 
 def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> UnknownNameError:
-    """The error for an attribute that `owner` does not have; `known` are those that it has.
+    """Return the error for an attribute that `owner` does not have; `known` are those that it has.
 
     `place` is where the table has advice.
     """
-    said = advice(place, name)
-    if said is None:
-        hint = did_you_mean(name, [each for each in known if not each.startswith("_")])
-    else:
-        hint = f": {said}"
-    return UnknownNameError(f"{owner} has no attribute {name!r}{hint}", name=name)
+    return UnknownNameError(described(place, name, owner, known), name=name)
 
 
 def wrong_call(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> CallError | None:
-    """The error for a call whose arguments do not fit; None where they do."""
+    """Return the error for a call whose arguments do not fit; None where they do."""
     signature = inspect.signature(call)
     try:
         signature.bind(*arguments, **keywords)
@@ -62,7 +58,7 @@ def _said(
     keywords: Mapping[str, Any],
     pythons: str,
 ) -> str:
-    """What is wrong with a call, and what to type."""
+    """Return what is wrong with a call, and what to type."""
     found = [each for each in signature.parameters.values() if each.name not in ("self", "cls", "_cls")]
     given_count = len(arguments) - (len(signature.parameters) - len(found))
     called = _called(place)
@@ -85,7 +81,7 @@ def _said(
 
 
 def _takes(parameters: Sequence[inspect.Parameter]) -> str:
-    """The arguments that a call takes, as they are written."""
+    """Return the arguments that a call takes, as they are written."""
     words = []
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:

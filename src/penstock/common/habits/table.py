@@ -43,7 +43,7 @@ def advice(place: str, name: str) -> str | None:
 
 @cache
 def table() -> dict[str, dict[str, str]]:
-    """All sections, each with its names and the advice about them."""
+    """Return all sections, each with its names and the advice about them."""
     found: dict[str, dict[str, str]] = {}
     for file in FILES:
         section: dict[str, str] = {}

@@ -62,7 +62,9 @@ class Gate(Protocol):
         """Note that a connection has come; return for how many seconds it has to wait."""
 
     def has_room(self) -> bool:
-        """Whether there is room for one more connection; if not, `Acceptor.look_for_room` says when."""
+        """Return whether there is room for one more connection; if not, `Acceptor.look_for_room` says
+        when.
+        """
 
     def refuse_s(self, address: str) -> float:
         """Return 0, or after how many seconds a connection from this address is to be closed."""
@@ -267,7 +269,7 @@ class Acceptor:
             self._retry = self._loop.call_later(RETRY_S, self._look_again)
 
     def _has_room(self) -> bool:
-        """Whether a descriptor made now would be one that connections may have."""
+        """Return whether a descriptor made now would be one that connections may have."""
         try:
             number = os.dup(self._sockets[0].fileno())
         except OSError:

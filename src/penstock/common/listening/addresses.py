@@ -35,7 +35,7 @@ def without_zone(text: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IP address, or the name of this machine's own."""
+    """Return whether a text is an IP address, or the name of this machine's own."""
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
         return text == "localhost" or bool(socket.inet_pton(family, text.strip("[]")))

@@ -15,7 +15,7 @@ class _Bound(Protocol):
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches a socket that is bound to `address`, a number and no name."""
+    """Return whether only this machine reaches a socket that is bound to `address`, a number and no name."""
     if address.startswith("127."):
         return True
     import ipaddress  # takes a millisecond to load, and most brokers listen on 127.0.0.1

@@ -157,12 +157,12 @@ class Accounts:
     # --- what logins ask for ----------------------------------------------------------------------------
 
     def password(self, name: str) -> Secret | None:
-        """The password for PLAIN, None for an unknown user."""
+        """Return the password for PLAIN, None for an unknown user."""
         user = self.users.get(name)
         return None if user is None else user.password
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """The credential for a mechanism of SCRAM, None where there is none."""
+        """Return the credential for a mechanism of SCRAM, None where there is none."""
         user = self.users.get(name)
         return None if user is None else user.credentials.get(mechanism)
 
@@ -171,7 +171,7 @@ class Accounts:
         return None
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """A credential that no proof matches, for an unknown name."""
+        """Return a credential that no proof matches, for an unknown name."""
         return fake_credential(mechanism, self._salt_key, name)
 
 
@@ -201,7 +201,7 @@ class AccountBook:
         return self._accounts
 
     def has_changed(self) -> bool:
-        """Whether the file is another one than was read last, by its times, size and inode."""
+        """Return whether the file is another one than was read last, by its times, size and inode."""
         return not isinstance(self._source, Mapping) and self._state != _state_of(self._source)
 
     def read(self) -> Accounts:

@@ -141,7 +141,7 @@ class Login:
         return begun.size
 
     def admits(self, key: int) -> bool:
-        """Whether a client that begins with another API than those of SASL has the default account."""
+        """Return whether a client that begins with another API than those of SASL has the default account."""
         default = self._book.accounts.default
         state = self._authenticator.state
         if default is None or state not in (State.INITIAL, State.HANDSHAKE) or key in _SASL_OR_VERSIONS:
@@ -150,7 +150,7 @@ class Login:
         return True
 
     def takes(self, key: int) -> bool:
-        """Whether a frame with this key is judged here, and by no broker."""
+        """Return whether a frame with this key is judged here, and by no broker."""
         return self.is_engaged or (key in OFFERED and self._authenticator.identity is not None)
 
     def receive(self, frame: memoryview) -> Verdict:

@@ -24,7 +24,7 @@ def dotted(settings: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def has_login(settings: Mapping[str, object]) -> bool:
-    """Whether settings with dotted names have credentials of SASL."""
+    """Return whether settings with dotted names have credentials of SASL."""
     if CREDENTIALS & settings.keys():
         return True
     return any(

@@ -100,7 +100,7 @@ class Hooks:
         return Client(address, int(port), *software, client_id, number or next(self._numbers))
 
     def may_block(self, key: int) -> bool:
-        """Whether functions for an API may take long."""
+        """Return whether functions for an API may take long."""
         return self._chains.get(key, NO_CHAIN).blocks
 
     def steps(self, asked: Asked) -> Steps:

@@ -80,7 +80,7 @@ def _masked(value: bytes | None, path: list[str], mask: object) -> bytes | None:
 
 
 def _has_twins(value: bytes) -> bool:
-    """Whether an object within JSON has a member twice, of which only the last one was looked at."""
+    """Return whether an object within JSON has a member twice, of which only the last one was looked at."""
     found = False
 
     def look(members: list[tuple[str, Any]]) -> None:

@@ -216,7 +216,7 @@ class _Stream:
                     yield memoryview(head)
 
     def _wanted(self) -> int:
-        """The bytes that are needed to judge the frame that begins: its size first."""
+        """Return the bytes that are needed to judge the frame that begins: its size first."""
         if len(self._head) < _SIZE_BYTES:
             return _SIZE_BYTES
         return _SIZE_BYTES + min(self._start_bytes, self._size_of(self._head))

@@ -25,7 +25,7 @@ class Tap(Protocol):
         """Take bytes of the client."""
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes for the client."""
+        """Note bytes that are sent to the client."""
 
     def ended(self) -> None:
         """The connection has ended."""

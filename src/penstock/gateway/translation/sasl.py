@@ -35,7 +35,9 @@ _HEAD_BYTES = 32
 
 
 def is_bare_token(frame: bytes | memoryview) -> bool:
-    """Whether the first frame of a connection is no request, but the token that clients of 0.9 begin with."""
+    """Return whether the first frame of a connection is no request, but the token that clients of 0.9 begin
+    with.
+    """
     head = bytes(frame[:_HEAD_BYTES])
     return bool(head) and head[0] == _INITIAL_TOKEN and _KERBEROS in head
 

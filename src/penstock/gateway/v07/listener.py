@@ -165,5 +165,5 @@ async def _follow(topics: ClusterTopics, registration: Registration, known: dict
 
 
 def _host_for_others(host: str, advertised_host: str | None) -> str:
-    """The host in ZooKeeper: where the gateway listens on all addresses, the name of this machine."""
+    """Return the host in ZooKeeper: where the gateway listens on all addresses, the name of this machine."""
     return advertised_host or (socket.gethostname() if host in ("", "0.0.0.0", "::") else host)

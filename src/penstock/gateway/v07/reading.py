@@ -228,10 +228,10 @@ class ClusterReader:
 
 
 def _is_worth_a_look(error: PenstockError | None) -> bool:
-    """Whether an error may be over once the leaders are known anew."""
+    """Return whether an error may be over once the leaders are known anew."""
     return error is not None and judge(error) is Verdict.REFRESH
 
 
 def is_out_of_range(error: PenstockError) -> bool:
-    """Whether there is no such offset in a log."""
+    """Return whether there is no such offset in a log."""
     return isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE

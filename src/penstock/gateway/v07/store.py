@@ -140,7 +140,7 @@ class ClusterStore:
         return answers
 
     async def _judged(self, part: FetchPart) -> Place | Answer | None:
-        """Where a part is to be read; or what it is answered without that; None for nothing."""
+        """Return where a part is to be read; or what it is answered without that; None for nothing."""
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
@@ -207,7 +207,7 @@ class ClusterStore:
             )
 
     def _failed(self, what: str, error: PenstockError) -> Answer:
-        """What a fetch is answered that has failed: nothing for the moment, or an error code."""
+        """Return the answer to a fetch that has failed: no messages for the moment, or an error code."""
         if is_out_of_range(error):
             return Error.OFFSET_OUT_OF_RANGE, None
         is_fatal = judge(error) is Verdict.FATAL
@@ -259,7 +259,9 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """The slots of a partition: those of its readers, or the ones that its last records fit into."""
+        """Return the slots of a partition: those of its readers, or the ones that its last records fit
+        into.
+        """
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen

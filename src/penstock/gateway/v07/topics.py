@@ -57,7 +57,9 @@ class ClusterTopics:
         )
 
     def count(self, name: str) -> int:
-        """How many partitions a topic has, as of the last look; 0 where it is unknown. From any thread."""
+        """Return how many partitions a topic has, as of the last look; 0 where it is unknown. From any
+        thread.
+        """
         info = self._client.cluster.topics.get(name)
         return 0 if info is None else len(info.partitions)
 
@@ -108,7 +110,7 @@ class ClusterTopics:
             await self._client.refresh(there)
 
     async def partition(self, name: str, partition: int, *, is_discovered: bool = False) -> bool:
-        """Whether a topic is there, and the partition with it. One that was looked up is not again.
+        """Return whether a topic is there, and the partition with it. One that was looked up is not again.
 
         Raises:
             WrongPartition: the topic has no such partition.
@@ -151,7 +153,7 @@ class ClusterTopics:
         return info
 
     async def _create(self, name: str) -> None:
-        """Have the cluster create a topic, and wait until it is there."""
+        """Create a topic in the cluster, and wait until it exists."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + APPEAR_S
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)

@@ -130,7 +130,7 @@ def _clean_whole(
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
-    """What is left of a batch that stays, or goes, with all its records."""
+    """Return what is left of a batch that stays, or goes, with all its records."""
     if fate is Fate.NEEDED:
         return batch
     if fate is Fate.SPENT and header.record_count:
@@ -145,7 +145,7 @@ def _clean_whole(
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:
-    """The records of a batch of magic 2: their bytes, and where each lies.
+    """Return the records of a batch of magic 2: their bytes, and where each lies.
 
     Raises:
         CorruptRecordError: they cannot be read; or an offset lies outside the batch, or is not above the
@@ -172,12 +172,12 @@ def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, lis
 
 
 def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:
-    """Whether some message in an entry of magic 0 or 1 is the last of its key."""
+    """Return whether some message in an entry of magic 0 or 1 is the last of its key."""
     return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in _rows(batch, entry))
 
 
 def _rows(batch: bytes, entry: Entry) -> list[Record]:
-    """The messages of an entry of magic 0 or 1.
+    """Return the messages of an entry of magic 0 or 1.
 
     Raises:
         CorruptRecordError: they cannot be read, or an offset is past the entry's.
@@ -220,7 +220,7 @@ def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms
 
 
 def _emptied(header: BatchHeader) -> bytes:
-    """A batch with the offsets and the producer of another, and no records."""
+    """Return a batch with the offsets and the producer of another, and no records."""
     return _rebuilt(header, b"", 0, header.max_timestamp, header.max_timestamp)
 
 

@@ -338,7 +338,9 @@ class Compaction:
             return batch
 
     def _is_needed(self, header: BatchHeader) -> bool:
-        """Whether a batch says what has to be known of its producer: sequence numbers, or the epoch."""
+        """Return whether a batch says what has to be known of its producer: sequence numbers, or the
+        epoch.
+        """
         last_offset = self._kept.last_offsets.get(header.producer_id)
         if last_offset is not None:
             return last_offset == header.last_offset

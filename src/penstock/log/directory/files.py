@@ -77,7 +77,7 @@ def check_in_place(path: str, identity: Identity | None) -> None:
 
 
 class OpenFile(FileIO):
-    """An unbuffered file that closes itself when its last user lets go of it.
+    """An unbuffered file that closes itself when its last user drops it.
 
     A segment and the regions handed out to readers share one. It is never closed by hand, so a
     descriptor cannot be closed, and its number given to another file, under a reader.

@@ -64,7 +64,7 @@ class Quorum(NamedTuple):
     voters: bytes | None = None
 
     def after(self, kind: int, value: bytes) -> Quorum:
-        """What a further control record makes of it."""
+        """Return what a further control record makes of it."""
         if kind == KRAFT_VERSION:
             return self._replace(kraft_version=value)
         if kind == VOTERS:
@@ -72,7 +72,7 @@ class Quorum(NamedTuple):
         return self
 
     def voter_ids(self) -> set[int] | None:
-        """The node ids of the voters; None where no record names them.
+        """Return the node ids of the voters; None where no record names them.
 
         Raises:
             DecodeError: the record is damaged.

@@ -205,7 +205,7 @@ class DataDirectory:
             return None
 
     def note_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
-        """Have a partition's directory note a topic id: an older broker, or a power cut, left none.
+        """Write the topic id into a partition's directory, because an older broker or a power cut left none.
 
         Raises:
             StorageError: it cannot be written.

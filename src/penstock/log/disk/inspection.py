@@ -67,7 +67,9 @@ def _problems(directory: str, noted: Noted) -> Iterator[str]:
 
 
 def _first_of_epochs(directory: str) -> int:
-    """The first offset of the first leader epoch, which is raised when records are deleted; -1 if unknown."""
+    """Return the first offset of the first leader epoch, which is raised when records are deleted; -1 if
+    unknown.
+    """
     try:
         entries = read_checkpoint(f"{directory}/{LEADER_EPOCHS}", 2)
         return int(entries[0][1]) if entries else -1

@@ -88,7 +88,9 @@ class LogDirectories:
     # --- which partition lies where ----------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Where a partition lies, or will lie: where it was assigned to, else where there are the fewest."""
+        """Return where a partition lies, or will lie: where it was assigned to, else where there are the
+        fewest.
+        """
         found = self._home.get(partition) or self._wanted.get(partition)
         if found is None:
             found = min(self.all, key=lambda each: self._counts[each.path])

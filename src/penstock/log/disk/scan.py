@@ -83,7 +83,7 @@ def read_log(
 
 
 def as_table(batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None) -> pa.Table:
-    """The batches of a scan as one table, which has its columns also where there are no records."""
+    """Return the batches of a scan as one table, which has its columns also where there are no records."""
     import pyarrow
 
     from penstock.records.arrow import schema_for

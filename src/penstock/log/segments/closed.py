@@ -18,7 +18,7 @@ _TIME_ENTRY = Struct(">qi")
 
 
 def size_of(directory: str) -> int:
-    """The bytes of the `.log` files of a partition.
+    """Return the bytes of the `.log` files of a partition.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -27,7 +27,8 @@ def size_of(directory: str) -> int:
 
 
 def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: int) -> bool:
-    """Whether retention may have something to drop: the oldest segment is too old, or there is too much.
+    """Return whether retention may have something to drop: the oldest segment is too old, or there is too
+    much.
 
     Both limits are -1 where there is none. False is certain; True is not: a time index may lag.
 
@@ -46,7 +47,7 @@ def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: 
 
 
 def _sizes(directory: str) -> dict[int, int]:
-    """The size of each segment by its base offset; one that goes meanwhile is left out."""
+    """Return the size of each segment by its base offset; one that goes meanwhile is left out."""
     with storage("read", directory):
         bases = segments_in(os.listdir(directory))
         sizes = {}
@@ -59,7 +60,7 @@ def _sizes(directory: str) -> dict[int, int]:
 
 
 def _newest_ms(directory: str, base: int) -> int:
-    """The greatest timestamp in the time index of a segment; without one, when it was written."""
+    """Return the greatest timestamp in the time index of a segment; without one, when it was written."""
     try:
         with open(segment_path(directory, base, SUFFIX_TIME_INDEX), "rb") as file:
             data = file.read().rstrip(b"\0")

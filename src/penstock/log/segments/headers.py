@@ -63,7 +63,7 @@ def _headers_in(
 
 
 def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
-    """The position in the last index entry that is not past `offset`; 0 without one."""
+    """Return the position in the last index entry that is not past `offset`; 0 without one."""
     if offset <= base:
         return 0
     last = last_entry_in(index_path)
@@ -78,7 +78,7 @@ def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
 
 
 def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:
-    """Whether a batch of the segment that is not past `offset` begins at `position`."""
+    """Return whether a batch of the segment that is not past `offset` begins at `position`."""
     head = operating_system.pread(fd, HEAD_BYTES, position)
     try:
         entry = next(walk(lambda at, size: head[at : at + size], 0, 1 << 62, HEAD_BYTES), None)

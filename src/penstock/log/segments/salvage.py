@@ -55,7 +55,7 @@ class _Window:
         self._start = 0
 
     def get(self, position: int, size: int) -> memoryview:
-        """The bytes from `position` on: at least `size`, or up to the end of the segment."""
+        """Return the bytes from `position` on: at least `size`, or up to the end of the segment."""
         at = position - self._start
         if not 0 <= at <= len(self._data) - min(size, self.size - position):
             self._data = memoryview(self.segment.load(position, max(size, CHUNK_BYTES)))
@@ -64,7 +64,7 @@ class _Window:
 
 
 def _sound_at(window: _Window, position: int) -> tuple[int, int]:
-    """The size and magic of the sound batch at `position`; a size of 0 where there is none."""
+    """Return the size and magic of the sound batch at `position`; a size of 0 where there is none."""
     head = window.get(position, HEADER_BYTES)
     size, magic = _claimed(bytes(head[: _HEAD.size]), 0, window.size - position)
     if not size:
@@ -75,7 +75,7 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
 
 
 def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
-    """The size and magic of the batch whose head is at `at`; a size of 0 if it cannot be one."""
+    """Return the size and magic of the batch whose head is at `at`; a size of 0 if it cannot be one."""
     if room < LENGTH_EXTRA_BYTES + LENGTH_MIN[0]:
         return 0, 0
     head = data[at : at + _HEAD.size].ljust(_HEAD.size, b"\0")
@@ -89,7 +89,7 @@ def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
 
 
 def _next_candidate(window: _Window, position: int) -> int:
-    """The next position at which a batch of magic 2 may begin; the segment's end if there is none."""
+    """Return the next position at which a batch of magic 2 may begin; the segment's end if there is none."""
     if not isinstance(window.segment, FileSegment):
         return window.size  # batches in memory have no damage between them
     while position + HEADER_BYTES <= window.size:

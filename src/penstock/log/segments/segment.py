@@ -253,7 +253,7 @@ class FileSegment(Segment):
         self.release()
 
     def close(self) -> None:
-        """Complete the index files, and let go of the file."""
+        """Complete the index files, and close the file."""
         self._complete_indexes()
         self.release()
 
@@ -622,7 +622,9 @@ class FileSegment(Segment):
         self._problem = str(self._damaged(missing))
 
     def _was_compacted(self) -> bool:
-        """Whether batches or records are missing inside the segment, too, which only compaction does."""
+        """Return whether batches or records are missing inside the segment, too, which only compaction
+        does.
+        """
         next_offset = self.base_offset
         for entry in self._walk(0):
             if entry.base_offset > next_offset and entry.magic == 2:
@@ -675,7 +677,7 @@ class FileSegment(Segment):
 
     def complete(self, last: Segment) -> None:
         self._indexes()
-        file = self.file  # sealing lets go of it
+        file = self.file  # sealing closes it
         super().complete(last)
         with storage("flush", self.path):
             os.fsync(file.fileno())

@@ -109,5 +109,5 @@ def _title(layout: StructLayout) -> str:
 
 
 def classes_of(message_class: type) -> dict[str, Any]:
-    """The message class and the struct classes beside it."""
+    """Return the message class and the struct classes beside it."""
     return vars(sys.modules[message_class.__module__])

@@ -21,27 +21,27 @@ class DecodeEmitter(Emitter):
         self._whole = "view"
 
     def function(self, opening: str) -> DecodeEmitter:
-        """An emitter for a function on the side, to be handed to `finish`."""
+        """Return an emitter for a function on the side, to be handed to `finish`."""
         inner = DecodeEmitter(self.title, self.view)
         inner._whole = "data" if self.view else "memoryview(data)"
         self._beside(inner, opening)
         return inner
 
     def text(self, start: str, end: str) -> str:
-        """An expression for the string between two positions, which any bytes are."""
+        """Return an expression for the string between two positions, which any bytes are."""
         how = f"'utf-8', {runtime.MALFORMED!r}"
         return f"str(data[{start}:{end}], {how})" if self.view else f"data[{start}:{end}].decode({how})"
 
     def bytes(self, start: str, end: str) -> str:
-        """An expression for the bytes between two positions."""
+        """Return an expression for the bytes between two positions."""
         return f"bytes(data[{start}:{end}])" if self.view else f"data[{start}:{end}]"
 
     def uncopied(self, start: str, end: str) -> str:
-        """An expression for a view of the bytes between two positions."""
+        """Return an expression for a view of the bytes between two positions."""
         return f"{self._whole}[{start}:{end}]"
 
     def refuse(self, problem: str) -> str:
-        """A statement that raises DecodeError about the current field."""
+        """Return a statement that raises DecodeError about the current field."""
         return f"raise DecodeError({literal(f'{self.where}: {problem}')})"
 
     def array(self, part: ArrayPart) -> None:
@@ -123,7 +123,7 @@ class DecodeEmitter(Emitter):
         return "pos"
 
     def _long(self, run: Run) -> str:
-        """A function that reads a run in which some varint is long. A single one has its own."""
+        """Return a function that reads a run in which some varint is long. A single one has its own."""
         if len(run) == 1:
             return self.constant(f"read_{run[0][1].name}", run[0][1].read)
         name = f"read_{name_of(run)}"

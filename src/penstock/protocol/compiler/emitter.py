@@ -77,7 +77,7 @@ class ArrayPart:
 
 
 def fixed_kind(code: str) -> HeadKind:
-    """The head of a value that `struct` describes by `code`."""
+    """Return the head of a value that `struct` describes by `code`."""
     one = Struct(">" + code)
     return HeadKind(_CODE_NAMES.get(code, code), code, one.size, None, one.pack)
 
@@ -99,17 +99,17 @@ Run = list[tuple[str, HeadKind]]
 
 
 def codes_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """The struct format of a run."""
+    """Return the struct format of a run."""
     return "".join(kind.code for _, kind in run)
 
 
 def name_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """A run as part of a Python name."""
+    """Return a run as part of a Python name."""
     return "".join(kind.name for _, kind in run)
 
 
 def singly(run: Run) -> list[Run]:
-    """A run cut so that each varint stands alone."""
+    """Return a run cut so that each varint stands alone."""
     pieces: list[Run] = []
     for head in run:
         if head[1].is_varint or not pieces or pieces[-1][-1][1].is_varint:
@@ -148,7 +148,7 @@ class Emitter(ABC):
         self._indent -= 1
 
     def name(self, stem: str) -> str:
-        """A new local name."""
+        """Return a new local name."""
         number = self._names[stem] = self._names.get(stem, stem in TAKEN) + 1
         return stem if number == 1 else f"{stem}{number}"
 
@@ -162,7 +162,7 @@ class Emitter(ABC):
         return candidate
 
     def shared(self, name: str, make: Any) -> str:
-        """A constant that is made once for its name."""
+        """Return a constant that is made once for its name."""
         if name not in self.constants:
             self.constants[name] = make()
         return name
@@ -173,7 +173,7 @@ class Emitter(ABC):
         self.functions[name] = inner.lines
 
     def source(self) -> str:
-        """All that was written, functions on the side first."""
+        """Return all that was written, functions on the side first."""
         return "\n\n\n".join("\n".join(lines) for lines in [*self.functions.values(), self.lines]) + "\n"
 
     def _beside(self, inner: Emitter, opening: str) -> None:

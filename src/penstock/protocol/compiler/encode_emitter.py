@@ -23,7 +23,7 @@ class EncodeEmitter(Emitter):
         self._pieces: list[Piece] = []
 
     def function(self, opening: str) -> EncodeEmitter:
-        """An emitter for a function on the side, to be handed to `finish`."""
+        """Return an emitter for a function on the side, to be handed to `finish`."""
         inner = EncodeEmitter(self.title)
         self._beside(inner, opening)
         return inner
@@ -49,7 +49,7 @@ class EncodeEmitter(Emitter):
         self.line(text)
 
     def refuse(self, problem: str) -> str:
-        """A statement that raises EncodeError about the current field."""
+        """Return a statement that raises EncodeError about the current field."""
         return f"raise EncodeError({literal(f'{self.where}: {problem}')})"
 
     def flush(self) -> None:
@@ -117,7 +117,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({self._concatenation(segment)}({', '.join(value for value, _ in segment)}))")
 
     def _concatenation(self, segment: list[Piece]) -> str:
-        """A function that makes the bytes of a segment piece by piece, however long each is."""
+        """Return a function that makes the bytes of a segment piece by piece, however long each is."""
         name = "write_" + "_".join(_piece_name(part) for _, part in segment)
         if name in self.functions:
             return name
@@ -129,13 +129,15 @@ class EncodeEmitter(Emitter):
         return name
 
     def _joined(self, segment: list[Piece], plain: bool = False) -> str:
-        """An expression for the bytes of a segment. With `plain`, it is a KeyError if a number is new."""
+        """Return an expression for the bytes of a segment. With `plain`, it is a KeyError if a number is
+        new.
+        """
         terms = [self._term(value, part, plain) for value, part in segment]
         whole = len(terms) == 1 and not terms[0].startswith("*")
         return terms[0] if whole else f'b"".join(({", ".join(terms)},))'
 
     def _term(self, value: str, part: HeadKind | ArrayPart, plain: bool) -> str:
-        """An expression for the bytes of one piece, or for several as arguments."""
+        """Return an expression for the bytes of one piece, or for several as arguments."""
         kind = part.kind if isinstance(part, ArrayPart) else part
         if not kind.is_varint:
             pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)

@@ -109,7 +109,7 @@ read_uvarint = varint_reader(32)
 
 
 def write_uvarint(value: int) -> bytes:
-    """An unsigned varint. `value` must not be negative."""
+    """Return an unsigned varint. `value` must not be negative."""
     if value < 0x80:
         return ONE_BYTE[value]
     if value < 0x4000:
@@ -195,7 +195,7 @@ _VARINT_BYTES: dict[str, VarintBytes] = {}
 
 
 def varint_bytes(name: str, write: HeadWriter) -> VarintBytes:
-    """The bytes of numbers in the encoding `name`, shared by all codecs."""
+    """Return the bytes of numbers in the encoding `name`, shared by all codecs."""
     return _VARINT_BYTES.setdefault(name, VarintBytes(write))
 
 
@@ -221,7 +221,7 @@ _VARINT_ARRAYS: dict[str, VarintArrays] = {}
 
 
 def varint_arrays(name: str, write: HeadWriter) -> VarintArrays:
-    """The bytes of compact arrays in the encoding `name`, shared by all codecs."""
+    """Return the bytes of compact arrays in the encoding `name`, shared by all codecs."""
     return _VARINT_ARRAYS.setdefault(name, VarintArrays(varint_bytes(name, write)))
 
 
@@ -340,7 +340,7 @@ def count_unknown_tags(seen: list[int], count: int) -> None:
 def read_unknown_tags(
     data: Data, position: int, size: int, count: int, seen: list[int]
 ) -> tuple[dict[int, bytes], int]:
-    """A tagged-field section of which nothing is known, after its count."""
+    """Return a tagged-field section of which nothing is known, after its count."""
     check_tags(count, size - position)
     count_unknown_tags(seen, count)
     tags: dict[int, bytes] = {}
@@ -353,7 +353,7 @@ def read_unknown_tags(
 
 
 def read_tag(data: Data, position: int, size: int, last: int) -> tuple[int, int, int]:
-    """The number of a tagged field, and where its payload begins and ends."""
+    """Return the number of a tagged field, and where its payload begins and ends."""
     tag, position = read_uvarint(data, position)
     length, position = read_uvarint(data, position)
     if tag <= last:
@@ -364,7 +364,7 @@ def read_tag(data: Data, position: int, size: int, last: int) -> tuple[int, int,
 
 
 def write_tag_section(known: dict[int, bytes], unknown: dict[int, bytes] | None) -> bytes:
-    """A whole tagged-field section: the count, then the fields by increasing tag."""
+    """Return a whole tagged-field section: the count, then the fields by increasing tag."""
     if unknown:
         if not known.keys().isdisjoint(unknown):
             raise EncodeError(f"unknown_tags holds tags that are known: {sorted(known.keys() & unknown)}")
@@ -377,7 +377,7 @@ def write_tag_section(known: dict[int, bytes], unknown: dict[int, bytes] | None)
 
 
 def records_size(records: Any) -> int:
-    """The bytes of a records value: one piece or a list of them."""
+    """Return the bytes of a records value: one piece or a list of them."""
     return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records)
 
 

@@ -210,7 +210,7 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
 
 
 def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
-    """A condition: a field of the expression `struct` does not have its default."""
+    """Return a condition: a field of the expression `struct` does not have its default."""
     default, value = spec.default, f"{struct}.{spec.slot}"
     if default is None:
         return f"{value} is not None"
@@ -229,7 +229,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
 
 
 def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
-    """Whether a field of `struct` is at its default; `not_default` writes code for the opposite."""
+    """Return whether a field of `struct` is at its default; `not_default` writes code for the opposite."""
     default, value = spec.default, getattr(struct, spec.attribute)
     if default is None or value is None:
         return value is default
@@ -242,7 +242,7 @@ def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
 
 
 def struct_problem(layout: StructLayout, value: Any) -> str | None:
-    """What keeps a struct from being written: the path of the field, and why."""
+    """Return what keeps a struct from being written: the path of the field, and why."""
     if value is None:
         return ": null is not allowed"
     for spec in layout.absent:

@@ -26,11 +26,11 @@ class Length:
         self.null = bias - 1
 
     def of(self, local: str) -> str:
-        """An expression for what is sent for a value."""
+        """Return an expression for what is sent for a value."""
         return f"len({local}) + 1" if self.bias else f"len({local})"
 
     def is_present(self, sent: str) -> str:
-        """A condition: a value follows."""
+        """Return a condition: a value follows."""
         return sent if self.bias else f"{sent} >= 0"
 
     def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
@@ -119,11 +119,15 @@ class WireType(ABC):
 
     @abstractmethod
     def problem(self, value: Any) -> str | None:
-        """Why `value` cannot be written, if so: the path below it if it has parts, a colon, the reason."""
+        """Return why `value` cannot be written, if so: the path below it if it has parts, a colon, the
+        reason.
+        """
 
     @abstractmethod
     def steps(self) -> list[Step]:
-        """The steps over a value that is not decoded: limits on requests count entries before any is made."""
+        """Return the steps over a value that is not decoded: limits on requests count entries before any is
+        made.
+        """
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
         """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
@@ -201,7 +205,7 @@ class StructLayout:
         return any(wire.holds_blobs for wire in self._wires())
 
     def steps(self) -> list[Step]:
-        """The steps over a struct, those over bytes of a fixed number put together."""
+        """Return the steps over a struct, those over bytes of a fixed number put together."""
         steps: list[Step] = []
         for field in self.fields:
             for step in field.wire.steps():

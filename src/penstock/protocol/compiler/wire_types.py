@@ -264,7 +264,7 @@ class Blob(LengthPrefixed):
         return self.length.kind
 
     def taken(self, out: DecodeEmitter) -> str:
-        """The expression that takes the bytes from `pos` to `end`."""
+        """Return the expression that takes the bytes from `pos` to `end`."""
         return out.bytes("pos", "end")
 
     def decode(self, out: DecodeEmitter, target: str) -> None:

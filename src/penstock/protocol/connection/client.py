@@ -86,7 +86,9 @@ class ClientConnection(Generic[Token]):
         )
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes of the stream belong. Never empty once `next_answer` has returned None."""
+        """Return where the next bytes of the stream belong. Never empty once `next_answer` has returned
+        None.
+        """
         return self._frames.get_buffer()
 
     def received(self, count: int) -> None:
@@ -214,7 +216,7 @@ class ClientConnection(Generic[Token]):
 
 
 def _take_expected(in_flight: Sized, take: Callable[[int], memoryview], size: int) -> memoryview:
-    """A view for a long answer, where a request is in flight."""
+    """Return a view for a long answer, where a request is in flight."""
     if not in_flight:
         raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
     return take(size)

@@ -40,7 +40,7 @@ def check_size(size: int, size_min: int, size_max: int) -> None:
 
 
 def new_buffer(size: int) -> memoryview:
-    """A writable buffer of `size` zero bytes."""
+    """Return a writable buffer of `size` zero bytes."""
     return memoryview(bytearray(size))
 
 
@@ -94,7 +94,9 @@ class FrameReader:
         """Of the long frame: its bytes, and how many of them have arrived."""
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes of the stream belong. Never empty once `next_frame` has returned None."""
+        """Return where the next bytes of the stream belong. Never empty once `next_frame` has returned
+        None.
+        """
         frame = self._frame
         return self._scratch[self._end :] if frame is None else frame[self._filled :]
 

@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 def compare(old: Definition, new: Definition) -> list[Finding]:
-    """What changed from `old` to `new`, apart from what is new. What breaks comes first."""
+    """Return what changed from `old` to `new`, apart from what is new. What breaks comes first."""
     found = list(_messages(old, new))
     seen: dict[tuple[str, str, bool], list[int]] = {}
     for version in _released(old):
@@ -44,7 +44,7 @@ def compare(old: Definition, new: Definition) -> list[Finding]:
 
 
 def is_compatible(findings: list[Finding]) -> bool:
-    """Whether nothing among the findings breaks a program."""
+    """Return whether nothing among the findings breaks a program."""
     return not any(finding.breaks for finding in findings)
 
 

@@ -31,7 +31,7 @@ Read = Callable[[Any], Any]
 
 
 def to_json(message: Message, version: int) -> dict[str, Any]:
-    """The JSON form of a message at `version`, as objects that `json.dumps` writes.
+    """Return the JSON form of a message at `version`, as objects that `json.dumps` writes.
 
     Raises:
         EncodeError: a value does not fit its type, or the version cannot carry it.
@@ -41,7 +41,7 @@ def to_json(message: Message, version: int) -> dict[str, Any]:
 
 
 def from_json(message_class: type[M], source: object, version: int) -> M:
-    """The message that a JSON form at `version` describes; `source` is what `json.loads` returned.
+    """Return the message that a JSON form at `version` describes; `source` is what `json.loads` returned.
 
     Raises:
         DecodeError: it is no such message; the error names the field.
@@ -86,7 +86,7 @@ _FORMS: dict[tuple[type[Message], int], JsonForm] = {}
 
 
 def json_form(message_class: type[Message], version: int) -> JsonForm:
-    """The form of a message class at a version, made when it is first asked for.
+    """Return the form of a message class at a version, made when it is first asked for.
 
     Raises:
         UnsupportedVersionError: the message has no such version.
@@ -146,7 +146,7 @@ class _Plan:
         return not_default(self._layout, field, "struct")
 
     def _writer(self, field: FieldSpec) -> Write | None:
-        """What turns a value that is not null into JSON; None where it is the same."""
+        """Return what turns a value that is not null into JSON; None where it is the same."""
         field_type = field.type_at(self._version)
         if field_type.is_struct:
             one: Write | None = self.struct_writer(self._layout.structs[field_type.base])
@@ -210,7 +210,7 @@ class _Plan:
 
 
 def camel_case(name: str) -> str:
-    """The JSON name of a field: ``NodeId`` is ``nodeId``."""
+    """Return the JSON name of a field: ``NodeId`` is ``nodeId``."""
     return name[:1].lower() + name[1:]
 
 

@@ -77,7 +77,7 @@ HEADINGS = Row("field", "type", "versions", "nullable", "default", "notes")
 
 
 def rows(definition: Definition, version: int | None = None) -> Iterator[Row]:
-    """The fields of a message from the top, those of structs indented; of one version or of all."""
+    """Return the fields of a message from the top, those of structs indented; of one version or of all."""
     yield from _struct_rows(definition, definition.root, version, "")
 
 
@@ -99,7 +99,7 @@ def _struct_rows(definition: Definition, spec: StructSpec, version: int | None, 
 
 
 def language_type(field_type: FieldType) -> str:
-    """A type as definitions spell it."""
+    """Return a type as definitions spell it."""
     name = field_type.base
     if field_type.encoding != FIXED:
         name = f"{'unsigned_' * (field_type.encoding == UNSIGNED)}var{name}"

@@ -36,7 +36,7 @@ class FieldCost(NamedTuple):
         return min(costs, key=lambda encoding: costs[encoding])
 
     def cost(self, encoding: str) -> int:
-        """The bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned``."""
+        """Return the bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned``."""
         return {FIXED: self.fixed, SIGNED: self.zigzag, UNSIGNED: self.unsigned}[encoding]
 
 
@@ -48,7 +48,9 @@ class Sizes(NamedTuple):
     bytes_now: int
 
     def total(self, encoding: str | Callable[[FieldCost], str]) -> int:
-        """The bytes of the message if every field were sent in an encoding, or each in one of its own."""
+        """Return the bytes of the message if every field were sent in an encoding, or each in one of its
+        own.
+        """
         choose = encoding if callable(encoding) else lambda _: encoding
         return self.other_bytes + sum(field.cost(choose(field)) for field in self.fields)
 
@@ -58,7 +60,7 @@ class Sizes(NamedTuple):
 
 
 def measure(message: Message, version: int) -> Sizes:
-    """The cost of each integer field of a message at `version`, in the order of the definition.
+    """Return the cost of each integer field of a message at `version`, in the order of the definition.
 
     Raises:
         EncodeError: the message cannot be written at this version.

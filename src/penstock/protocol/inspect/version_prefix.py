@@ -35,7 +35,7 @@ _ways: dict[type[Message], str] = {}
 
 
 def leading_bytes(message_class: type[Message], version: int) -> bytes:
-    """What stands in front of a message of this class at `version`.
+    """Return what stands in front of a message of this class at `version`.
 
     Raises:
         ConfigError: messages of this class have nothing in front.
@@ -94,7 +94,7 @@ def _way(message_class: type[Message]) -> str:
 
 
 def _way_of(definition: Definition) -> str:
-    """How messages of a definition are framed, or nothing where they are not."""
+    """Return how messages of a definition are framed, or nothing where they are not."""
     if definition.type == "coordinator-key":
         return KEY
     if definition.type == "metadata":

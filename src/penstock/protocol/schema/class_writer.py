@@ -16,7 +16,7 @@ LINE_MAX = 110
 
 
 def module_source(definition: Definition) -> str:
-    """The module of one message: the class of the message, then those of its structs.
+    """Return the module of one message: the class of the message, then those of its structs.
 
     Raises:
         ValueError: a name or default in the definition cannot be written as source.
@@ -87,7 +87,7 @@ def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
 
 
 def attribute_type(field: FieldSpec) -> str:
-    """The Python type of a field's attribute, None left aside."""
+    """Return the Python type of a field's attribute, None left aside."""
     field_type = field.widest
     scalar = SCALARS.get(field_type.base)
     base = field_type.base if scalar is None else scalar.python_type

@@ -72,7 +72,7 @@ class FieldSpec:
     entity_type: str | None
 
     def type_at(self, version: int) -> FieldType:
-        """The type at a version that has the field."""
+        """Return the type at a version that has the field."""
         if len(self.types) == 1:
             return self.types[0][1]
         return next(field_type for versions, field_type in self.types if version in versions)
@@ -125,7 +125,7 @@ class Definition:
 
 
 def snake_case(name: str) -> str:
-    """The Python spelling of a field's name: ``maxWaitMs`` is ``max_wait_ms``."""
+    """Return the Python spelling of a field's name: ``maxWaitMs`` is ``max_wait_ms``."""
     words = []
     for before, letter, after in zip(" " + name, name, name[1:] + " ", strict=False):
         # A capital begins a word after a small letter or digit, or as the last one of several.

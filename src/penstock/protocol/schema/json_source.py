@@ -14,7 +14,9 @@ NAME_LENGTH_MAX = 200
 
 
 def is_name(text: object) -> bool:
-    """Whether this can be the name of a message, struct or field: letters and digits, a letter first."""
+    """Return whether this can be the name of a message, struct or field: letters and digits, a letter
+    first.
+    """
     return isinstance(text, str) and text.isascii() and text.isalnum() and text[0].isalpha()
 
 

@@ -12,7 +12,7 @@ FILE_BYTES_MAX = 4 << 20
 
 
 def definitions_directory() -> str:
-    """Where the definitions of Kafka's own messages are kept."""
+    """Return where the definitions of Kafka's own messages are kept."""
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "definitions")
 
 

@@ -166,7 +166,7 @@ class Parser:
                 raise self.fail(field.path, f"in version {version}, its elements have no fields")
 
     def without_bytes(self, structs: Sequence[StructSpec], version: int) -> list[StructSpec]:
-        """The structs of which nothing is sent at a version."""
+        """Return the structs of which nothing is sent at a version."""
         if version in self._flexible:
             return []
         known: dict[str, bool] = {}
@@ -188,7 +188,7 @@ class Parser:
     def check_extent(
         self, struct: StructSpec, outer: tuple[str, ...], known: dict[str, tuple[int, int]]
     ) -> tuple[int, int]:
-        """How many fields a struct has, with those inside it, and how deep structs nest in it.
+        """Return how many fields a struct has, with those inside it, and how deep structs nest in it.
 
         `known` holds what was found before, so that each struct is looked at once.
         """
@@ -398,7 +398,7 @@ class Parser:
     # Defaults
 
     def default(self, field: FieldSpec, source: object) -> object:
-        """The default as a Python value: () for an empty array, NewStruct for a struct."""
+        """Return the default as a Python value: () for an empty array, NewStruct for a struct."""
         field_type, path = field.widest, field.path
         if source == "null":
             if not field.nullable.covers(field.versions.intersect(self._valid)):

@@ -19,7 +19,7 @@ _JSON_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a numbe
 
 
 def json_kind(value: object) -> str:
-    """What an error message calls a value that `json.loads` has returned: "a list", "null", "true"."""
+    """Return what an error message calls a value that `json.loads` has returned: "a list", "null", "true"."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -53,7 +53,8 @@ class ScalarType(ABC):
 
     @abstractmethod
     def default(self, source: object) -> object:
-        """The default of a field, as a Python value. `source` is what the definition says; None for nothing.
+        """Return the default of a field, as a Python value. `source` is what the definition says; None for
+        nothing.
 
         Raises:
             ValueError, OverflowError: it is no value of this type.
@@ -61,11 +62,11 @@ class ScalarType(ABC):
 
     @abstractmethod
     def to_json(self, value: Any) -> object:
-        """The JSON form of a value that is not null."""
+        """Return the JSON form of a value that is not null."""
 
     @abstractmethod
     def from_json(self, source: Any) -> object:
-        """The value of a JSON form that is not null.
+        """Return the value of a JSON form that is not null.
 
         Raises:
             ValueError: it is none; the message is the reason, for people.

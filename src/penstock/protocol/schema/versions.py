@@ -51,16 +51,16 @@ class Versions(NamedTuple):
         return str(self.lowest) if self.lowest == self.highest else f"{self.lowest}-{self.highest}"
 
     def covers(self, other: Versions) -> bool:
-        """Whether every version of `other` is one of these."""
+        """Return whether every version of `other` is one of these."""
         return not other or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:
-        """The versions in both ranges."""
+        """Return the versions in both ranges."""
         both = Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
         return both if both else NO_VERSIONS
 
     def join(self, other: Versions) -> Versions:
-        """The versions in either range.
+        """Return the versions in either range.
 
         Raises:
             ValueError: there is a gap between the two.
@@ -72,12 +72,12 @@ class Versions(NamedTuple):
         return Versions(min(self.lowest, other.lowest), max(self.highest, other.highest))
 
     def up_to(self, highest: int) -> range:
-        """The versions one by one, an open end closed at `highest`."""
+        """Return the versions one by one, an open end closed at `highest`."""
         return range(self.lowest, min(self.highest, highest) + 1)
 
 
 def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
-    """The versions within a range at which anything changes, the first of them included.
+    """Return the versions within a range at which anything changes, the first of them included.
 
     Between two of these points every version is in the same `ranges`, so looking at the points is enough.
     """

@@ -34,7 +34,7 @@ class JsonColumns:
         self._kind = pa.struct(list(fields))
 
     def of(self, values: pa.Array) -> Mapping[str, pa.Array]:
-        """The columns for a column of binary values, null where a value is null or does not fit."""
+        """Return the columns for a column of binary values, null where a value is null or does not fit."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         rows = self._at_once(values)
@@ -73,7 +73,9 @@ class JsonColumns:
         return pa.concat_arrays(parts)
 
     def _at_once(self, values: pa.Array) -> pa.Array | None:
-        """All rows by one call, or None where one of them is no JSON or of other kinds than the columns."""
+        """Return all rows by one call, or None where one of them is no JSON or of other kinds than the
+        columns.
+        """
         if not len(values):
             return pa.array([], self._kind)
         flat = pc.fill_null(values, b"null")
@@ -101,7 +103,7 @@ def _room(lines: pa.Array) -> int:
 
 
 def inferred(values: Iterable[bytes | None]) -> pa.Schema:
-    """The columns of a sample of values: fields of objects in the order in which they come.
+    """Return the columns of a sample of values: fields of objects in the order in which they come.
 
     Whole numbers are int64, other numbers double, texts string; what has several kinds is text.
     """
@@ -116,7 +118,9 @@ def inferred(values: Iterable[bytes | None]) -> pa.Schema:
 
 
 def _named(row: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The members of an object, without those whose name has half of a surrogate pair, which JSON allows."""
+    """Return the members of an object, without those whose name has half of a surrogate pair, which JSON
+    allows.
+    """
     return [(name, value) for name, value in row.items() if _is_text(name)]
 
 
@@ -130,7 +134,7 @@ def _is_text(value: str) -> bool:
 
 
 def is_object(value: bytes | None) -> bool:
-    """Whether a value is a JSON object."""
+    """Return whether a value is a JSON object."""
     return isinstance(_parsed(value), dict)
 
 
@@ -190,7 +194,7 @@ def _row(value: bytes | None, kind: pa.DataType) -> object:
 
 
 def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") -> str | None:
-    """Why a parsed value is not what `_fitted` has made of it; None where it is."""
+    """Return why a parsed value is not what `_fitted` has made of it; None where it is."""
     if not path and not isinstance(value, dict):
         return "the value is no JSON object"
     if value is not None and fitted is None:
@@ -208,7 +212,7 @@ def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") ->
 
 
 def _fitted(value: object, kind: pa.DataType) -> Any:
-    """A value as a column of a kind has it; None where it does not fit."""
+    """Return a value as a column of a kind has it; None where it does not fit."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

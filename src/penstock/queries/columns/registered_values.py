@@ -112,7 +112,7 @@ def _again(value_format: str, registry: Any, schema: Any, is_text: bool) -> Regi
 
 
 def _places(rows: Ints, count: int) -> Ints:
-    """Where each of `count` rows stands among `rows`; -1 for those that do not."""
+    """Return where each of `count` rows stands among `rows`; -1 for those that do not."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     return places

@@ -51,16 +51,18 @@ class Records:
         self.schema = pa.schema(fields)
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """The columns of records of which some columns are made; at least one, for the number of rows."""
+        """Return the columns of records of which some columns are made; at least one, for the number of
+        rows.
+        """
         return records_needed(columns, ())
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Some columns of a batch of records."""
+        """Return some columns of a batch of records."""
         arrays = [self.column(batch, name) for name in columns]
         return batch_of(arrays, self.schema, columns, batch.num_rows)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """One column of a batch of records."""
+        """Return one column of a batch of records."""
         found = batch.column(name)
         return text_of(found) if self._is_text and name in ("key", "value") else found
 
@@ -77,11 +79,11 @@ class JsonFields:
         self.schema = pa.schema([*self._records.schema, *own])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """The columns of records of which some columns are made."""
+        """Return the columns of records of which some columns are made."""
         return records_needed(columns, ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Some columns of a batch of records, of which only the wanted fields are decoded."""
+        """Return some columns of a batch of records, of which only the wanted fields are decoded."""
         wanted = {name: self._names[name] for name in columns if name in self._names}
         decoded: Mapping[str, pa.Array] = {}
         if wanted:
@@ -104,11 +106,11 @@ class EventFields:
         self.schema = pa.schema([*self._records.schema, *(EVENT_SCHEMA.field(n) for n in self._columns)])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """The columns of records of which some columns are made."""
+        """Return the columns of records of which some columns are made."""
         return records_needed(columns, ("value", "headers"))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Some columns of a batch of records."""
+        """Return some columns of a batch of records."""
         from penstock.cloudevents.columnar import decode_events
 
         wanted = [name for name in columns if name in self._columns]
@@ -125,7 +127,7 @@ class EventFields:
 def shape_of(
     value_format: str, value_schema: object, sample: Iterable[bytes | None], *, is_text: bool
 ) -> Shape:
-    """The shape of a format's name; of JSON without a schema, by a sample of its values.
+    """Return the shape of a format's name; of JSON without a schema, by a sample of its values.
 
     Raises:
         ConfigError: there is no such format, or the schema is none.
@@ -196,6 +198,8 @@ def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], 
 
 
 def looks_like_json(sample: Iterable[bytes | None]) -> bool:
-    """Whether values are JSON objects, as far as a sample says: nine in ten of those that are not null."""
+    """Return whether values are JSON objects, as far as a sample says: nine in ten of those that are not
+    null.
+    """
     values = [value for value in sample if value is not None]
     return bool(values) and sum(map(is_object, values)) * 10 >= len(values) * 9

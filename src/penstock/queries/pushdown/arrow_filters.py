@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 def wanted_by(filter: pc.Expression | None) -> Wanted:
-    """What a filter says of records' places: `EVERYTHING` where it says nothing that is known here."""
+    """Return what a filter says of records' places: `EVERYTHING` where it says nothing that is known here."""
     if filter is None:
         return EVERYTHING
     try:
@@ -61,7 +61,7 @@ def wanted_by(filter: pc.Expression | None) -> Wanted:
 
 
 def columns_of(filter: pc.Expression) -> set[str] | None:
-    """The columns that a filter looks at; None where that cannot be known."""
+    """Return the columns that a filter looks at; None where that cannot be known."""
     try:
         return set(_columns(parsed(filter)))
     except (pa.ArrowException, ValueError, KeyError, IndexError, RecursionError):
@@ -79,7 +79,7 @@ def _columns(node: object) -> Iterator[str]:
 
 
 def parsed(expression: pc.Expression) -> object:
-    """The tree of an expression: `Call`, `Field`, `Nested` and `Literal`.
+    """Return the tree of an expression: `Call`, `Field`, `Nested` and `Literal`.
 
     Raises:
         ValueError: the serialized form is not the known one, or too deep.
@@ -126,7 +126,8 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 def _entries(schema: pa.Schema) -> list[tuple[str, str]]:
-    """All entries of a schema's metadata in order, with names that repeat, of which `metadata` keeps one.
+    """Return all entries of a schema's metadata in order, with names that repeat, of which `metadata` keeps
+    one.
 
     They stand in Arrow's C data interface: counts and lengths of 32 bits, then bytes.
     """

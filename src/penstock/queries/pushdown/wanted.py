@@ -49,7 +49,7 @@ class Wanted:
         )
 
     def both(self, other: Wanted) -> Wanted:
-        """What lies in both: for ``and``."""
+        """Return what lies in both: for ``and``."""
         return Wanted(
             _both(self.partitions, other.partitions),
             max(self.offset_min, other.offset_min),
@@ -63,7 +63,7 @@ class Wanted:
         )
 
     def either(self, other: Wanted) -> Wanted:
-        """The smallest one that holds both: for ``or``."""
+        """Return the smallest one that holds both: for ``or``."""
         if self.is_nothing or other.is_nothing:
             return other if self.is_nothing else self
         return Wanted(
@@ -95,7 +95,8 @@ NOTHING = Wanted(partitions=frozenset())
 
 
 def comparison(column: str, operator: str, value: object) -> Wanted:
-    """What ``column operator value`` says; the operator is one of ``==``, ``<``, ``<=``, ``>``, ``>=``.
+    """Return what ``column operator value`` says; the operator is one of ``==``, ``<``, ``<=``, ``>``,
+    ``>=``.
 
     `EVERYTHING` where nothing follows from it. A comparison with null lets no record through.
     """
@@ -113,7 +114,7 @@ def comparison(column: str, operator: str, value: object) -> Wanted:
 
 
 def one_of(column: str, values: Iterable[object]) -> Wanted:
-    """What it says that a column has one of some values, of which nulls let nothing through."""
+    """Return what it says that a column has one of some values, of which nulls let nothing through."""
     found = NOTHING
     for value in values:
         found = found.either(comparison(column, "==", value))
@@ -123,19 +124,19 @@ def one_of(column: str, values: Iterable[object]) -> Wanted:
 
 
 def is_null(column: str) -> Wanted:
-    """What it says that a column is null: all but keys and values never are."""
+    """Return what it says that a column is null: all but keys and values never are."""
     return NOTHING if column in ("partition", "offset", "topic", "timestamp") else EVERYTHING
 
 
 def microseconds(value: object) -> int | None:
-    """A moment since 1970 in microseconds; None for what is none, or has no zone."""
+    """Return a moment since 1970 in microseconds; None for what is none, or has no zone."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return (value - _EPOCH) // _MICROSECOND
     return None
 
 
 def _key(value: bytes | str) -> bytes | None:
-    """The bytes of a key; None where text may stand for bytes that are no text."""
+    """Return the bytes of a key; None where text may stand for bytes that are no text."""
     if isinstance(value, bytes):
         return value
     try:
@@ -159,7 +160,7 @@ def _numbers(column: str, operator: str, value: object) -> Wanted | None:
 
 
 def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
-    """The first whole number that fits, and the one after the last."""
+    """Return the first whole number that fits, and the one after the last."""
     return {
         "==": (value, value + 1),
         "<": (None, value),

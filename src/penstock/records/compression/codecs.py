@@ -126,7 +126,7 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
 
 
 def begins_as(codec: int, data: memoryview) -> bool:
-    """Whether `data` begin as everything in that codec does. Looks at a few bytes."""
+    """Return whether `data` begin as everything in that codec does. Looks at a few bytes."""
     begins: bool = _CODECS[codec].begins(bytes(data[:_HEAD_BYTES]), data)
     return begins
 

@@ -25,7 +25,7 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Whether data that begin with `head` begin as all data of this codec do."""
+    """Return whether data that begin with `head` begin as all data of this codec do."""
     return head.startswith(MAGIC)
 
 

@@ -95,7 +95,7 @@ def _frames(data: memoryview) -> Iterator[tuple[int, _Frame]]:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Whether data that begin with `head` begin as all data of this codec do."""
+    """Return whether data that begin with `head` begin as all data of this codec do."""
     return head.startswith(MAGIC)
 
 

@@ -64,7 +64,7 @@ def block_size(block: memoryview) -> int:
 
 
 def begins(head: bytes, data: memoryview) -> bool:
-    """Whether data that begin with `head` begin as a xerial stream or a raw block does."""
+    """Return whether data that begin with `head` begin as a xerial stream or a raw block does."""
     if head == XERIAL_MAGIC:
         return True
     try:

@@ -23,7 +23,7 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Whether data that begin with `head` begin as all data of this codec do."""
+    """Return whether data that begin with `head` begin as all data of this codec do."""
     magic = int.from_bytes(head[:4], "little")
     return magic == MAGIC or magic & ~0x0F == SKIPPABLE_MAGIC
 

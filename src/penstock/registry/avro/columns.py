@@ -74,7 +74,7 @@ def read_columns(
 
 
 class AvroFormat:
-    """Avro with the reader's schema: see `penstock.registry.decoding.Format`."""
+    """The format Avro, decoded with the reader's schema: see `penstock.registry.decoding.Format`."""
 
     def __init__(self, schema: Schema, referenced: Mapping[str, Schema]) -> None:
         """Take the reader's schema, and those that it refers to.

@@ -122,7 +122,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
 
 
 def _tagged(made: Any, branch: Type) -> Any:
-    """A row of a record with its name, by which fastavro finds the branch of a union."""
+    """Return a row of a record with its name, by which fastavro finds the branch of a union."""
     return (branch.name, made) if isinstance(branch, Record) else made
 
 
@@ -193,7 +193,7 @@ def _decimal(value: Any, kind: Type, place: str) -> decimal.Decimal:
 
 
 def _moment(text: str, logical: str) -> int:
-    """The number that stands for a date or time as text.
+    """Return the number that stands for a date or time as text.
 
     Raises:
         ValueError: the text is none.

@@ -399,7 +399,7 @@ class _Compiler:
             self.emit(operation, nodes.NO_COLUMN, 0, checked)
 
     def _is_recursive(self, record: avro.Record) -> bool:
-        """Whether a record holds itself."""
+        """Return whether a record holds itself."""
         known = self._recursive.get(id(record))
         if known is None:
             known = self._recursive[id(record)] = _reaches(record, record, set())
@@ -461,7 +461,7 @@ class _Compiler:
 
 
 def _reaches(made: Type, goal: Type, seen: set[int]) -> bool:
-    """Whether a type holds `goal`, at any depth."""
+    """Return whether a type holds `goal`, at any depth."""
     if id(made) in seen:
         return False
     seen.add(id(made))
@@ -478,7 +478,7 @@ def _reaches(made: Type, goal: Type, seen: set[int]) -> bool:
 
 
 def _candidates(writer: Type, reader: Union) -> list[Type]:
-    """The branches of a reader's union that may take a value, the likeliest first."""
+    """Return the branches of a reader's union that may take a value, the likeliest first."""
     name = branch_name(writer)
 
     def distance(branch: Type) -> int:

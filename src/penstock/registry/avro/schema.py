@@ -201,7 +201,7 @@ class _Parser:
         return Union("union", branches=branches)
 
     def _name(self, found: Mapping[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
-        """The full name, the namespace of what is inside, and the full names of the aliases."""
+        """Return the full name, the namespace of what is inside, and the full names of the aliases."""
         name = found.get("name")
         if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in name.split(".")):
             raise SchemaError(f"{place}: {name!r} is no name of a type")

@@ -128,7 +128,7 @@ def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
 
 
 def _table(lines: bytes) -> pa.Table | None:
-    """What Arrow's parser makes of lines, or None where it refuses one."""
+    """Return what Arrow's parser makes of lines, or None where it refuses one."""
     try:
         return arrow_json.read_json(
             pa.BufferReader(lines),
@@ -141,7 +141,7 @@ def _table(lines: bytes) -> pa.Table | None:
 def _one_by_one(
     data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: Shape, dead: dict[int, str]
 ) -> tuple[pa.Array, Ints]:
-    """Some rows by Python's parser: an array, and which of them are in it; the others go to `dead`."""
+    """Return some rows by Python's parser: an array, and which of them are in it; the others go to `dead`."""
     values, kept = [], []
     for row in rows.tolist():
         try:
@@ -186,7 +186,7 @@ def loaded(data: bytes) -> Any:
 
 
 def _inferred(data: Bytes, starts: Ints, ends: Ints) -> Shape:
-    """The shape that rows show; JSON text where they have none together."""
+    """Return the shape that rows show; JSON text where they have none together."""
     lines = _joined(data, starts, ends) if int((ends - starts).sum()) < CHUNK_BYTES else None
     table = None if lines is None else _table(lines)
     if table is not None and table.num_rows == len(starts):

@@ -76,7 +76,7 @@ class Program:
         self.stack_size = (self._depth + 1) * kernel.FRAME_NUMBERS
 
     def _node(self, shape: Shape, group: int, depth: int) -> tuple[Node, int]:
-        """The node of a shape, and its place in the table."""
+        """Return the node of a shape, and its place in the table."""
         self._depth = max(self._depth, depth)
         entry = [nodes.NO_COLUMN] * kernel.NODE
         place = len(self._nodes) * kernel.NODE

@@ -128,7 +128,7 @@ class Tables:
         return Node(nodes.LIST, kind, group, sizes, items=items, children=[child]), entry
 
     def _value(self, field: FieldDescriptor, group: int, above: tuple[str, ...], entry: list[int]) -> Node:
-        """The node of one value of a field, in `group`."""
+        """Return the node of one value of a field, in `group`."""
         if field.message_type is None:
             wire, kind, stored, arrow = _SCALARS[field.type]
             entry[kernel.WIRE], entry[kernel.KIND] = wire, kind
@@ -155,7 +155,7 @@ class Tables:
         return node
 
     def _skip(self, message: Descriptor) -> int:
-        """The frame by which a message is looked through, without columns."""
+        """Return the frame by which a message is looked through, without columns."""
         known = self._skips.get(message.full_name)
         if known is not None:
             return known

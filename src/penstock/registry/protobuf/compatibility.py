@@ -35,7 +35,7 @@ def incompatibilities(reader: FileDescriptor, writer: FileDescriptor) -> list[st
 
 
 def _messages(file: FileDescriptor) -> list[tuple[str, Descriptor]]:
-    """All messages but entries of maps, by their names without the package."""
+    """Return all messages but entries of maps, by their names without the package."""
     found: list[tuple[str, Descriptor]] = []
 
     def collect(prefix: str, messages: list[Descriptor]) -> None:

@@ -121,7 +121,7 @@ def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
 
 
 def _serialized(text: str) -> bytes:
-    """A file as bytes: what the text says, or the descriptor that it is."""
+    """Return a file as bytes: what the text says, or the descriptor that it is."""
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, ProtobufDecodeError):

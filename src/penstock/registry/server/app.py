@@ -78,7 +78,7 @@ class Call:
         self.body: Mapping[str, Any] = body
 
     def write(self, records: list[LogRecord]) -> None:
-        """Have records written after the answer is made, and before it is sent."""
+        """Write records after the answer is made, and before it is sent."""
         self.records += records
 
     def path(self, name: str) -> str:
@@ -266,7 +266,9 @@ class _Desk:
         return Response(answer.data, answer.status, media_type=MEDIA_TYPE)
 
     def _known(self, request: Request, body: Any) -> Any:
-        """The answer to a registration of what is registered, for which nothing is written; or None."""
+        """Return the answer to a registration of what is registered, for which nothing is written; or
+        None.
+        """
         call = Call(self._log, request, body)
         with self._log.lock:
             try:
@@ -276,7 +278,7 @@ class _Desk:
         return None if call.records else found
 
     async def _catch_up(self) -> None:
-        """Have the state contain all that is in the topic; if that cannot be read in time, go on without."""
+        """Read the topic to its end; if that takes too long, go on with the present state."""
         asked_at = time.monotonic()
         async with self._catching_up:
             if self._caught_up_at >= asked_at:
@@ -324,7 +326,9 @@ def _is_known(users: Mapping[str, str], authorization: str) -> bool:
 
 
 def _as_format(call: Call, schema: Schema) -> Schema:
-    """A schema in the format that the query asks for: Protobuf may be wanted as a descriptor in base64."""
+    """Return a schema in the format that the query asks for: Protobuf may be wanted as a descriptor in
+    base64.
+    """
     if schema.type == PROTOBUF and call.query("format") == "serialized":
         from penstock.registry.protobuf.schema import as_text, parse_protobuf
 

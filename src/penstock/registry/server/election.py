@@ -61,7 +61,7 @@ class Election:
         self._settings = settings
         self._writing = writing
         self._is_settled = threading.Event()
-        self._failure: PenstockError | None = None
+        self._failure: Exception | None = None
         self._is_elected = False
         self._taking_over: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -75,6 +75,7 @@ class Election:
         Raises:
             ConfigError: another registry has the same URL.
             KafkaError, NetworkError, RequestTimeoutError: there is no outcome in time, and why.
+            Exception: the thread of the election has ended with it before the first outcome.
         """
         self._loop = asyncio.new_event_loop()
         self._thread.start()
@@ -98,7 +99,7 @@ class Election:
         self._call(self._rejoin)
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Have a function called in the thread of the election, if that runs."""
+        """Call a function in the thread of the election, if that runs."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(function)
@@ -113,9 +114,10 @@ class Election:
             self._task = loop.create_task(self._take_part())
             with contextlib.suppress(asyncio.CancelledError):
                 loop.run_until_complete(self._task)
-        except Exception:
+        except Exception as error:
             _log.exception("this registry takes no part in elections any more: it forwards no writes")
             self.outcome = NO_OUTCOME
+            self._settle(error)
         finally:
             loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
@@ -188,14 +190,14 @@ class Election:
                 self._settle()
             return
 
-    def _settle(self, failure: PenstockError | None = None) -> None:
+    def _settle(self, failure: Exception | None = None) -> None:
         if failure is not None and not self._is_settled.is_set():
             self._failure = failure
         self._is_settled.set()
 
 
 def _is_passing(error: PenstockError) -> bool:
-    """Whether another try may help, without a change of settings or rights."""
+    """Return whether another try may help, without a change of settings or rights."""
     if isinstance(error, KafkaError):
         return error.retriable or error.code in MEMBER_CODES
     return isinstance(error, NetworkError | RequestTimeoutError)

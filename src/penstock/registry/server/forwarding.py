@@ -97,7 +97,7 @@ class Forwarder:
             raise ConfigError(f"{ca} has no certificates of authorities: {error}") from None
 
     def stop(self) -> None:
-        """Have writes wait for no election any more, because this registry is stopped. From any thread."""
+        """End the wait of writes for an election, because this registry is stopped. From any thread."""
         self._is_stopped = True
 
     def abandon(self) -> None:
@@ -133,7 +133,7 @@ class Forwarder:
     async def forward(
         self, url: str, method: str, target: str, headers: Mapping[str, str], data: bytes
     ) -> Answer:
-        """Have the elected registry at a URL answer a request.
+        """Forward a request to the elected registry at a URL, and return its answer.
 
         Raises:
             UnreachableError: nothing listens there (50003).

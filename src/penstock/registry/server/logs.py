@@ -289,7 +289,9 @@ class TopicLog:
 
 
 def _is_fenced(producer: Producer[bytes, bytes], error: TransactionError) -> bool:
-    """Whether another producer has the transactional id now: the partition, or the coordinator, says so."""
+    """Return whether another producer has the transactional id now: the partition, or the coordinator, says
+    so.
+    """
     if isinstance(error, ProducerFencedError):
         return True
     try:

@@ -56,7 +56,7 @@ class GroupCoordinator(Protocol):
         """Return the node that coordinates the group."""
 
     def forget(self, node: int | None) -> None:
-        """Have the coordinator found again."""
+        """Drop the address of the coordinator, so that it is looked up again."""
 
     async def request(self, message: Message, node: int, timeout_s: float) -> Any:
         """Send one request, and return the answer."""
@@ -119,7 +119,7 @@ class Membership:
             await self._leave()
 
     def rejoin(self) -> None:
-        """Have the next step join again, because the outcome of the last election does not hold."""
+        """Let the next step join again, because the outcome of the last election does not hold."""
         self._must_join = True
         self.identity = replace(self.identity, is_leader=False)
 
@@ -192,7 +192,9 @@ class Membership:
         await self._role.assigned(assignment, is_own=is_own)
 
     def _assignments(self, answer: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """The outcome for every member. One that says nothing of itself that makes sense has no say in it."""
+        """Return the outcome for every member. One that says nothing of itself that makes sense has no say in
+        it.
+        """
         members = {}
         for each in answer.members:
             try:

@@ -234,7 +234,7 @@ class Registry:
 
 
 def _host_and_port(text: str) -> tuple[str, int | None]:
-    """The host, and the port if there is one, of ``host``, ``host:port`` or ``[host]:port``."""
+    """Return the host, and the port if there is one, of ``host``, ``host:port`` or ``[host]:port``."""
     try:
         parts = urllib.parse.urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port

@@ -320,7 +320,9 @@ class RegistryState:
         return None
 
     def _as_compared(self, schema: Schema) -> Schema:
-        """A schema of the log in the form in which requests are: other registries print it otherwise."""
+        """Return a schema of the log in the form in which requests are: other registries print it
+        otherwise.
+        """
         found = self._canonical.get(schema)
         if found is None:
             try:
@@ -461,7 +463,9 @@ class RegistryState:
         return numbers, records
 
     def _mark(self, subject: str) -> list[LogRecord]:
-        """The record that keeps the highest id for ever: what is deleted here may be the last that has it."""
+        """Return the record that keeps the highest id for ever: what is deleted here may be the last that has
+        it.
+        """
         context = context_of(subject)
         highest = self._highest.get(context, 0)
         if highest <= self._marked.get(context, 0):

@@ -96,12 +96,12 @@ def write_attempt(
 
 
 def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
-    """The topics of deliveries with their ids, as far as there are such."""
+    """Return the topics of deliveries with their ids, as far as there are such."""
     return frozenset((each.topic, each.topic_id) for each in deliveries if each.topic_id != NO_TOPIC_ID)
 
 
 def _free_id(place: SinkPlace, attempt: Attempt) -> str:
-    """A transactional id for an attempt.
+    """Return a transactional id for an attempt.
 
     A run that was killed may have decided this batch, and not committed it: taking one of its ids would
     abort what is still to be committed. Rows would not be lost, but written again. Later batches need not

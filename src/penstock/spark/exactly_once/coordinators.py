@@ -90,7 +90,8 @@ class Coordinators:
                 raise error_for(code, what)
 
     async def state_of(self, name: str) -> str:
-        """The state of an id by its name in Kafka; empty where it is unknown, or brokers do not report it.
+        """Return the state of an id by its name in Kafka; empty where it is unknown, or brokers do not report
+        it.
 
         Raises as `end`.
         """
@@ -105,7 +106,7 @@ class Coordinators:
         return description.state
 
     async def open_ids(self, prefix: str) -> list[str]:
-        """The ids with a transaction open whose name begins with `prefix`, where brokers list them.
+        """Return the ids with a transaction open whose name begins with `prefix`, where brokers list them.
 
         Raises as `end`.
         """

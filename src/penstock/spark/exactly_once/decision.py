@@ -49,11 +49,13 @@ class Decision:
     topic_ids: TopicIds = frozenset()
 
     def without(self, topics: Collection[str]) -> Decision:
-        """The decision as if nothing could be read in some topics. It still says which rows there were."""
+        """Return the decision as if nothing could be read in some topics. It still says which rows there
+        were.
+        """
         return replace(self, ranges={name: each for name, each in self.ranges.items() if name not in topics})
 
     def to_bytes(self) -> bytes:
-        """The value of the record that stores it."""
+        """Return the value of the record that stores it."""
         document = {
             "version": RECORD_VERSION,
             "batch": self.batch,
@@ -121,7 +123,7 @@ class SinkState:
 
 
 class Course(Enum):
-    """What becomes of a batch that Spark hands over."""
+    """The courses for the transactions of a batch that Spark has given to the sink."""
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"
@@ -129,7 +131,7 @@ class Course(Enum):
 
 
 def course_of(state: SinkState, batch: int) -> Course:
-    """What becomes of `batch`.
+    """Return the course for the transactions of `batch`: commit them, or abort them.
 
     Raises:
         ConfigError: a later batch has been written: the checkpoint is older than the sink, or another query

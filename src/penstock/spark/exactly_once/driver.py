@@ -81,7 +81,7 @@ class SinkCluster(Protocol):
         ...
 
     async def open_ids(self) -> Collection[str]:
-        """The transactional ids of this sink's tasks that have a transaction open."""
+        """Return the transactional ids of this sink's tasks that have a transaction open."""
         ...
 
     async def fence(self, transactional_id: str) -> None:

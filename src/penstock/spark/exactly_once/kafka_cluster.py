@@ -85,7 +85,9 @@ class KafkaSinkCluster:
         return await read_state(self._client, self._place)
 
     async def peek(self) -> SinkState | None:
-        """What is stored about the sink, without taking over; None while a decision may be under way."""
+        """Return what is stored about the sink, without taking over; None while a decision may be under
+        way.
+        """
         if await self._coordinators.state_of(self._place.driver_id) in UNENDED_STATES:
             return None
         return await read_state(self._client, self._place)

@@ -90,7 +90,7 @@ async def rows(
 
 
 def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
-    """Whether a batch that begins before `end` holds rows of a transaction."""
+    """Return whether a batch that begins before `end` holds rows of a transaction."""
     return (
         not header.is_control
         and header.producer_epoch == transaction.epoch

@@ -51,7 +51,7 @@ class SinkPlace:
         return f"{self.sink}-task-"
 
     def task_id(self, batch: int, partition: int, attempt: int, generation: int = 0) -> str:
-        """The transactional id of an attempt of a task.
+        """Return the transactional id of an attempt of a task.
 
         Used again two batches later, so that coordinators keep few of them, and not earlier: while a batch is
         being committed, nothing that belongs to its neighbours touches its ids. `generation` sets an id
@@ -70,11 +70,11 @@ class SinkPlace:
         return f"{self.sink} finished".encode()
 
     def state_partition(self, count: int) -> int:
-        """Which of `count` partitions of the state topic keeps this sink."""
+        """Return which of `count` partitions of the state topic keeps this sink."""
         return zlib.crc32(self.sink.encode()) % count
 
     def settings(self, **more: object) -> dict[str, object]:
-        """The settings of a producer of this sink; `more` wins over what the user says."""
+        """Return the settings of a producer of this sink; `more` wins over what the user says."""
         settings: dict[str, object] = dict(self.client)
         settings.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
         for name, value in more.items():

@@ -48,7 +48,7 @@ UNCLEAR_CODES = frozenset(
 
 
 def fate_after_end(code: int) -> Fate | None:
-    """What the answer to a commit says of the transaction; None where it is an error to be raised."""
+    """Return what the answer to a commit says of the transaction; None where it is an error to be raised."""
     if code == ErrorCode.NONE:
         return Fate.COMMITTED
     return Fate.UNCLEAR if code in UNCLEAR_CODES else None
@@ -73,7 +73,7 @@ class Copy(NamedTuple):
 
 
 class Lose(NamedTuple):
-    """Rows of these cannot be had any more: say so, and stop."""
+    """The rows of these transactions cannot be read any more: the query stops with an error."""
 
     transactions: tuple[TaskTransaction, ...]
 
@@ -103,7 +103,7 @@ class Settlement:
         self._fates.update(dict.fromkeys(transactions, Fate.COMMITTED))
 
     def next_action(self) -> Action:
-        """What to do now."""
+        """Return the next action of the settlement."""
         for fate, action in (
             (Fate.OPEN, End),
             (Fate.UNCLEAR, Inspect),

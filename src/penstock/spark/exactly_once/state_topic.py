@@ -35,7 +35,7 @@ STABLE_PAUSE_S = 0.05
 
 
 async def partition_of(client: AsyncClient, place: SinkPlace) -> TopicPartition:
-    """The partition that keeps a sink; the topic is created where it is missing.
+    """Return the partition that keeps a sink; the topic is created where it is missing.
 
     Raises:
         KafkaError: it is missing and may not be created.
@@ -73,7 +73,7 @@ async def _create(place: SinkPlace) -> None:
 
 
 async def read_state(client: AsyncClient, place: SinkPlace) -> SinkState:
-    """What is stored about a sink, up to what was stored when this is called.
+    """Return what is stored about a sink, up to what was stored when this is called.
 
     Raises:
         DecodeError: a record is none of ours.
@@ -107,12 +107,12 @@ def _take(state: SinkState, place: SinkPlace, key: bytes | None, value: bytes | 
 
 
 def finished_value(batch: int) -> bytes:
-    """The value of the record that says that all of a batch is committed."""
+    """Return the value of the record that says that all of a batch is committed."""
     return json.dumps({"version": RECORD_VERSION, "batch": batch}, separators=(",", ":")).encode()
 
 
 def batch_of(value: bytes) -> int:
-    """What `finished_value` has written. Raises DecodeError."""
+    """Return what `finished_value` has written. Raises DecodeError."""
     try:
         return int(json.loads(value)["batch"])
     except (ValueError, KeyError, TypeError) as error:

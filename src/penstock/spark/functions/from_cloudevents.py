@@ -130,7 +130,7 @@ EVENT_STRUCT = StructType(
 def _decoder(
     profile: Profile, assume_structured: bool, with_keys: bool, types: Mapping[str, AttributeType]
 ) -> Column:
-    """The event of a record, worked out in Python."""
+    """Return the event of a record, worked out in Python."""
     names = ("value", "headers", "key") if with_keys else ("value", "headers")
     event: Column = _udf(profile, assume_structured, names, dict(types))(*map(F.col, names))
     return event
@@ -167,7 +167,7 @@ def _udf(
 def decode_column(
     value: pa.Array, headers: pa.Array, key: pa.Array | None = None, **options: Any
 ) -> pa.Array:
-    """The events of two columns of a batch, or three with the key, as an array of structs."""
+    """Return the events of two columns of a batch, or three with the key, as an array of structs."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import decode_events
@@ -197,7 +197,7 @@ def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
 
 
 def _selected() -> dict[str, Column]:
-    """The ``ce_`` headers, the content types, and the first header that contradicts itself (D3)."""
+    """Return the ``ce_`` headers, the content types, and the first header that contradicts itself (D3)."""
     headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
     attributes = F.filter(headers, lambda header: header.key.startswith("ce_"))
     contents = F.filter(headers, lambda header: F.lower(header.key) == "content-type")
@@ -216,7 +216,7 @@ def _is_structured() -> Column:
 
 
 def _texts() -> dict[str, Column]:
-    """The texts of the core attributes, and the other attributes as name and text."""
+    """Return the texts of the core attributes, and the other attributes as name and text."""
     keys, values = F.col("_attributes.key"), F.col("_attributes.value")
 
     def value_of(name: str) -> Column:
@@ -236,7 +236,9 @@ def _texts() -> dict[str, Column]:
 
 
 def _error(types: dict[str, AttributeType]) -> Column:
-    """What is wrong with a record in binary mode: the first broken rule, in the order of `from_record`."""
+    """Return what is wrong with a record in binary mode: the first broken rule, in the order of
+    `from_record`.
+    """
     keys = F.col("_attributes.key")
     claims = F.arrays_overlap(keys, F.array(*map(F.lit, REQUIRED)))
     several = F.size("_contents") > 1
@@ -253,7 +255,7 @@ def _error(types: dict[str, AttributeType]) -> Column:
 
 
 def _first_conflict(keys: Column) -> Column:
-    """The attribute whose different values come first, of headers that are all different."""
+    """Return the attribute whose different values come first, of headers that are all different."""
     indices = F.sequence(F.lit(0), F.size(keys) - 1)
     doubled = F.filter(indices, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
     return F.when(

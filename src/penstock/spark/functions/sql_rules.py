@@ -36,7 +36,7 @@ _FORBIDDEN = "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last i
 
 
 def _whole(pattern: str) -> str:
-    """The pattern of Java for texts that match throughout."""
+    """Return the pattern of Java for texts that match throughout."""
     return rf"\A(?:{pattern})\z"
 
 
@@ -52,7 +52,7 @@ def problem(rule: str, *parts: str | Column) -> Column:
 
 
 def shown(text: Column) -> Column:
-    """A text as a reason quotes it, cut where it is long."""
+    """Return a text as a reason quotes it, cut where it is long."""
     plain = text.rlike(r"\A[ -&(-\[\]-~]*+\z")
     quoted = F.concat(F.lit("'"), F.substring(text, 1, 80), F.lit("'"))
     dots = F.when(F.length(text) > 80, "...").otherwise("")
@@ -88,7 +88,9 @@ def shown_bytes(text: Column) -> Column:
 
 
 def wrong_core(name: str, rule: str, text: Column) -> Column:
-    """A core attribute other than `time` and `specversion` that is empty or breaks the rule of its type."""
+    """Return a core attribute other than `time` and `specversion` that is empty or breaks the rule of its
+    type.
+    """
     check = {"source": wrong_reference, "datacontenttype": wrong_media_type, "dataschema": wrong_uri}
     return F.coalesce(
         F.when(text == "", problem(rule, f"{name} is empty")), check.get(name, wrong_string)(name, text)
@@ -104,7 +106,7 @@ def wrong_string(name: str | Column, text: Column) -> Column:
 
 
 def _code_point(character: Column) -> Column:
-    """The code point of one character, from its UTF-8 bytes."""
+    """Return the code point of one character, from its UTF-8 bytes."""
     digits = F.hex(character.cast("binary"))
 
     def byte(index: int) -> Column:
@@ -181,7 +183,7 @@ def is_canonical_time(text: Column) -> Column:
 
 
 def time_text_of(micros: Column) -> Column:
-    """The canonical text of microseconds since 1970, which lie in the years 1 to 9999."""
+    """Return the canonical text of microseconds since 1970, which lie in the years 1 to 9999."""
     rest = F.pmod(micros, F.lit(_DAY_MICROS))
     days = F.round((micros - rest) / _DAY_MICROS).cast("int")
     seconds, fraction = F.floor(rest / 1_000_000), rest % 1_000_000

@@ -83,7 +83,7 @@ def to_cloudevents(
     errors: Literal["raise", "column"] = "raise",
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> DataFrame:
-    """The records that carry the events of `df`: columns `key`, `value` and `headers`.
+    """Return the records that carry the events of `df`: columns `key`, `value` and `headers`.
 
     `df` has the columns that `from_cloudevents` makes, or some of them: `id`, `source` and `type` must
     be there. `time` is a timestamp, or text. Extensions come in the map `extensions`, or in a column
@@ -146,7 +146,7 @@ def _check(df: DataFrame, mode: str, key_mapper: KeyMapper | None, errors: str) 
 
 
 def _column_types(df: DataFrame, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-    """The types of the columns ``ce_<name>``, which count as declared."""
+    """Return the types of the columns ``ce_<name>``, which count as declared."""
     found: dict[str, AttributeType] = {}
     for field in df.schema.fields:
         if not field.name.startswith("ce_") or isinstance(field.dataType, (StringType, NullType)):
@@ -174,7 +174,7 @@ def _type_of(kind: DataType) -> AttributeType | None:
 
 
 def _event_columns(df: DataFrame) -> list[Column]:
-    """What belongs to the event, for `encode_events`."""
+    """Return what belongs to the event, for `encode_events`."""
     names = [name for name in df.columns if name in EVENT_COLUMNS or name.startswith("ce_")]
     return [F.col("`" + name.replace("`", "``") + "`").alias(name) for name in names]
 
@@ -190,7 +190,7 @@ def _encoder(options: dict[str, Any]) -> Any:
 
 
 def encode_column(events: Any, **options: Any) -> Any:
-    """The records of an array of structs with the columns of `encode_events`."""
+    """Return the records of an array of structs with the columns of `encode_events`."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import encode_events
@@ -248,7 +248,7 @@ def canonical(name: Column, text: Column, integers: list[str]) -> Column:
 
 
 def _text(df: DataFrame, name: str) -> Column:
-    """The text of a core attribute."""
+    """Return the text of a core attribute."""
     if name not in df.columns and not (name == "time" and "time_text" in df.columns):
         return F.lit("1.0" if name == "specversion" else None).cast("string")
     if name != "time":
@@ -289,7 +289,7 @@ def _extension_text(column: Column, kind: DataType) -> Column:
 
 
 def _error(df: DataFrame, types: dict[str, AttributeType]) -> Column:
-    """What is wrong with an event: the first broken rule, in the order of `encode_events`."""
+    """Return what is wrong with an event: the first broken rule, in the order of `encode_events`."""
     wrong: list[Column] = []
     if "time" in df.columns and isinstance(df.schema["time"].dataType, TimestampType):
         micros = F.unix_micros("time")

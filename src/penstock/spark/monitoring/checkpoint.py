@@ -45,12 +45,12 @@ class Standing:
 
 
 def is_checkpoint(directory: Path) -> bool:
-    """Whether a query of Spark has its checkpoint there."""
+    """Return whether a query of Spark has its checkpoint there."""
     return (directory / "metadata").is_file() and (directory / "offsets").is_dir()
 
 
 def standing_of(directory: Path) -> Standing:
-    """What the checkpoint in `directory` says now.
+    """Return what the checkpoint in `directory` says now.
 
     Raises:
         ConfigError: there is no checkpoint of a streaming query, or one of a form that is not known.
@@ -80,14 +80,16 @@ def standing_of(directory: Path) -> Standing:
 
 
 def _last(directory: Path) -> int | None:
-    """The highest number that is the name of a file there."""
+    """Return the highest number that is the name of a file there."""
     if not directory.is_dir():
         return None
     return max((int(path.name) for path in directory.iterdir() if path.name.isdecimal()), default=None)
 
 
 def _offsets(path: Path) -> StreamOffsets:
-    """The offsets of every source that reads topics. Spark removes old files: a missing one has none."""
+    """Return the offsets of every source that reads topics. Spark removes old files: a missing one has
+    none.
+    """
     try:
         lines = _text(path).splitlines()
     except FileNotFoundError:

@@ -23,7 +23,7 @@ FORMAT = "penstock"
 
 
 def query_name(frame: DataFrame) -> str:
-    """The name for a query over `frame`, for ``writeStream.queryName``: what it reads, and where.
+    """Return the name for a query over `frame`, for ``writeStream.queryName``: what it reads, and where.
 
     Several sources are joined by ``+``. With Spark Connect, where plans are in the server, it is an error.
 
@@ -45,7 +45,7 @@ def query_name(frame: DataFrame) -> str:
 
 
 def source_name(options: Mapping[str, str]) -> str:
-    """What a source with these options reads, and where: ``penstock[orders, bills] on host:9092``.
+    """Return what a source with these options reads, and where: ``penstock[orders, bills] on host:9092``.
 
     Raises:
         ConfigError: the options are wrong.
@@ -63,6 +63,6 @@ def _selected(selection: Selection) -> str:
 
 
 def shortened(names: tuple[str, ...] | list[str]) -> str:
-    """The first of `names`, and how many there are besides."""
+    """Return the first of `names`, and how many there are besides."""
     more = [f"{len(names) - SHOWN_MAX} more"] if len(names) > SHOWN_MAX else []
     return ", ".join([*names[:SHOWN_MAX], *more])

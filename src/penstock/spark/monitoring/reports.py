@@ -43,7 +43,7 @@ class Report:
 
 
 def reports_directory() -> Path:
-    """Where reports are unless another place is named: below XDG_STATE_HOME, or ``~/.local/state``."""
+    """Return where reports are unless another place is named: below XDG_STATE_HOME, or ``~/.local/state``."""
     state = os.environ.get("XDG_STATE_HOME")
     return Path(state or Path.home() / ".local" / "state") / "penstock" / "queries"
 
@@ -67,7 +67,7 @@ def write_report(directory: Path, document: Mapping[str, Any]) -> None:
 
 
 def find_report(directory: Path, query: str) -> Report | None:
-    """The report of the query with this id, or else the newest of that name; None where there is none.
+    """Return the report of the query with this id, or else the newest of that name; None where there is none.
 
     Raises:
         StorageError: a report cannot be read.
@@ -86,7 +86,7 @@ def find_report(directory: Path, query: str) -> Report | None:
 
 
 def report_of(document: Mapping[str, Any], written_at: float = 0.0) -> Report:
-    """A report out of its file, written at that time in seconds since 1970.
+    """Return a report out of its file, written at that time in seconds since 1970.
 
     Raises:
         ConfigError: something is missing, or of another kind.
@@ -108,7 +108,7 @@ def report_of(document: Mapping[str, Any], written_at: float = 0.0) -> Report:
 
 
 def _read(path: Path) -> Report | None:
-    """The report in a file; None where it has gone meanwhile."""
+    """Return the report in a file; None where it has gone meanwhile."""
     try:
         with path.open("rb") as file:
             written_at = os.fstat(file.fileno()).st_mtime

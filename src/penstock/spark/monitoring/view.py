@@ -69,7 +69,7 @@ class Watch:
         self._rate: float | None = None
 
     def look(self) -> View:
-        """How it stands now.
+        """Return how it stands now.
 
         Raises:
             ConfigError: nothing is known of the query.

@@ -17,7 +17,7 @@ from typing import Any
 
 
 def leave_quietly(daemon: Any) -> None:
-    """Have workers forked by `daemon`, a module like `pyspark.daemon`, end without a word."""
+    """Let workers forked by `daemon`, a module like `pyspark.daemon`, end without output."""
     serve = daemon.worker
 
     def worker(sock: socket, authenticated: bool) -> int:
@@ -48,7 +48,9 @@ def settle_planner() -> None:
 
 
 def _planners_daemon() -> Any:
-    """The module that serves this process, if it is one of Spark's workers that plan; None elsewhere."""
+    """Return the module that serves this process, if it is one of Spark's workers that plan; None
+    elsewhere.
+    """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return main if spec is not None and spec.name == "pyspark.daemon" else None

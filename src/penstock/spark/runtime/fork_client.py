@@ -29,7 +29,7 @@ STREAMS = (0, 1, 2)
 
 
 def address(jvm: int) -> bytes:
-    """Where the fork server of the sessions in a JVM listens: a Unix socket without a file.
+    """Return where the fork server of the sessions in a JVM listens: a Unix socket without a file.
 
     Raises:
         OSError: there is no process with that id.
@@ -41,14 +41,16 @@ def address(jvm: int) -> bytes:
 
 
 def is_own(connection: _socket.socket) -> bool:
-    """Whether the other end is a process of this user, and visible from here."""
+    """Return whether the other end is a process of this user, and visible from here."""
     credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     pid, uid = (int.from_bytes(credentials[at : at + 4], sys.byteorder) for at in (0, 4))
     return pid != 0 and uid == os.getuid()
 
 
 def served(arguments: list[str]) -> _socket.socket | None:
-    """The connection to the process that has been forked to run `arguments`; None where none has been."""
+    """Return the connection to the process that has been forked to run `arguments`; None where none has
+    been.
+    """
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(PATIENCE_S)

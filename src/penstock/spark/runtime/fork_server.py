@@ -1,4 +1,4 @@
-"""A fork server for the processes that plan streams: what they import is imported once.
+"""A fork server for the processes that plan streams: it imports their modules once.
 
 Spark has daemons that fork the workers of tasks, but starts a Python anew for each stream: 0.4 CPU seconds of
 imports before its first offsets. In a local session the first stream of this source starts this server once
@@ -119,7 +119,7 @@ def serve(jvm: int, module: str) -> Request | None:
 
 
 def take_ended(*_: object) -> None:
-    """Wait for the processes that have ended: what is left of them is CPU time, in that of this one."""
+    """Wait for the processes that have ended, so that their CPU time counts for this process."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -159,7 +159,7 @@ def compile_codecs() -> None:
 
 
 def received(connection: socket.socket) -> Request | None:
-    """What a client asks for; None where it is no process of this user, or not understood."""
+    """Return what a client asks for; None where it is no process of this user, or not understood."""
     import marshal
 
     streams: list[int] = []
@@ -186,7 +186,7 @@ def received(connection: socket.socket) -> Request | None:
 
 
 def suits(request: Request, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
-    """Whether a fork of this process is what Python would be that is started for `request`."""
+    """Return whether a fork of this process is what Python would be that is started for `request`."""
 
     def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
         return {name: value for name, value in environment.items() if name not in OWN_NAMES}
@@ -250,7 +250,7 @@ def leave(client: list[int]) -> None:
 
 
 def end_with(connection: socket.socket) -> None:
-    """Have this process end by SIGTERM when the client at the other end does, as the client had to.
+    """End this process by SIGTERM when the client at the other end ends.
 
     Raises:
         OSError: it has ended already.

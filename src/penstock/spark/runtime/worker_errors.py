@@ -29,7 +29,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def runs_in_worker() -> bool:
-    """Whether this process is one of Spark's Python workers, rather than the user's program."""
+    """Return whether this process is one of Spark's Python workers, rather than the user's program."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name in (
         "pyspark.daemon",

@@ -42,7 +42,7 @@ fi
 
 
 def worker_python(package: Path) -> str:
-    """What PYSPARK_PYTHON shall be for workers on this machine.
+    """Return what PYSPARK_PYTHON shall be for workers on this machine.
 
     `package` is the folder of PySpark. `sys.executable` itself where the workers would not find the same
     PySpark without the archive, or no file can be written.
@@ -64,7 +64,7 @@ def worker_python(package: Path) -> str:
 
 
 def _streams() -> str:
-    """The lines that start what plans a stream; none where there are no fork servers."""
+    """Return the lines that start what plans a stream; none where there are no fork servers."""
     client = Path(__file__).with_name("fork_client.py")
     if sys.platform != "linux" or not client.exists():
         return ""
@@ -72,14 +72,16 @@ def _streams() -> str:
 
 
 def _is_found(package: Path) -> bool:
-    """Whether a new Python of the same installation imports PySpark from this folder, and py4j beside it."""
+    """Return whether a new Python of the same installation imports PySpark from this folder, and py4j beside
+    it.
+    """
     place = os.path.realpath(package.parent)
     places = {os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
     return place in places and os.path.isdir(os.path.join(place, "py4j"))
 
 
 def _written(program: str) -> str | None:
-    """The path of an executable file with that text; None where there is no place for it."""
+    """Return the path of an executable file with that text; None where there is no place for it."""
     import hashlib
 
     name = "python-" + hashlib.sha256(program.encode()).hexdigest()[:16]
@@ -103,5 +105,5 @@ def _written(program: str) -> str | None:
 
 
 def _runs(path: Path) -> bool:
-    """Whether the file system lets programs be run."""
+    """Return whether the file system lets programs be run."""
     return not os.statvfs(path).f_flag & os.ST_NOEXEC

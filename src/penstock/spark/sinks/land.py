@@ -46,7 +46,8 @@ def land(
     partition_by: str | Iterable[str] = (),
     **options: object,
 ) -> DataFrameWriter | DataStreamWriter:
-    """A query that lands what `reader` is to read in a table at `path`; start it with `start` or `save`.
+    """Return a query that lands what `reader` is to read in a table at `path`; start it with `start` or
+    `save`.
 
         orders = spark.readStream.option("kafka.bootstrap.servers", brokers).option("subscribe", "orders")
         landed = land(orders, "/lake/orders", partition_by="date")

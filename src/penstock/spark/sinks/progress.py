@@ -60,7 +60,7 @@ def progress_of(report: Mapping[str, Any]) -> Progress:
 
 
 def _landed_rows(report: Mapping[str, Any]) -> int | None:
-    """The records that a query of `land` has landed; None in another query."""
+    """Return the records that a query of `land` has landed; None in another query."""
     found = (report.get("observedMetrics") or {}).get(OBSERVED)
     try:
         return None if found is None else int(found["rows"])
@@ -100,7 +100,7 @@ def _lag(sources: list[Mapping[str, Any]]) -> int | None:
 
 
 def _offsets(value: Any) -> dict[Any, int] | None:
-    """The offsets of one source; Spark's Python objects carry them as text, its JSON as a document."""
+    """Return the offsets of one source; Spark's Python objects carry them as text, its JSON as a document."""
     import json
 
     try:
@@ -138,7 +138,7 @@ _SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
-    """The one line of an exception from Spark with the cause.
+    """Return the one line of an exception from Spark with the cause.
 
     Spark wraps what a Python source or function raised in pages of its own; the last Python error in
     these is the cause. An error of this package is given as its message alone.

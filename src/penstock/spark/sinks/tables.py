@@ -70,7 +70,7 @@ class ParquetTable:
         self.commit(batch_id, frame.toArrow())
 
     def file_of(self, batch_id: int) -> Path:
-        """Where batch `batch_id` is or would be."""
+        """Return where batch `batch_id` is or would be."""
         if batch_id < 0:
             raise ConfigError(f"a batch id counts from 0, not {batch_id}")
         return self.path / f"{self._prefix}-{batch_id:012d}.parquet"

@@ -33,7 +33,7 @@ LOOKUP_PATIENCE_MS = 3_000
 
 
 def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> ConsumerConfig:
-    """The options of the client, checked.
+    """Return the options of the client, checked.
 
     Raises:
         ConfigError: an option is unknown, malformed, or belongs to a producer.
@@ -65,7 +65,7 @@ class Brokers:
             run(client.close())
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """How many partitions each topic of `selection` has; topics that do not exist are left out.
+        """Return how many partitions each topic of `selection` has; topics that do not exist are left out.
 
         Raises:
             KafkaError: a topic may not be read.
@@ -79,7 +79,7 @@ class Brokers:
         return known[1]
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """The ids of topics whose partitions have been counted; those that have none are left out."""
+        """Return the ids of topics whose partitions have been counted; those that have none are left out."""
         cluster = self._opened().cluster
         found = {topic: cluster.topic_id(topic) for topic in topics}
         return {topic: topic_id for topic, topic_id in found.items() if topic_id != NO_TOPIC_ID}
@@ -96,7 +96,7 @@ class Brokers:
         return run(self._lookup(questions)) if questions else {}
 
     def group_commits(self, group_id: str) -> GroupCommits:
-        """What commits offsets to a group over this connection."""
+        """Return what commits offsets to a group over this connection."""
         from penstock.spark.source.group_offsets import GroupCommits
 
         return GroupCommits(self._opened(), group_id)

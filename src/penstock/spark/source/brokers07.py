@@ -36,7 +36,8 @@ class Brokers07:
         self._topics.close()
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """How many partitions the broker has, or would have, of each topic: 0.7 does not distinguish them.
+        """Return how many partitions the broker has, or would have, of each topic: 0.7 does not distinguish
+        them.
 
         Raises:
             KafkaError: an illegal topic name.

@@ -18,7 +18,7 @@ RAW_COLUMNS = ("value", "headers")
 def event_columns(
     batch: pa.RecordBatch, columns: Sequence[str], options: CloudEventsOptions
 ) -> dict[str, pa.Array]:
-    """The columns of `batch` and of the events in it, by name.
+    """Return the columns of `batch` and of the events in it, by name.
 
     Raises:
         DecodeError: a record is no valid event, and such are to fail the query.
@@ -80,7 +80,7 @@ def _only_where(keep: pa.BooleanArray, column: pa.Array, dropped: int) -> pa.Arr
 
 
 def _positions(keep: pa.BooleanArray) -> pa.Array:
-    """The number of each row that stays, null for the others: `take` then makes nulls, of any type."""
+    """Return the number of each row that stays, null for the others: `take` then makes nulls, of any type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

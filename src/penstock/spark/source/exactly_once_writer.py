@@ -136,7 +136,7 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
-    """Where a query or job writes."""
+    """Return where a query or job writes."""
     return SinkPlace(
         f"{options.transactional_id_prefix}-{identity}",
         options.bootstrap_servers,
@@ -170,7 +170,7 @@ def write_task(
 
 
 def _local(name: str) -> str:
-    """A local property of the task that calls.
+    """Return a local property of the task that calls.
 
     Raises:
         ConfigError: this Spark does not say it.

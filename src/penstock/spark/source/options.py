@@ -98,7 +98,7 @@ class Selection:
     partitions: tuple[TopicPartition, ...] = ()
 
     def matches(self, topic: str) -> bool:
-        """Whether `topic` belongs to what was selected."""
+        """Return whether `topic` belongs to what was selected."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
@@ -301,7 +301,7 @@ def _job(given: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
-    """The two options the schema depends on: (headers wanted, how events are decoded).
+    """Return the two options the schema depends on: (headers wanted, how events are decoded).
 
     Spark asks for the schema first, before it says whether the query is a stream. Everything that does
     not depend on that is checked here, so that a mistake shows where the user made it.
@@ -339,7 +339,9 @@ def _refuse_sink_names(given: Mapping[str, str]) -> None:
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under their documented names; `kafka.*` ones stay in lower case, as Kafka has them."""
+    """Return the options under their documented names; `kafka.*` ones stay in lower case, as Kafka has
+    them.
+    """
     given: dict[str, str] = {}
     for key, value in options.items():
         lowered = key.lower()
@@ -394,7 +396,9 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
 
 
 def _protocol(given: Mapping[str, str]) -> str:
-    """The protocol of the brokers. Byte offsets cannot be cut into equal shares: only messages end them."""
+    """Return the protocol of the brokers. Byte offsets cannot be cut into equal shares: only messages end
+    them.
+    """
     protocol = choice(given, "protocol", ("kafka", "0.7"))
     if protocol == "0.7":
         for name in ("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"):
@@ -471,7 +475,9 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
 
 
 def _start_bound(given: Mapping[str, str], streaming: bool) -> Bound:
-    """Where to start. As in Spark, one timestamp counts before timestamps, and these before offsets."""
+    """Return where to start. As in Spark, one timestamp counts before timestamps, and these before
+    offsets.
+    """
     late = given.get("startingOffsetsByTimestampStrategy", "error").lower()
     if late not in ("error", "latest"):
         raise ConfigError(f"startingOffsetsByTimestampStrategy is 'error' or 'latest', not {late!r}")

@@ -24,7 +24,7 @@ class Patience(NamedTuple):
 
 
 def is_outage(error: PenstockError) -> bool:
-    """Whether an error means that brokers do not answer, or cannot yet, rather than a mistake."""
+    """Return whether an error means that brokers do not answer, or cannot yet, rather than a mistake."""
     if isinstance(error, KafkaError):
         return error.retriable
     return isinstance(error, (NetworkError, RequestTimeoutError))
@@ -53,7 +53,7 @@ class Outage:
         self._told_at = float("-inf")
 
     def is_endured(self, error: PenstockError, now: float) -> bool:
-        """Whether to go on waiting after `error`, at the monotonic time `now` in seconds."""
+        """Return whether to go on waiting after `error`, at the monotonic time `now` in seconds."""
         if not is_outage(error) or not self._is_reached:
             return False
         if self._since is None:

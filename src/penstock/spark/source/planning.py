@@ -55,7 +55,7 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
 
 
 def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """The inverse of `offsets_to_json`.
+    """Return the inverse of `offsets_to_json`.
 
     Raises:
         ConfigError: the checkpoint holds something else than offsets per topic and partition.
@@ -82,7 +82,7 @@ class StreamOffsets:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> StreamOffsets:
-        """The inverse of `to_json`. Raises ConfigError as `offsets_from_json`."""
+        """Return the inverse of `to_json`. Raises ConfigError as `offsets_from_json`."""
         offsets = offsets_from_json(document)
         return cls(
             offsets,
@@ -90,7 +90,7 @@ class StreamOffsets:
         )
 
     def to_json(self) -> OffsetsJson:
-        """What Spark's checkpoint keeps: the offsets of `offsets_to_json`, and a key for each id."""
+        """Return what Spark's checkpoint keeps: the offsets of `offsets_to_json`, and a key for each id."""
         document = offsets_to_json(self.offsets)
         known = {topic: self.topic_ids[topic] for topic in document if topic in self.topic_ids}
         for topic, topic_id in known.items():
@@ -122,7 +122,7 @@ def recreated_topics(earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -
 
 
 def select_partitions(selection: Selection, partition_counts: Mapping[str, int]) -> list[TopicPartition]:
-    """The partitions that `selection` means, sorted, given how many each existing topic has.
+    """Return the partitions that `selection` means, sorted, given how many each existing topic has.
 
     Raises:
         ConfigError: a topic or partition named one by one does not exist.
@@ -149,7 +149,7 @@ def select_partitions(selection: Selection, partition_counts: Mapping[str, int])
 
 
 def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) -> Offsets:
-    """The offset that `bound` means in each of `partitions`.
+    """Return the offset that `bound` means in each of `partitions`.
 
     Raises:
         ConfigError: offsets are given for other partitions than these, or nothing is as late as the
@@ -205,7 +205,7 @@ def batch_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """What a batch query reads, given both bounds resolved; empty ranges left out.
+    """Return what a batch query reads, given both bounds resolved; empty ranges left out.
 
     Raises:
         ConfigError: a partition ends before it starts.
@@ -238,7 +238,7 @@ def batch_ranges(
 def narrowed_ranges(
     ranges: Sequence[OffsetRange], wanted: Wanted, lookup: Lookup | None
 ) -> list[OffsetRange]:
-    """What is left of ranges where only some places are wanted; empty ranges left out.
+    """Return what is left of ranges where only some places are wanted; empty ranges left out.
 
     The ends of the ranges must have been asked before: what is written meanwhile lies behind them. Without a
     `lookup`, offsets are bytes that only messages end (Kafka 0.7), so that ranges stay or go as a whole.
@@ -273,7 +273,7 @@ def stream_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """What a micro-batch reads, given the offsets logged before and after it.
+    """Return what a micro-batch reads, given the offsets logged before and after it.
 
     `earliest` has the log start offset of every partition in `end` that still exists. A partition
     that is new in `end` is read from its log start.
@@ -329,7 +329,7 @@ def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
 def limit_rows(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int
 ) -> Offsets:
-    """Where a micro-batch of about `rows_max` offsets ends.
+    """Return where a micro-batch of about `rows_max` offsets ends.
 
     Every partition gets a share in proportion to its backlog, and at least one record, so that small
     partitions do not starve. Shares are rounded as Spark's Kafka source rounds them, in floating point: a
@@ -348,7 +348,7 @@ def limit_rows(
 
 
 def backlog_rows(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """How many offsets lie between the two, in partitions that both name."""
+    """Return how many offsets lie between the two, in partitions that both name."""
     return sum(max(0, latest[tp] - start[tp]) for tp in latest if tp in start)
 
 

@@ -89,7 +89,7 @@ class TaskWork(Protocol):
         """
 
     def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """What of the ranges of a batch query is still to be read. Raises StorageError."""
+        """Return what of the ranges of a batch query is still to be read. Raises StorageError."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The Arrow batches of one task."""
@@ -158,7 +158,7 @@ def _narrowed(
     brokers: Brokers | Brokers07,
     topic_ids: Mapping[str, bytes],
 ) -> list[InputPartition]:
-    """The tasks that read what a condition may be true of.
+    """Return the tasks that read what a condition may be true of.
 
     Where it is true of nothing because a time is read in UTC, one task without records checks that it may be.
     """
@@ -245,7 +245,7 @@ def read_range(
 
 
 def _session_zone() -> str | None:
-    """The time zone of the session whose task this is, where it is set."""
+    """Return the time zone of the session whose task this is, where it is set."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -274,7 +274,7 @@ def tasks(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[InputPartition]:
-    """What each task reads, cut and packed as the options say."""
+    """Return what each task reads, cut and packed as the options say."""
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )

@@ -89,7 +89,7 @@ sixth more CPU."""
 def schema_for(
     include_headers: bool, cloudevents: CloudEventsOptions | None, values: ValueColumns | None = None
 ) -> StructType:
-    """The schema of a query that names none itself."""
+    """Return the schema of a query that names none itself."""
     columns = dict(KAFKA_COLUMNS)
     if not include_headers and cloudevents is None:
         del columns["headers"]
@@ -182,7 +182,7 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 
     def _arrow_schema(self) -> pa.Schema:
-        """The schema Spark checks the first batch against; made on first use, in the worker."""
+        """Return the schema Spark checks the first batch against; made on first use, in the worker."""
         if self._target is None:
             from penstock.spark.runtime.releases import arrow_schema_of
 

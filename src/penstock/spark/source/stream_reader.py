@@ -101,7 +101,9 @@ class StreamPlanner(DataSourceStreamReader):
         return self._work.options
 
     def initialOffset(self) -> OffsetsJson:
-        """Where the query starts that has no checkpoint yet. Asked more than once: the answer stays."""
+        """Return where the query starts that has no checkpoint yet. Asked more than once: the answer
+        stays.
+        """
         with plain_errors():
             if self._initial is None:
                 brokers, selection = self._connected(), self._options.selection
@@ -174,7 +176,9 @@ class StreamPlanner(DataSourceStreamReader):
             return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """A micro-batch is through. Its offsets are in the checkpoint; a group gets them if configured."""
+        """Take note that a micro-batch is complete and in the checkpoint; commit its offsets to a group if
+        configured.
+        """
         with plain_errors():
             self._is_through(StreamOffsets.from_json(end).offsets)
 
@@ -212,7 +216,7 @@ class StreamPlanner(DataSourceStreamReader):
     def _end_of_batch(
         self, begin: StreamOffsets, latest: StreamOffsets, rows_max: int | None
     ) -> StreamOffsets | None:
-        """Where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
+        """Return where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
         known = self._continued(begin, latest)
         new = dict.fromkeys(set(latest.offsets) - set(known), EARLIEST)
         if new:
@@ -230,7 +234,9 @@ class StreamPlanner(DataSourceStreamReader):
         return self._brokers
 
     def _latest_now(self) -> StreamOffsets:
-        """The end of every partition that is selected and exists; a missing topic shows in the offsets."""
+        """Return the end of every partition that is selected and exists; a missing topic shows in the
+        offsets.
+        """
         brokers, selection = self._connected(), self._options.selection
         counts = brokers.partition_counts(selection)
         topic_ids = brokers.topic_ids(counts)  # before the offsets, as in `initialOffset`
@@ -240,7 +246,7 @@ class StreamPlanner(DataSourceStreamReader):
         return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """What `ask` returns, as soon as brokers answer that have answered before."""
+        """Return what `ask` returns, as soon as brokers answer that have answered before."""
         while True:
             try:
                 answer = ask()
@@ -263,7 +269,7 @@ class StreamPlanner(DataSourceStreamReader):
 
 
 def _prepare_for_more() -> None:
-    """Have the next streams of this session start sooner, where that has not been seen to."""
+    """Prepare a fork server, so that the next streams of this session start sooner."""
     from penstock.spark.runtime.fork_server import start_server
 
     start_server()
@@ -290,7 +296,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
             self._pacing = Pacing(is_on=False)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
-        """Where the next micro-batch ends; `start` itself where there is nothing to do now."""
+        """Return where the next micro-batch ends; `start` itself where there is nothing to do now."""
         with plain_errors():
             begin = StreamOffsets.from_json(start)
             is_first = start == self._initial and not self._has_planned
@@ -345,7 +351,7 @@ class UnlimitedStreamReader(StreamPlanner):
         return super().initialOffset()
 
     def latestOffset(self) -> OffsetsJson:  # type: ignore[override]
-        """Where the next micro-batch ends."""
+        """Return the offsets at which the next micro-batch ends."""
         with plain_errors():
             _ = self._work.projection
             position = self._position
@@ -382,7 +388,7 @@ class Pacing:
         self._last_batch_at: float | None = None
 
     def waits_for_more(self, limits: RateLimits, backlog: int, now: float) -> bool:
-        """Whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
+        """Return whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
         if limits.min_rows is None or not self._is_on:
             return False
         delay = limits.max_trigger_delay_ms / 1000

@@ -178,7 +178,7 @@ def presume_written_before(options: WriteOptions) -> None:
 
 
 def producer_config(options: WriteOptions) -> ProducerConfig:
-    """The options of the client, checked.
+    """Return the options of the client, checked.
 
     Raises:
         ConfigError: an option is unknown, malformed, or belongs to a consumer.

@@ -134,7 +134,9 @@ class GroupMoves:
         return names[:GROUPS_MAX]
 
     def _wanted(self, partitions: Sequence[int]) -> dict[str, list[Move]]:
-        """What the source has committed otherwise than when it was looked at last, where it can be moved."""
+        """Return what the source has committed otherwise than when it was looked at last, where it can be
+        moved.
+        """
         self.waiting = 0
         found: dict[str, list[Move]] = {}
         asked = [TopicPartition(self._topic, number) for number in partitions]
@@ -157,7 +159,7 @@ class GroupMoves:
         return found
 
     def _that_are_ours(self, group: str, moves: Sequence[Move]) -> list[Move]:
-        """Those moves that the target is to get; what it is about to get is noted."""
+        """Return those moves that the target is to get; what it is about to get is noted."""
         there = self._there(group, [move.partition for move in moves])
         ours: list[Move] = []
         for move in moves:

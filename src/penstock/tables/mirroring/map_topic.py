@@ -122,7 +122,8 @@ class MapTopic:
                     self.moved[name, int(partition)] = kept[-REMEMBERED:]
 
     def resume(self, partition: int, position: int, known: tuple[int, int] | None) -> OffsetMap:
-        """The map of a partition whose copy goes on at `position`; `known` is what the note beside it says.
+        """Return the map of a partition whose copy goes on at `position`; `known` is what the note beside it
+        says.
 
         Where the topic does not have that, the map begins anew with the position.
         """
@@ -147,7 +148,9 @@ class MapTopic:
         return made
 
     def begin(self, partition: int) -> OffsetMap:
-        """The empty map of a partition of which nothing is copied; what is left of an older one goes."""
+        """Return the empty map of a partition of which nothing is copied; what is left of an older one
+        goes.
+        """
         self._drop(partition, self._chunks.pop(partition, {}))
         self.maps[partition] = made = OffsetMap()
         return made

@@ -18,12 +18,12 @@ MAP_SUFFIX = "-offsets"
 
 
 def copy_name(cluster_id: str | None, topic: str) -> str:
-    """The name of a copy that was given none: by the cluster that it copies from, and the topic."""
+    """Return the name of a copy that was given none: by the cluster that it copies from, and the topic."""
     return f"{PREFIX}{cluster_id or 'source'}-{topic}"
 
 
 def map_topic_name(name: str) -> str:
-    """The topic in the target that has the map of the copy `name`.
+    """Return the topic in the target that has the map of the copy `name`.
 
     Groups may have names that topics may not: what does not fit is replaced, and a checksum added.
     """
@@ -33,7 +33,7 @@ def map_topic_name(name: str) -> str:
 
 
 def topic_id_bytes(topic_id: str | None) -> bytes:
-    """The 16 bytes of an id; those of no id for None. Raises ValueError where it is no id."""
+    """Return the 16 bytes of an id; those of no id for None. Raises ValueError where it is no id."""
     return NO_TOPIC_ID if topic_id is None else uuid_from_text(topic_id)
 
 
@@ -49,14 +49,14 @@ class CopyNote(NamedTuple):
     map: tuple[int, int] | None = None
 
     def to_json(self) -> str:
-        """The note as metadata of a committed offset; empty where it says nothing."""
+        """Return the note as metadata of a committed offset; empty where it says nothing."""
         ids = {"source": self.source, "target": self.target} if self.source or self.target else {}
         found = ids if self.map is None else {**ids, "map": self.map}
         return json.dumps(found) if found else ""
 
     @classmethod
     def from_json(cls, text: str) -> CopyNote:
-        """The inverse of `to_json`; an empty note for text of others."""
+        """Return the inverse of `to_json`; an empty note for text of others."""
         try:
             found = json.loads(text)
             ids = found.get("source"), found.get("target")

@@ -137,7 +137,9 @@ class OffsetMap:
             yield self._open
 
     def chunks(self, since: int = 0) -> dict[int, bytes]:
-        """The packed chunks by name that have runs from source offset `since` on, the last one included."""
+        """Return the packed chunks by name that have runs from source offset `since` on, the last one
+        included.
+        """
         if not self._open:
             return {}
         name = self._open[0].source
@@ -146,7 +148,7 @@ class OffsetMap:
 
     @classmethod
     def of_chunks(cls, chunks: Iterable[tuple[int, bytes]], *, floor: int, end: int) -> OffsetMap:
-        """The map that packed chunks hold, without anything from source offset `end` on.
+        """Return the map that packed chunks hold, without anything from source offset `end` on.
 
         Raises:
             CorruptRecordError: a chunk is damaged, or does not follow the one before.
@@ -198,7 +200,9 @@ def _source(run: Run) -> int:
 
 
 def pack_runs(runs: Iterable[Run]) -> bytes:
-    """The bytes of runs: for each the distance to the one before in source and target, and its length."""
+    """Return the bytes of runs: for each the distance to the one before in source and target, and its
+    length.
+    """
     out = bytearray()
     source = target = 0
     for run in runs:
@@ -212,7 +216,7 @@ def pack_runs(runs: Iterable[Run]) -> bytes:
 
 
 def unpack_runs(packed: bytes) -> list[Run]:
-    """The inverse of `pack_runs`.
+    """Return the inverse of `pack_runs`.
 
     Raises:
         CorruptRecordError: these are not the bytes of runs.

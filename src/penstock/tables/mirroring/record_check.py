@@ -185,7 +185,7 @@ class _Walk:
         """Runs that the source is beyond, and the target may not be."""
 
     def target_of(self, offset: int) -> int | None:
-        """Where a record of the source went; None for one that is in no run."""
+        """Return where a record of the source went; None for one that is in no run."""
         while self._now is not None and offset >= self._now.source + self._now.length:
             self._passed.append(self._now)
             self._now = next(self._runs, None)
@@ -193,7 +193,7 @@ class _Walk:
         return None if now is None or offset < now.source else now.target + offset - now.source
 
     def has_target(self, offset: int) -> bool:
-        """Whether a record of the target is of the copy."""
+        """Return whether a record of the target is of the copy."""
         self.forget_before(offset)
         if not self._passed:
             while self._now is not None and offset >= self._now.target + self._now.length:
@@ -224,7 +224,7 @@ def _records(reader: Consumer, tp: TopicPartition, end: int) -> Iterator[Record[
 
 
 def _difference(here: Record[bytes, bytes], there: Record[bytes, bytes]) -> str:
-    """What of a record is not the same; empty where all is."""
+    """Return what of a record is not the same; empty where all is."""
     parts = [
         part
         for part in ("key", "value", "headers")

@@ -8,7 +8,7 @@ from penstock.client.config import SECURITY_NAMES, ClientConfig, known_names
 
 
 def shared_settings(config: Mapping[str, object]) -> dict[str, object]:
-    """Those settings of a client that every kind of client has."""
+    """Return those settings of a client that every kind of client has."""
     known = known_names(ClientConfig)
     return {
         name: value

@@ -94,7 +94,7 @@ class Armed:
                 return self._at(planned, lambda request: self._hand.do(self._restart))
 
     def _at(self, planned: PlannedFault, act: Callable[[Request], None]) -> Fault:
-        """Have something happen at a moment, in the broker's thread."""
+        """Run a function at a moment, in the broker's thread."""
         trigger = Trigger(planned.skip, planned.times, act)
         return self._served.faults.watch(planned.api, when=trigger, times=planned.times)
 
@@ -170,7 +170,7 @@ class Hand:
         self._thread: threading.Thread | None = None
 
     def do(self, lever: Callable[[], object]) -> None:
-        """Have a lever moved soon. One that finds nothing to move does nothing."""
+        """Pull a lever soon. A lever without an effect does nothing."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="penstock-chaos", daemon=True)
             self._thread.start()

@@ -61,7 +61,7 @@ def read_logs(served: Served) -> dict[TopicPartition, Log]:
 
 
 def on_loop(served: Served, function: Callable[[], T]) -> T:
-    """Have the thread of a broker that runs call `function`, and return what it returns."""
+    """Call `function` in the thread of a running broker, and return what it returns."""
     loop = served._thread.loop
     assert loop is not None
     done: Future[T] = Future()

@@ -56,7 +56,7 @@ class Options:
                     self.values[name] = text
 
     def number(self, *names: str, default: int) -> int:
-        """The number of an option under any of its names.
+        """Return the number of an option under any of its names.
 
         Raises:
             CommandUnknown: it is no number.
@@ -70,7 +70,7 @@ class Options:
         return default
 
     def topic(self) -> str:
-        """The topic.
+        """Return the topic.
 
         Raises:
             CommandUnknown: none is named.

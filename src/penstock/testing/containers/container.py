@@ -109,7 +109,7 @@ class BrokerContainer:
         return self
 
     def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:
-        """Have a port of the container on a port of this machine: the broker listens there."""
+        """Bind a port of the container to a port of this machine: the broker listens there."""
         text = str(host).partition("/")[0] if host is not None else ""
         if text and not text.isdecimal():
             raise ConfigError(f"host port {host!r} is no number")
@@ -197,7 +197,7 @@ class BrokerContainer:
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop the broker; what it held is gone. Harmless when stopped."""
+        """Stop the broker and drop its data. A stopped broker stays as it is."""
         if self.broker is not None:
             self.broker.close()
         if self._container is not None:
@@ -228,15 +228,15 @@ class BrokerContainer:
     # --- while it runs -----------------------------------------------------------------------------------
 
     def get_bootstrap_server(self) -> str:
-        """The address for clients: ``host:port``."""
+        """Return the address for clients: ``host:port``."""
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(self.port)}"
 
     def get_container_host_ip(self) -> str:
-        """The host of its address: that of certificates where the listener has TLS."""
+        """Return the host of its address: that of certificates where the listener has TLS."""
         return self._host
 
     def get_exposed_port(self, port: int | str) -> int:
-        """The port of this machine for a port of the container: that of the broker for its listener's.
+        """Return the port of this machine for a port of the container: that of the broker for its listener's.
 
         Raises:
             ContainerError: it does not run, or nothing of this container would serve that port.
@@ -252,7 +252,7 @@ class BrokerContainer:
         return self.get_wrapped_container().id
 
     def get_wrapped_container(self) -> WrappedContainer:
-        """What stands for the object of Docker's library.
+        """Return what stands for the object of Docker's library.
 
         Raises:
             ContainerError: it has not been started.
@@ -268,7 +268,7 @@ class BrokerContainer:
         raise ContainerError("there is no Docker here: the broker runs in this process")
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """What the container has written to standard output and to standard error."""
+        """Return what the container has written to standard output and to standard error."""
         return self.get_wrapped_container().logs(), b""
 
     def reload(self) -> None:

@@ -51,7 +51,9 @@ class Listener(NamedTuple):
         return self.protocol in {"SSL", "SASL_SSL"}
 
     def settings(self, host: str, port: int, advertised_host: str) -> dict[str, str]:
-        """The settings of a broker that has this listener alone; clients are sent to `advertised_host`."""
+        """Return the settings of a broker that has this listener alone; clients are sent to
+        `advertised_host`.
+        """
         found = {
             "listeners": f"{self.name}://{host}:{port}",
             "listener.security.protocol.map": f"{self.name}:{self.protocol}",
@@ -63,7 +65,7 @@ class Listener(NamedTuple):
 
 
 def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:
-    """The listener that the variables of an image put on a port; None where they name none there."""
+    """Return the listener that the variables of an image put on a port; None where they name none there."""
     by_setting = {setting_name(variable): str(value) for variable, value in variables.items()}
     protocols = dict(_pairs(by_setting.get("listener.security.protocol.map", "")))
     for name, address in _pairs(by_setting.get("listeners", "")):
@@ -79,7 +81,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def setting_name(variable: str) -> str | None:
-    """The setting that a variable of an image stands for, None where it is no setting.
+    """Return the setting that a variable of an image stands for, None where it is no setting.
 
     >>> setting_name("KAFKA_NUM_PARTITIONS")
     'num.partitions'
@@ -92,7 +94,7 @@ def setting_name(variable: str) -> str | None:
 
 
 def read_environment(variables: Mapping[str, object], is_secured: bool = False) -> Reading:
-    """The settings that variables ask for; those of security where the listener of clients is secured.
+    """Return the settings that variables ask for; those of security where the listener of clients is secured.
 
     Raises:
         ConfigError: a value does not fit.
@@ -117,7 +119,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
 
 
 def _written(name: str, text: str) -> str:
-    """What Kafka reads where a script of the image has written a value into a file of properties."""
+    """Return what Kafka reads where a script of the image has written a value into a file of properties."""
     if "\\" not in text or "\n" in text:
         return text.strip()
     ((_, _, value),) = parse_properties(f"{name}={text}", name)

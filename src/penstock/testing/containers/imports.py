@@ -63,7 +63,7 @@ class StandIns(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The stand-in for a module; None where it has none."""
+        """Return the stand-in for a module; None where it has none."""
         if fullname not in self.homes:
             return None
         spec = ModuleSpec(fullname, self, is_package=True)
@@ -90,7 +90,7 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def install() -> StandIns:
-    """Have imports from now on find the stand-ins, also of modules that were imported already."""
+    """Let imports from now on find the stand-ins, also of modules that were imported already."""
     found = StandIns()
     for name in found.homes:
         sys.modules.pop(name, None)

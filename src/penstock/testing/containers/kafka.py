@@ -124,7 +124,9 @@ class RedpandaContainer(BrokerContainer):
         self._registry: Registry | None = None
 
     def _defaults(self) -> dict[str, str]:
-        """What a command line for Redpanda sets: ``--set redpanda.auto_create_topics_enabled=false``."""
+        """Return what a command line for Redpanda sets: ``--set
+        redpanda.auto_create_topics_enabled=false``.
+        """
         command = self._command or ""
         words = shlex.split(command) if isinstance(command, str) else list(command)
         found = {}

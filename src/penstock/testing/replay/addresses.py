@@ -15,7 +15,7 @@ _WITH_ADDRESSES = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLU
 
 
 def has_addresses(api_key: int) -> bool:
-    """Whether answers of an API can have addresses of brokers."""
+    """Return whether answers of an API can have addresses of brokers."""
     return api_key in _WITH_ADDRESSES
 
 

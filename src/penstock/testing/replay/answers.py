@@ -151,7 +151,9 @@ class Answers:
         return next((name for name, each in self._topics.items() if each.topic_id == topic_id), None)
 
     def _api_versions(self, version: int) -> Any:
-        """The recorded versions of recorded APIs, so that clients speak them; of others what was offered."""
+        """Return the recorded versions of recorded APIs, so that clients speak them; of others what was
+        offered.
+        """
         made = copy.copy(self._offered) if self._offered is not None else ApiVersionsResponse()
         low, high = API_TABLE[ApiKey.API_VERSIONS].versions
         offered = {each.api_key: (each.min_version, each.max_version) for each in made.api_keys}

@@ -104,7 +104,7 @@ class Playing:
             self._lose(number, exchange, error)
 
     def _connection(self, place: tuple[int, Address]) -> socket.socket:
-        """The target's connection that stands for a recorded one: one to each broker that it needs."""
+        """Return the target's connection that stands for a recorded one: one to each broker that it needs."""
         connection = self._sockets.get(place)
         if connection is None:
             address = place[1]

@@ -86,7 +86,7 @@ def _lists(
 
 
 def _title(struct: Any, index: int, names: Names) -> object:
-    """What an entry of a list is called: its name or number, else its place in the list.
+    """Return what an entry of a list is called: its name or number, else its place in the list.
 
     Members of groups get other ids from another broker: they are paired by their places.
     """

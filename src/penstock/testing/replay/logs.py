@@ -124,7 +124,7 @@ class FetchedPartition:
 
 
 def _from(records: Any, offset: int) -> bytes:
-    """The batches that have `offset` or a later one."""
+    """Return the batches that have `offset` or a later one."""
     view = memoryview(records)
     for start, end, _ in split_batches(view):
         if offset_after(view[start:end]) > offset:
@@ -169,7 +169,7 @@ class Fetches:
                 found = self.partitions.get((key, each.partition))
                 try:
                     if found is None:
-                        raise Unrecorded("no fetch of it was recorded")
+                        raise Unrecorded("no fetch of this partition was recorded")
                     answer = found.at(each.fetch_offset)
                 except Unrecorded as error:
                     raise Unrecorded(f"{_shown(key)}-{each.partition}: {error}") from None
@@ -257,7 +257,7 @@ class Produces:
         return message
 
     def _take(self, key: TopicKey, partition: int, rows: list[Any]) -> tuple[Any, int]:
-        """The recorded answer for some records, and the offset of the first."""
+        """Return the recorded answer for some records, and the offset of the first."""
         writes = self.partitions.get((key, partition))
         if not writes:
             raise Unrecorded(f"{len(rows)} records more than were recorded")
@@ -282,7 +282,7 @@ class Produces:
         return answer, whole[0][0] if rows else -1
 
     def _compared(self, key: TopicKey) -> list[tuple[str, str]]:
-        """What is compared of records of a topic: (word, attribute), but for what is masked there."""
+        """Return what is compared of records of a topic: (word, attribute), but for what is masked there."""
         hidden = {
             place
             for place, _, topics in self._masked

@@ -123,7 +123,9 @@ class MaskRule:
         return [place if place == CLIENT_IDS else place + topics for place in sorted(self.places)]
 
     def holds_for(self, place: str, topic: str | None) -> bool:
-        """Whether it masks a place in records of a topic; a topic whose name is unknown counts as named."""
+        """Return whether it masks a place in records of a topic; a topic whose name is unknown counts as
+        named.
+        """
         if place not in self.places:
             return False
         return self.topics is None or topic is None or self.topics.fullmatch(topic) is not None

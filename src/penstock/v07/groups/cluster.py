@@ -43,7 +43,9 @@ class Cluster07:
             self._counts.clear()
 
     def brokers(self) -> dict[int, BrokerAddress]:
-        """The live brokers, by id. One whose registration makes no sense is left out, with a warning."""
+        """Return the live brokers, by id. One whose registration makes no sense is left out, with a
+        warning.
+        """
         with self._lock:
             if self._brokers is None:
                 found: dict[int, BrokerAddress] = {}
@@ -58,14 +60,14 @@ class Cluster07:
             return dict(self._brokers)
 
     def topics(self) -> list[str]:
-        """Every topic that any broker has ever had."""
+        """Return every topic that any broker has ever had."""
         with self._lock:
             if self._topics is None:
                 self._topics = self._children(TOPICS, self._topics_changed)
             return list(self._topics)
 
     def counts(self, topic: str) -> dict[int, int]:
-        """How many partitions each live broker has of a topic."""
+        """Return how many partitions each live broker has of a topic."""
         with self._lock:
             if topic not in self._counts:
                 found: dict[int, int] = {}

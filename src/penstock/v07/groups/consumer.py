@@ -133,8 +133,8 @@ class GroupConsumer07:
         """Join the group and claim a share of the partitions.
 
         Raises:
-            NetworkError: no ZooKeeper answers, or others do not let go of what is ours. In the latter case
-                the consumer stays a member until `close`.
+            NetworkError: no ZooKeeper answers, or other members do not release our partitions. In the latter
+                case the consumer stays a member until `close`.
         """
         client = zookeeper.connect(
             self._hosts,
@@ -156,7 +156,7 @@ class GroupConsumer07:
         return self
 
     def close(self) -> None:
-        """Commit (if that is automatic), leave the group, let go of everything."""
+        """Commit (if that is automatic), leave the group, and close all connections."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -183,7 +183,7 @@ class GroupConsumer07:
     # --- reading -----------------------------------------------------------------------------------------
 
     def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
-        """The next message of any stream; None when none comes within `timeout_s`, or after `close`.
+        """Return the next message of any stream; None when none comes within `timeout_s`, or after `close`.
 
         Raises:
             KafkaError, DecodeError: what a broker answered or sent; reading goes on after a rebalance.
@@ -263,7 +263,9 @@ class GroupConsumer07:
         )
 
     def _rebalance(self) -> bool:
-        """Give up everything, see who is there, claim what is ours. False when others do not let go."""
+        """Give up everything, look up the members, and claim partitions. Return False if others do not
+        release theirs.
+        """
         for tries in range(self._settings.rebalance_retries_max):
             if self._closing.is_set():
                 return True
@@ -285,7 +287,9 @@ class GroupConsumer07:
         return False
 
     def _begin_session(self) -> None:
-        """Our nodes are gone, and what we owned may be others' by now."""
+        """Begin a new session: the nodes of this consumer are gone, and other consumers may own its
+        partitions by now.
+        """
         assert self._cluster is not None
         for fetcher in self._fetchers:
             fetcher.stop()
@@ -379,7 +383,8 @@ class GroupConsumer07:
             self._store(positions)
 
     def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
-        """Where to begin, and whether that is a stored offset; otherwise it is where `autooffset_reset` says.
+        """Return where to begin, and whether that is a stored offset; otherwise it is where
+        `autooffset_reset` says.
 
         None where the broker does not say now: its fetcher goes on asking, and other brokers' begin.
         """
@@ -413,7 +418,7 @@ class GroupConsumer07:
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
     def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
-        """Where to go on when an offset is outside the log or inside a message. Stored at once."""
+        """Return where to go on when an offset is outside the log or inside a message. Stored at once."""
         if error is None:
             return self._end_of(driver, *tp)
         if self._settings.autooffset_reset not in RESET_TO:

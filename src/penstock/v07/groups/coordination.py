@@ -73,7 +73,7 @@ def offset_path(group: str, topic: str, partition: BrokerPartition) -> str:
 
 
 def broker_data(creator: str, host: str, port: int) -> str:
-    """A broker's registration: ``creator:host:port``.
+    """Return a broker's registration: ``creator:host:port``.
 
     Raises:
         ConfigError: the host has a colon in it, which this cannot express (an IPv6 address, say).
@@ -84,7 +84,7 @@ def broker_data(creator: str, host: str, port: int) -> str:
 
 
 def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
-    """Where a broker is: "Always split on ':' and extract the host that will be the second element"
+    """Return where a broker is: "Always split on ':' and extract the host that will be the second element"
     ("Writing a Driver for Kafka").
 
     Raises:
@@ -97,7 +97,7 @@ def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
 
 
 def parse_count(data: bytes) -> int:
-    """A number of partitions.
+    """Return a number of partitions.
 
     Raises:
         DecodeError: not a whole number, or more than a broker has.
@@ -109,7 +109,7 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_offset(data: bytes) -> int:
-    """A stored offset.
+    """Return a stored offset.
 
     Raises:
         DecodeError: not a whole number, or more than a request has room for.
@@ -134,7 +134,7 @@ class Subscription(NamedTuple):
     pattern_streams: int = 1
 
     def of(self, topics: Iterable[str]) -> dict[str, int]:
-        """How many streams for each topic that there is; named topics need not be there yet."""
+        """Return how many streams for each topic that there is; named topics need not be there yet."""
         if self.pattern is None:
             return dict(self.streams)
         matches = re.compile(self.pattern).fullmatch
@@ -143,7 +143,7 @@ class Subscription(NamedTuple):
         }
 
     def data(self) -> bytes:
-        """What the member's node holds."""
+        """Return what the member's node holds."""
         if self.pattern is not None:
             sign = "!" if self.is_blacklist else "*"
             return f"{sign}{self.pattern_streams}{sign}{self.pattern}".encode()
@@ -152,7 +152,7 @@ class Subscription(NamedTuple):
 
 
 def parse_pattern(text: str) -> str:
-    """A filter of 0.7 as a regular expression: commas are alternatives, blanks and quotes fall away.
+    """Return a filter of 0.7 as a regular expression: commas are alternatives, blanks and quotes fall away.
 
     Raises:
         ConfigError: it is no regular expression.
@@ -225,7 +225,7 @@ def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[st
 
 
 def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition], str]:
-    """What `member` owns: topic and broker-partition to the name of the stream that reads it."""
+    """Return what `member` owns: topic and broker-partition to the name of the stream that reads it."""
     if member not in snapshot.members:
         return {}
     wanted = {name: subscription.of(snapshot.topics) for name, subscription in snapshot.members.items()}
@@ -243,7 +243,7 @@ def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition],
 
 
 def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list[BrokerPartition]:
-    """Where a message of a topic may go, by broker and partition.
+    """Return where a message of a topic may go, by broker and partition.
 
     A live broker that does not list the topic takes partition 0 of it: the message makes the topic exist
     there, and the broker then registers its number of partitions.
@@ -257,5 +257,5 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
 
 
 def choose(partitions: Sequence[BrokerPartition], key: str) -> BrokerPartition:
-    """The partition for a key, as the 0.7 producer chooses it."""
+    """Return the partition for a key, as the 0.7 producer chooses it."""
     return partitions[abs(string_hash(key)) % len(partitions)]

@@ -99,7 +99,7 @@ class Fetcher07:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Have the thread end soon; a fetch under way is cut off."""
+        """End the thread soon; a fetch under way is cut off."""
         self._stopping.set()
         self._driver.connection.close()
 
@@ -249,7 +249,7 @@ class Fetcher07:
 
 
 def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
-    """The messages before the first that is damaged, and the bytes that they take.
+    """Return the messages before the first that is damaged, and the bytes that they take.
 
     Ends early, behind an outermost message, with `HELD_BYTES_MAX` or more: the rest is fetched again.
 

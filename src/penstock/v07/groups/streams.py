@@ -66,7 +66,7 @@ class Stream:
             return positions
 
     def positions(self) -> dict[BrokerTopicPartition, int]:
-        """How far everything has been consumed: the next byte to read."""
+        """Return how far everything has been consumed: the next byte to read."""
         with self._changed:
             return dict(self._positions)
 
@@ -82,19 +82,19 @@ class Stream:
             return True
 
     def fail(self, error: BaseException) -> None:
-        """Have a `get` raise, once what came before is handed out; each error in its turn."""
+        """Let a `get` raise the error, once all earlier messages are returned; each error in its turn."""
         with self._changed:
             self._errors.append(error)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Have `get` return None from now on."""
+        """Close: `get` returns None from now on."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
-        """The next message; None when none comes within `timeout_s`, or the consumer is closed.
+        """Return the next message; None when none comes within `timeout_s`, or the consumer is closed.
 
         Raises:
             PenstockError: what a fetcher met and could not go on after.

@@ -116,7 +116,7 @@ def put(client: KazooClient, path: str, data: bytes, *, creator: str) -> None:
 
 
 def read(client: KazooClient, path: str) -> bytes | None:
-    """What a node holds; None where there is no such node."""
+    """Return what a node holds; None where there is no such node."""
     from kazoo.exceptions import NoNodeError
 
     try:
@@ -179,6 +179,6 @@ def hold_when_free(
         if not gone.wait(session_timeout_ms / 1000 + TICKS_S):
             holder = read(client, path)
             raise NetworkError(
-                f"{what} is held in ZooKeeper by {holder!r} and is not let go: does another with the same "
-                "number run?"
+                f"{what} is held in ZooKeeper by {holder!r} and was not released: does another process with "
+                "the same number run?"
             )

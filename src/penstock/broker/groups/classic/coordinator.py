@@ -61,7 +61,7 @@ class Coordinator:
     # --- exceptions --------------------------------------------------------------------------------------
 
     def recover(self, group: Group, now: float, ticket: Ticket | None = None) -> None:
-        """Have a group go on that an exception has left half-changed.
+        """Repair a group that an exception has left half-changed.
 
         `ticket` is that of the request which raised, if it was one.
         """
@@ -165,7 +165,7 @@ class Coordinator:
     # --- requests of members -----------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """JoinGroup. The answer comes through `outbox`, perhaps at once."""
+        """Handle JoinGroup. The answer comes through `outbox`, perhaps at once."""
         group = self.groups.get(request.group_id)
         error = check_join(request, self.settings)
         if not error and group is None and request.member_id:
@@ -181,7 +181,7 @@ class Coordinator:
             self.forget(found.id)
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """SyncGroup. The answer comes through `outbox`, perhaps at once."""
+        """Handle SyncGroup. The answer comes through `outbox`, perhaps at once."""
         group = self.groups.get(request.group_id)
         if group is None:
             missing = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -191,7 +191,7 @@ class Coordinator:
                 group.sync(request, ticket, now)
 
     def heartbeat(self, request: HeartbeatRequest, now: float) -> ErrorCode:
-        """Heartbeat: return NONE, or the error for the member, such as REBALANCE_IN_PROGRESS."""
+        """Handle Heartbeat: return NONE, or the error for the member, such as REBALANCE_IN_PROGRESS."""
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -204,7 +204,7 @@ class Coordinator:
     def leave(
         self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
-        """LeaveGroup for several members, each with its own outcome."""
+        """Handle LeaveGroup for several members, each with its own outcome."""
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         group = self.groups.get(request.group_id)

@@ -101,7 +101,7 @@ class Group:
         self._settings = settings
         self._new_id = new_id
         self._is_first = False
-        """Whether the rebalance at work has begun with an empty group."""
+        """Whether the rebalance in progress has begun with an empty group."""
         self._has_grown = False
         self._delay_left_s = 0.0
         self._is_recovering = False
@@ -142,7 +142,7 @@ class Group:
     # --- JoinGroup ---------------------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """JoinGroup: let a member in, or have a member take part in the rebalance at work."""
+        """Handle JoinGroup: add a member, or let a member take part in the present rebalance."""
         member_id = request.member_id
         if not self._has_room_for(member_id):
             self._refuse(ticket, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -167,7 +167,9 @@ class Group:
                 self._add(request, caller, ticket, new_id, now)
 
     def _has_room_for(self, member_id: str) -> bool:
-        """During a rebalance members that have rejoined count, so that the last to rejoin are refused."""
+        """Return whether a member may join. In a rebalance only members that have rejoined count, so that the
+        last are refused.
+        """
         size = self._settings.max_size
         if self.state is State.EMPTY:
             return True
@@ -365,7 +367,7 @@ class Group:
         self.members_have_gone(now)
 
     def members_have_gone(self, now: float) -> None:
-        """After members were removed: begin a rebalance, or go on with the one at work."""
+        """Begin a rebalance, or go on with the present one, after members were removed."""
         if self.state in (State.STABLE, State.COMPLETING):
             self._rebalance(Cause.MEMBER_GOES, now)
         else:
@@ -395,7 +397,7 @@ class Group:
             self.go_on(now)
 
     def resume_rebalance(self, reason: Bypass, now: float) -> None:
-        """Have the members of a generation that was cut short begin another."""
+        """Let the members of a generation that was cut short begin another."""
         self.bypass(reason)
         self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
 
@@ -460,7 +462,7 @@ class Group:
     # --- SyncGroup ---------------------------------------------------------------------------------------
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """SyncGroup: answer a member with its assignment; take all assignments from the leader."""
+        """Handle SyncGroup: answer a member with its assignment; take all assignments from the leader."""
         error = self._check_sync(request)
         if error:
             self._outbox.replies.append((ticket, SyncGroupResponse(error_code=error)))
@@ -507,7 +509,7 @@ class Group:
     # --- Heartbeat, LeaveGroup, OffsetCommit -------------------------------------------------------------
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """Heartbeat: renew the session of a member. Return the error to answer with."""
+        """Handle Heartbeat: renew the session of a member. Return the error to answer with."""
         error = self.roster.check_member(member_id, instance_id)
         if error:
             return error
@@ -517,7 +519,7 @@ class Group:
         return self.refusal(Ask.HEARTBEAT)
 
     def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """LeaveGroup: remove a member by its id, or, for an administrator, by its instance id alone.
+        """Handle LeaveGroup: remove a member by its id, or, for an administrator, by its instance id alone.
 
         Returns the error to answer with. The caller calls `members_have_gone` once, after all that leave
         together.
@@ -537,7 +539,7 @@ class Group:
         return _NONE
 
     def check_commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """OffsetCommit: return NONE, and renew the session, or return the error to answer with."""
+        """Check an OffsetCommit: return NONE and renew the session, or return the error to answer with."""
         if generation < 0 and self.state is State.EMPTY:
             return _NONE
         if generation < 0 and not member_id and instance_id is None:
@@ -626,7 +628,7 @@ class Group:
     # --- answers -----------------------------------------------------------------------------------------
 
     def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
-        """Have a JoinGroup wait. An older one of the same member is refused: the member has given it up."""
+        """Let a JoinGroup wait. An older one of the same member is refused: the member has given it up."""
         older = self.roster.wait_to_join(member, ticket)
         if older is not None:
             self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -726,7 +728,7 @@ class Group:
         return None
 
     def begin_stable(self, generation: int) -> None:
-        """Be a stable generation of consumers with the members that were added; the caller assigns.
+        """Become a stable generation of consumers with the members that were added; the caller assigns.
 
         Raises:
             ValueError: the members have no protocol in common.
@@ -737,7 +739,7 @@ class Group:
         self.bypass(Bypass.TURNED)
 
     def give_way(self) -> None:
-        """Have every member that waits join again, and be done with: a consumer group takes its place."""
+        """Let every waiting member join again, and end: a consumer group takes the place of this one."""
         for member in self.members.values():
             if member.join_ticket is not None:
                 self._refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)

@@ -1,4 +1,4 @@
-"""What the groups of one coordinator ask to be done outside: stores, answers, and what may be given up."""
+"""What the groups of one coordinator give to the driver: groups to store, answers to send, ids to drop."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Roster:
         return vote(members.values(), self._supported, len(members), leader)
 
     def elect(self) -> bool:
-        """Make the leader a member that has joined; return whether there is one."""
+        """Choose a leader among the members that have joined; return whether there is one."""
         leader = self.members.get(self.leader_id or "")
         if leader is not None and leader.join_ticket is not None:
             return True
@@ -105,14 +105,14 @@ class Roster:
         return joined is not None
 
     def wait_to_join(self, member: Member, ticket: Ticket) -> Ticket | None:
-        """Have a JoinGroup wait; return the older one of the same member, if there is one."""
+        """Let a JoinGroup wait; return the older one of the same member, if there is one."""
         older, member.join_ticket = member.join_ticket, ticket
         if older is None:
             self.waiting_to_join += 1
         return older
 
     def stop_waiting(self, member: Member) -> None:
-        """Have no JoinGroup of a member wait any more: it gets its answer."""
+        """Take out the waiting JoinGroup of a member, which gets its answer."""
         if member.join_ticket is not None:
             member.join_ticket = None
             self.waiting_to_join -= 1
@@ -138,7 +138,7 @@ class Roster:
             self.leader_id = next(iter(self.members), None)
 
     def clear(self) -> list[Member]:
-        """Remove all members, with no look at what is derived from them; return them."""
+        """Remove all members without updating what is derived from them; return them."""
         members = list(self.members.values())
         self.members, self.instances = {}, {}
         self._supported, self.to_sync = {}, set()

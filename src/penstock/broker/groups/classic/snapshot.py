@@ -1,8 +1,8 @@
 """The stored form of a classic group: written from a group, and read into one.
 
 The generation and its members, with their metadata and assignments, are stored when a generation begins, and
-again when its leader has assigned. A rebalance at work is not stored: after a restart the members are asked
-to join again.
+again when its leader has assigned. A rebalance in progress is not stored: after a restart the members have to
+join again.
 """
 
 from __future__ import annotations

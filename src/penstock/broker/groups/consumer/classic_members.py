@@ -36,7 +36,8 @@ def check_member(state: GroupState, member_id: str, instance_id: str | None) -> 
 
 
 def check_classic(state: GroupState, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """Check who asks: return NONE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
+    """Check the member of a request: return NONE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or
+    ILLEGAL_GENERATION.
 
     A member of the consumer protocol is no member to the classic one.
     """
@@ -49,25 +50,26 @@ def check_classic(state: GroupState, member_id: str, instance_id: str | None, ge
 
 
 def check_protocol(subscription: Subscription, protocol_type: str | None, name: str | None) -> ErrorCode:
-    """SyncGroup: check what the member takes for the group's protocol, which is its own first one."""
+    """Check the protocol that a SyncGroup names: it must be the member's own first one."""
     is_right = protocol_type in (None, PROTOCOL_TYPE) and name in (None, subscription.protocols[0][0])
     return _NONE if is_right else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def has_to_rejoin_first(state: GroupState, member_id: str) -> bool:
-    """SyncGroup: return whether there is a newer target assignment, for which the member joins again.
+    """Return whether SyncGroup is refused because of a newer target assignment, for which the member joins
+    again.
 
-    One that gives up partitions first gets to know which.
+    A member that has to give up partitions first is answered which.
     """
     current = state.current(member_id)
     return current.epoch < state.target_epoch and current.state is not MemberState.UNREVOKED
 
 
 def has_to_rejoin(state: GroupState, member_id: str) -> bool:
-    """Heartbeat: return whether the member has to join again.
+    """Return whether Heartbeat is answered that the member has to join again.
 
-    It has to for a newer target assignment, to give up partitions, and to get those it waits for once all of
-    them are free.
+    The reasons are a newer target assignment, partitions to give up, and partitions it waits for that are all
+    free.
     """
     current = state.current(member_id)
     if current.epoch < state.target_epoch or current.state is MemberState.UNREVOKED:

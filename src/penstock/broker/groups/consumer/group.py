@@ -49,7 +49,9 @@ Matcher = Callable[[str], bool]
 
 
 class Classic(NamedTuple):
-    """The parts of classic members alone: a session timeout of their own, and assignors with metadata."""
+    """The fields that only classic members have: a session timeout of their own, and assignors with
+    metadata.
+    """
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -128,7 +130,7 @@ class ConsumerGroup:
         bump: bool = False,
         assigns: bool = True,
     ) -> tuple[Draft, Answer]:
-        """Join, or go on as a member: return what changes, and the answer.
+        """Handle a heartbeat of a new or present member: return the changes, and the answer.
 
         `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with. `draft` has
         changes that come before. `bump` raises the group epoch in any case; without `assigns` the target
@@ -345,7 +347,7 @@ class ConsumerGroup:
     # --- leaving -----------------------------------------------------------------------------------------
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int, view: TopicsView) -> Draft:
-        """Have a member leave, for good or, as a static member, for a while.
+        """Let a member leave: a static member for a while, others for good.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
@@ -373,7 +375,7 @@ class ConsumerGroup:
         return draft
 
     def remove(self, member_ids: Iterable[str], view: TopicsView) -> Draft:
-        """Return what changes when members are gone."""
+        """Return the changes that remove members."""
         draft = Draft(self.stored)
         regexes = []
         for member_id in member_ids:
@@ -466,7 +468,7 @@ class ConsumerGroup:
         *,
         has_epochs: bool = True,
     ) -> None:
-        """OffsetCommit: check who commits. As at Apache Kafka, the member's id alone counts.
+        """Check the member of an OffsetCommit. As at Apache Kafka, the member's id alone counts.
 
         An older epoch is right for partitions that the member has been assigned in it or before, and still
         has. Members of the classic protocol send their generation, which is their epoch.
@@ -492,7 +494,7 @@ class ConsumerGroup:
         raise self._stale(member_id, epoch, current)
 
     def check_fetch(self, member_id: str, epoch: int) -> None:
-        """OffsetFetch: check who asks.
+        """Check the member of an OffsetFetch.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22)

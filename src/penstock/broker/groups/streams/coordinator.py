@@ -86,7 +86,7 @@ class StreamsGroupCoordinator:
         *,
         makes_group: bool = True,
     ) -> StreamsPlan:
-        """StreamsGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+        """Handle StreamsGroupHeartbeat: return the plan. A member that joins creates the group it names.
 
         Raises:
             KafkaError: the error to answer with. INVALID_REQUEST (42) for what is wrong in any group,
@@ -178,7 +178,7 @@ class StreamsGroupCoordinator:
         return None if delay is None else max(0, round((delay.when - now) * 1000))
 
     def _end_delay(self, group: StreamsGroup, timer: Timer, now_ms: int) -> StreamsPlan | None:
-        """Assign tasks to the members that a new group has got meanwhile."""
+        """Assign tasks to the members that have joined a new group meanwhile."""
         if self._delays.get(group.id) is not timer:
             return None
         del self._delays[group.id]  # should the assignment not be stored, the next heartbeat assigns

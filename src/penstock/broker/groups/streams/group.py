@@ -128,7 +128,7 @@ class StreamsGroup:
         now_ms: int,
         delay_left_ms: int | None = None,
     ) -> tuple[Draft, StreamsAnswer]:
-        """Join, or go on as a member: return what changes, and the answer.
+        """Handle a heartbeat of a new or present member: return the changes, and the answer.
 
         `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
         `delay_left_ms` is for how long a new group still waits for members; None where it does not.
@@ -206,7 +206,7 @@ class StreamsGroup:
         )
 
     def _update_member(self, beat: StreamsHeartbeat, draft: Draft) -> bool:
-        """Take over what the member says of itself; return whether the group is assigned anew for it."""
+        """Take over the fields of a member; return whether the group is assigned anew because of them."""
         older = draft.state.members.get(beat.member_id)
         base = older or Member()
         newer = Member(
@@ -226,7 +226,7 @@ class StreamsGroup:
         return True
 
     def _update_topology(self, beat: StreamsHeartbeat, draft: Draft) -> tuple[Topology, list[Problem]]:
-        """Take over the topology of a new group; return that of the group, and what is to be said of it."""
+        """Take over the topology of a new group; return the group's topology, and the statuses to answer."""
         stored = draft.state.topology
         if stored is None:
             if beat.topology is None:
@@ -359,7 +359,7 @@ class StreamsGroup:
     # --- leaving -----------------------------------------------------------------------------------------
 
     def leave(self, member_id: str) -> Draft:
-        """Have a member leave.
+        """Let a member leave.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25).
@@ -385,7 +385,7 @@ class StreamsGroup:
     def check_commit(
         self, member_id: str, epoch: int, partitions: Iterable[tuple[str, int]], *, has_epochs: bool = True
     ) -> None:
-        """OffsetCommit: check who commits. `partitions` are names of topics with numbers of partitions.
+        """Check the member of an OffsetCommit. `partitions` are names of topics with numbers of partitions.
 
         An older epoch is right for the inputs of active tasks that the member has had since then.
 
@@ -412,7 +412,7 @@ class StreamsGroup:
         raise self._stale(member_id, epoch, current)
 
     def check_fetch(self, member_id: str, epoch: int) -> None:
-        """OffsetFetch: check who asks.
+        """Check the member of an OffsetFetch.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113).

@@ -71,7 +71,7 @@ class StreamsGroupService:
         now: float,
         first: Sequence[KeyAndValue] = (),
     ) -> StreamsAnswer:
-        """StreamsGroupHeartbeat: store what it leads to, behind the records `first`, and return the answer.
+        """Handle StreamsGroupHeartbeat: store the plan, behind the records `first`, and return the answer.
 
         Raises:
             KafkaError: the error to answer with.
@@ -85,7 +85,7 @@ class StreamsGroupService:
         return plan.answer
 
     def work_off(self, store: GroupStore, now: float) -> None:
-        """Do what the timers lead to that have fired."""
+        """Carry out the plans of timers that have fired."""
         self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     def _carry_out(

@@ -145,7 +145,7 @@ class SetTarget(NamedTuple):
 
 
 class SetCurrent(NamedTuple):
-    """The current assignment of a member; None where it has gone."""
+    """The current assignment of a member; None removes it."""
 
     member_id: str
     value: Current | None

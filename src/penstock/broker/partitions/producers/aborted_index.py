@@ -68,7 +68,7 @@ class AbortedIndex:
         return found
 
     def _position_of(self, marker_offset: int) -> int:
-        """The number of the first entry whose marker is at `marker_offset` or behind it."""
+        """Return the number of the first entry whose marker is at `marker_offset` or behind it."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2

@@ -49,7 +49,7 @@ class ProducerSnapshots:
         return self._directory
 
     def offsets(self) -> list[int]:
-        """The offsets of the snapshots there are, ascending.
+        """Return the offsets of the snapshots there are, ascending.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -118,7 +118,7 @@ class ProducerSnapshots:
 
 
 def encode(producers: Producers) -> bytes:
-    """The bytes of a snapshot file."""
+    """Return the bytes of a snapshot file."""
     entries = []
     for producer_id, state in producers.items():
         last = state.batches[-1] if state.batches else NO_BATCH

@@ -63,12 +63,12 @@ class ProducerState:
 
 
 def last_sequence(first_sequence: int, count: int) -> int:
-    """The sequence number of the last of `count` records."""
+    """Return the sequence number of the last of `count` records."""
     return (first_sequence + count - 1) % _SEQUENCES
 
 
 def first_sequence(last_sequence: int, count: int) -> int:
-    """The sequence number of the first of `count` records."""
+    """Return the sequence number of the first of `count` records."""
     return (last_sequence - count + 1) % _SEQUENCES
 
 
@@ -149,7 +149,7 @@ class Producers:
             del batches[0]
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """What is known of a producer."""
+        """Return the state of a producer; None if the partition has none."""
         return self._states.get(producer_id)
 
     def record_marker(
@@ -170,11 +170,13 @@ class Producers:
         return state
 
     def last_offsets(self) -> dict[int, int]:
-        """The offset of the last batch of every producer id: compaction keeps these."""
+        """Return the offset of the last batch of every producer id: compaction keeps these."""
         return {number: state.batches[-1].last_offset for number, state in self.items() if state.batches}
 
     def marker_epochs(self) -> dict[int, int]:
-        """The epoch of every producer id of which a marker was seen last: compaction keeps that one."""
+        """Return the epoch of every producer id of which a marker was seen last: compaction keeps that
+        one.
+        """
         return {number: state.epoch for number, state in self.items() if not state.batches}
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:

@@ -92,7 +92,7 @@ class ProducerStateManager:
             self.open = self._transactions.open
 
     def __len__(self) -> int:
-        """How many producers are in memory."""
+        """Return how many producers are in memory."""
         return 0 if self._producers is None else len(self._producers)
 
     @property
@@ -125,7 +125,8 @@ class ProducerStateManager:
         return self._transactions
 
     def aborted_in(self, offset: int, size: int, stable_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that may have data in `size` bytes from `offset` on, ordered by markers.
+        """Return the aborted transactions that may have data in `size` bytes from `offset` on, ordered by
+        markers.
 
         Raises:
             StorageError: the log cannot be read.
@@ -142,7 +143,7 @@ class ProducerStateManager:
         return self.aborted.overlapping(offset, end_offset)
 
     def segment_bases(self) -> list[int]:
-        """The first offset of every segment of the log."""
+        """Return the first offset of every segment of the log."""
         return [segment.base_offset for segment in self._log.segments]
 
     def compacted(self, spent_markers: Collection[int]) -> None:
@@ -269,7 +270,7 @@ class ProducerStateManager:
             snapshots.save(log.end_offset, producers, self._base_offset)
 
     def _read(self, batches_max: int | None = None) -> Producers | None:
-        """The state of producers from snapshots and the log; None if more batches had to be looked at.
+        """Return the state of producers from snapshots and the log; None if more batches had to be looked at.
 
         Raises:
             StorageError: the log cannot be read.

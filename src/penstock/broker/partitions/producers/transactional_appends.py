@@ -62,7 +62,7 @@ class Joining(Protocol):
 
 
 def refusal_of(error: KafkaError, records: memoryview | None, joining: Joining | None) -> KafkaError:
-    """The error to answer a refused Produce with: which of several reasons Apache Kafka gives.
+    """Return the error to answer a refused Produce with: which of several reasons Apache Kafka gives.
 
     It looks first whether a batch of a transaction comes in a request without a transactional id (53).
     """
@@ -91,7 +91,7 @@ def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str |
 
 
 def is_transactional(records: memoryview | None) -> bool:
-    """Whether records are a batch of a transaction."""
+    """Return whether records are a batch of a transaction."""
     return (
         records is not None
         and len(records) >= HEADER_BYTES
@@ -110,7 +110,7 @@ def _without_id() -> KafkaError:
 def join(
     partition: Target, producer_id: int, epoch: int, first_sequence: int, joining: Joining | None
 ) -> Verification | None:
-    """Have the coordinator agree to a batch of a transaction, where it has not yet.
+    """Ask the coordinator to add or verify the partition of a batch, if it has not yet.
 
     Return what the batch is to be appended with.
 

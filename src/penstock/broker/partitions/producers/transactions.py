@@ -74,7 +74,7 @@ class Transactions:
         return next(iter(self.open.values()), None)
 
     def last_stable_offset(self, start_offset: int, high_watermark: int) -> int:
-        """The offset up to which everything is decided, within the log."""
+        """Return the offset up to which everything is decided, within the log."""
         first = self.first_unstable_offset
         return high_watermark if first is None else min(max(first, start_offset), high_watermark)
 
@@ -85,7 +85,7 @@ class Transactions:
     # --- data --------------------------------------------------------------------------------------------
 
     def is_open(self, producer_id: int, epoch: int) -> bool:
-        """Whether a producer has a transaction open in this epoch."""
+        """Return whether a producer has a transaction open in this epoch."""
         state = self._producers.get(producer_id)
         return state is not None and state.epoch == epoch and producer_id in self.open
 
@@ -228,7 +228,7 @@ class Transactions:
         self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
 
     def expire_verifications(self, before_ms: int) -> None:
-        """Drop those that were requested before a time, and never came to an append."""
+        """Drop the verifications that were requested before a time and were never followed by an append."""
         for producer_id, each in list(self._verifications.items()):
             if each.asked_ms < before_ms:
                 del self._verifications[producer_id]

@@ -115,7 +115,7 @@ class Compactor:
         return problems
 
     def _dirt_of(self, partition: Partition, now_ms: int) -> Dirt | None:
-        """What of a partition is worth compacting now, if anything."""
+        """Return the part of a partition that is worth compacting now; None if there is none."""
         log = partition.open_log
         if not partition.config.compacted or log is None:
             return None
@@ -189,12 +189,14 @@ def _unexpected(partition: Partition, error: BaseException) -> StorageError:
 
 
 def _stable_offset(partition: Partition, log: Log) -> int:
-    """The first offset of an open transaction, as far as producers have been read, or the end of the log."""
+    """Return the first offset of an open transaction, as far as producers have been read, or the end of the
+    log.
+    """
     return next(iter(partition.states.open.values()), log.end_offset)
 
 
 def _kept(partition: Partition, log: Log) -> Kept:
-    """What producers need of a partition, read from its log where that has not happened yet.
+    """Return the records that producers need of a partition; the first call reads its log.
 
     Raises:
         StorageError: the log cannot be read.
@@ -209,7 +211,7 @@ def _kept(partition: Partition, log: Log) -> Kept:
 
 
 def policy_of(config: TopicConfig) -> CompactionPolicy:
-    """The settings of a topic that its compaction obeys."""
+    """Return the settings of a topic that its compaction obeys."""
     ratio = config["min.cleanable.dirty.ratio"]
     return CompactionPolicy(
         min_lag_ms=config.integer("min.compaction.lag.ms"),

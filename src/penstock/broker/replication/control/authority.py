@@ -27,7 +27,7 @@ class Passing(Protocol):
     """The links between nodes and the controller."""
 
     def passes(self, source: int, target: int) -> bool:
-        """Whether a message from one node reaches another now."""
+        """Return whether a message from one node reaches another now."""
 
 
 class Taking(Protocol):
@@ -79,14 +79,14 @@ class Authority:
         return [bytes(16)] * len(replicas)
 
     def catch_up(self) -> None:
-        """Have the node take in all that has been written. A node that is cut off stays behind: what it
-        decides is not written.
+        """Apply all metadata that have been written to the node. A node that is cut off stays behind, and its
+        decisions are not written.
         """
         if self.is_reachable:
             self._take()
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Have records written that the node has decided, and take them.
+        """Write the records that the node has decided, and apply them to the node.
 
         Raises:
             StaleDecisionError: other metadata were written since the node caught up; it has them now.

@@ -35,7 +35,7 @@ SAME_LEADER = -2
 
 
 class Controller:
-    """Decides. `image` and `brokers` are the state that its records have made."""
+    """The controller's decisions. `image` and `brokers` are the state that its records have made."""
 
     def __init__(
         self,
@@ -65,7 +65,9 @@ class Controller:
     # --- brokers -----------------------------------------------------------------------------------------
 
     def register(self, registration: Registration, broker_epoch: int) -> list[list[Message]]:
-        """Return what a start of a node writes, in steps: its earlier life ends, then it is there, fenced."""
+        """Return the records of a node's start, in steps: the first end its earlier life, the last register
+        it, fenced.
+        """
         node = registration.node
         known = self._brokers.by_id.get(node)
         if known is not None and self._incarnations.get(node) == registration.incarnation:
@@ -86,7 +88,9 @@ class Controller:
         return [self._leave(node, was_clean=registration.was_clean), [record]]
 
     def heartbeat(self, beat: Heartbeat, now_s: float) -> tuple[bool, list[Message]]:
-        """Take a heartbeat; return whether the broker is known in this life, and what it brings about."""
+        """Take a heartbeat; return whether the broker is registered with this epoch, and the records to
+        write.
+        """
         broker = self._brokers.by_id.get(beat.node)
         if broker is None or broker.epoch != beat.broker_epoch:
             return False, []
@@ -106,27 +110,31 @@ class Controller:
             self._heard[node] = now_s
 
     def excuse(self, seconds: float, now_s: float) -> None:
-        """Have every session end so many seconds later, but none as if its heartbeat came after `now_s`."""
+        """Let every session end so many seconds later, as if no heartbeat had come after `now_s`."""
         for node, heard in self._heard.items():
             self._heard[node] = max(heard, min(heard + seconds, now_s))
 
     def leads_anything(self, node: int) -> bool:
-        """Whether a broker leads a partition."""
+        """Return whether a broker leads a partition."""
         return any(each.leader == node for _, each in self._partitions())
 
     def expire(self, now_s: float) -> list[Message]:
-        """Fence the first broker that has sent no heartbeat for too long; return what is written for it."""
+        """Fence the first broker whose heartbeats stopped for longer than a session; return the records to
+        write.
+        """
         for node, heard in self._heard.items():
             if now_s - heard > self.session_s:
                 return self.fence(node)
         return []
 
     def next_expiry(self) -> float | None:
-        """When the next broker is to be fenced, unless it sends a heartbeat; None where none is alive."""
+        """Return when the next broker will be fenced unless it sends a heartbeat; None if no broker is
+        alive.
+        """
         return min(self._heard.values()) + self.session_s if self._heard else None
 
     def fence(self, node: int) -> list[Message]:
-        """Return what is written where a broker takes no part any more."""
+        """Return the records that fence a broker."""
         self._heard.pop(node, None)
         broker = self._brokers.by_id.get(node)
         if broker is None or broker.fenced:
@@ -135,9 +143,9 @@ class Controller:
         return [change, *self._leave(node)]
 
     def unregister(self, node: int) -> list[Message]:
-        """Take a broker out of the metadata (UnregisterBroker); return what is written.
+        """Remove a broker from the metadata (UnregisterBroker); return the records to write.
 
-        One that lives registers again.
+        A broker that is alive registers again.
 
         Raises:
             KafkaError: BROKER_ID_NOT_REGISTERED (102).
@@ -158,7 +166,8 @@ class Controller:
         return [change, *self._leave(node)]
 
     def _leave(self, node: int, *, was_clean: bool = True) -> list[Message]:
-        """A broker leaves every ISR where it is not the last, and leads nothing any more.
+        """Return the records with which a broker leaves every ISR where it is not the last, and leads nothing
+        any more.
 
         With eligible leader replicas it leaves every ISR, and may lead again unless it has ended uncleanly:
         then it may have lost records.
@@ -186,7 +195,7 @@ class Controller:
         return records
 
     def _elect_leaderless(self, joining: int) -> list[Message]:
-        """A broker has come: partitions without a living leader may get one."""
+        """Return the elections for partitions without a living leader, because a broker has become alive."""
 
         def is_acceptable(replica: int) -> bool:
             return replica == joining or self._brokers.is_acceptable(replica)
@@ -280,7 +289,9 @@ class Controller:
         return None if is_same else record
 
     def propose(self, proposal: Proposal) -> tuple[Decision, list[Message]]:
-        """Judge the ISRs that a leader proposes (AlterPartition); return the answer, and what is written."""
+        """Check the ISRs that a leader proposes (AlterPartition); return the answer, and the records to
+        write.
+        """
         node = proposal.node
         broker = self._brokers.by_id.get(node)
         if broker is None or broker.epoch != proposal.broker_epoch:
@@ -322,7 +333,7 @@ class Controller:
     # --- elections ---------------------------------------------------------------------------------------
 
     def elections(self, kind: Kind, most: int) -> list[Message]:
-        """Hold `most` elections that nothing has asked for; return what is written.
+        """Hold up to `most` elections that no client asked for; return the records to write.
 
         PREFERRED concerns partitions that another replica leads, UNCLEAN those without a leader that any
         replica may lead.
@@ -341,7 +352,7 @@ class Controller:
         return records
 
     def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
-        """Hold an election that was asked for (ElectLeaders); return what is written.
+        """Hold an election that a client asked for (ElectLeaders); return the records to write.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), PREFERRED_LEADER_NOT_AVAILABLE (80),
@@ -367,7 +378,8 @@ class Controller:
         return [found]
 
     def lead(self, topic: str, index: int, node: int) -> list[Message]:
-        """Have a replica lead that is in sync and alive: a lever for tests. Return what is written.
+        """Make a replica that is in sync and alive the leader: a lever for tests. Return the records to
+        write.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it may not lead.
@@ -383,7 +395,7 @@ class Controller:
         return [PartitionChangeRecord(partition_id=index, topic_id=partition.topic_id, leader=node)]
 
     def shrink(self, topic: str, index: int, node: int) -> list[Message]:
-        """Remove a follower from the ISR: a lever for tests. Return what is written.
+        """Remove a follower from the ISR: a lever for tests. Return the records to write.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); INVALID_REQUEST (42), it leads.
@@ -398,7 +410,7 @@ class Controller:
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
     ) -> list[Message]:
-        """Move replicas (AlterPartitionReassignments); None gives a move up. Return what is written.
+        """Move replicas (AlterPartitionReassignments); None cancels a move. Return the records to write.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), NO_REASSIGNMENT_IN_PROGRESS (85),
@@ -429,7 +441,7 @@ class Controller:
         return [] if found is None else [found]
 
     def moving(self, wanted: Iterable[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions whose replicas are moving, of those wanted; None for all."""
+        """Return the partitions of `wanted` whose replicas are moving; None stands for all partitions."""
         names = None if wanted is None else set(wanted)
         return [
             (topic, each)
@@ -456,7 +468,7 @@ class Controller:
             )
 
     def candidates(self) -> list[Candidate]:
-        """The brokers that new replicas can be placed on: not one that is about to stop.
+        """Return the brokers that new replicas can be placed on: not one that is about to stop.
 
         One that has stopped counts, as at Apache Kafka: it may come back.
         """

@@ -45,7 +45,7 @@ def elect(
     eligible: Sequence[int] = (),
     last_known: Sequence[int] = (),
 ) -> Elected:
-    """Return who leads a partition from now on; `unclean` allows a replica that is not in sync.
+    """Return the next leader of a partition; `unclean` allows a replica that is not in sync.
 
     `eligible` may lead where no replica is in sync; where there are none, `last_known`, if it is one.
     """

@@ -23,7 +23,9 @@ MINIMUM = "min.insync.replicas"
 
 
 class Eligibility:
-    """What `image` says about it. `minimum_default` is the minimum that brokers have been started with."""
+    """The eligible leader replicas by the metadata `image`. `minimum_default` is the minimum that brokers
+    were started with.
+    """
 
     def __init__(self, image: ClusterImage, minimum_default: Callable[[], int]) -> None:
         self._image = image
@@ -35,7 +37,7 @@ class Eligibility:
         return self._image.features.get(ELR_FEATURE, 0) > 0
 
     def _minimum(self, topic: str, replicas: int) -> int:
-        """How many replicas of a partition have to be in sync: never more than there are."""
+        """Return how many replicas of a partition have to be in sync: never more than there are."""
         text = self._image.topics[topic].overrides.get(MINIMUM)
         if text is None:
             text = self._image.broker_configs.get(ALL_BROKERS, {}).get(MINIMUM)
@@ -51,7 +53,8 @@ class Eligibility:
         return tuple(sorted(candidates - {*isr, unsure}))
 
     def consequences(self, records: Sequence[Message]) -> list[Message]:
-        """Return what has to be written with records that clients have asked for.
+        """Return the records about eligible replicas that have to be written with records that clients asked
+        for.
 
         Replicas are eligible by a minimum of in-sync replicas that all brokers have: it is written when the
         feature begins. A replica that was eligible by another minimum is so no longer.

@@ -1,4 +1,4 @@
-"""Requests that brokers of Apache Kafka forward to the controller: here they are decided with all metadata.
+"""Requests that brokers of Apache Kafka forward to the controller: a node here applies all metadata first.
 
 An interceptor outside of authorization, since rights are judged by the controller as well. A node that
 cannot reach the controller answers REQUEST_TIMED_OUT (7) at once; what it would have decided by itself does
@@ -50,7 +50,7 @@ class Reaching(Protocol):
         """Whether the controller can be reached now."""
 
     def catch_up(self) -> None:
-        """Have the node take in all metadata that have been written."""
+        """Apply all metadata that have been written to the node."""
 
 
 class Forwarding:
@@ -60,7 +60,7 @@ class Forwarding:
         self._authority = authority
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Have a route judged with all metadata, where it is one that is forwarded."""
+        """Wrap the route of a forwarded API, so that its handler has all metadata."""
         if route.key not in FORWARDED:
             return route
         inner, authority = route.handle, self._authority
@@ -77,7 +77,7 @@ class Forwarding:
 
 
 def _timed_out(response: Any) -> Any:
-    """Have all of an answer say that the controller was not reached."""
+    """Set REQUEST_TIMED_OUT (7) in all parts of an answer, because the controller was not reached."""
     if isinstance(response, Struct):
         for name in response.__slots__:
             value = getattr(response, name)

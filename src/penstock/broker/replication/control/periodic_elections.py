@@ -37,7 +37,7 @@ class PeriodicElections:
         self._due = {kind: now_s + interval_s for kind, interval_s in self._intervals.items()}
 
     def take_due(self, now_s: float) -> list[Message]:
-        """Return what is written for the elections that are due; they are due again after their interval."""
+        """Return the records of the elections that are due; they are due again after their interval."""
         records: list[Message] = []
         for kind, interval_s in self._intervals.items():
             if now_s >= self._due[kind]:

@@ -22,7 +22,9 @@ class Candidate(NamedTuple):
 
 
 class _Deck:
-    """Brokers dealt out in turn: each once for a partition, beginning one later with every partition."""
+    """A deck of brokers, dealt in turn: each once for a partition, and each partition begins one broker
+    later.
+    """
 
     def __init__(self, ids: list[int], random: Random) -> None:
         self._ids = sorted(ids)
@@ -102,7 +104,7 @@ def place(
 
 
 def _deal(racks: Sequence[_Rack], start: int, epoch: int, replicas: int) -> tuple[int, ...]:
-    """The replicas of one partition: a living one first, then one of each further rack in turn."""
+    """Return the replicas of one partition: a living broker first, then one of each further rack in turn."""
     count = len(racks)
     first_rack, first = 0, -1
     for step in range(count):

@@ -120,7 +120,7 @@ class Quorum:
         self._forget_leaders(clock.now_ms())
 
     def _forget_leaders(self, now_ms: int) -> None:
-        """No node is there yet, so that nothing is led: the first that come begin new epochs."""
+        """Clear all leaders, because no node is alive yet: the first nodes that register begin new epochs."""
         records: list[Message] = [
             PartitionChangeRecord(
                 partition_id=each.index,
@@ -146,8 +146,8 @@ class Quorum:
     ) -> None:
         """Write records, apply them, and send them to the nodes, but for `beside`, which takes them itself.
 
-        `decided_at` is the number of the first batch that the one who has decided them did not know; None
-        where the controller itself has decided. Between a decision and its batch there may be no other.
+        `decided_at` is the number of the first batch that the deciding node had not applied; None if the
+        controller itself has decided. No other batch may lie between a decision and its own batch.
 
         Raises:
             StaleDecisionError: other metadata have been written since; nothing has changed.
@@ -197,7 +197,7 @@ class Quorum:
     # --- nodes -------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[Message], int]:
-        """All records that make the present state, for a node that starts, and the number of the next batch.
+        """Return all records of the present state, for a node that starts, and the number of the next batch.
 
         Raises:
             StorageError: the log cannot be read.
@@ -224,7 +224,7 @@ class Quorum:
         """Take a message of a node.
 
         Raises:
-            StorageError: what it brings about could not be written.
+            StorageError: the records that the message leads to could not be written.
         """
         if isinstance(asked, Heartbeat):
             answer(self._heartbeat(asked))
@@ -258,18 +258,18 @@ class Quorum:
         self._observers[node] = Observer(node, self.end_offset - lacks, now_ms, caught_up_ms)
 
     def observers(self) -> list[Observer]:
-        """The nodes that are alive, as readers of the metadata log, in order of their ids."""
+        """Return the nodes that are alive, as readers of the metadata log, in order of their ids."""
         return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
     def since(self, number: int) -> list[Batch]:
-        """The batches from a number on."""
+        """Return the batches from a number on."""
         if number >= self._next_batch:
             return []
         first = self._batches[0].number
         return list(islice(self._batches, max(0, number - first), None))
 
     def gone(self, node: int) -> None:
-        """A node has stopped in order: fence it at once.
+        """Fence a node at once, because it has shut down in order.
 
         Raises:
             StorageError: it could not be written.
@@ -278,7 +278,7 @@ class Quorum:
         self._commit(self.controller.fence(node))
 
     def excuse(self, seconds: float) -> None:
-        """Do not count some seconds, in which no heartbeat could arrive, to the sessions of nodes."""
+        """Extend the sessions of all nodes by some seconds, in which no heartbeat could arrive."""
         self.controller.excuse(seconds, self._clock.monotonic())
 
     def expire(self) -> None:
@@ -294,4 +294,4 @@ class Quorum:
 
 
 def _ignore(answer: object) -> None:
-    """What is sent so needs no answer: nodes ask for what they miss with their next heartbeat."""
+    """Ignore the answer: nodes ask for the metadata that they miss with their next heartbeat."""

@@ -1,6 +1,4 @@
-"""Reassignments of partitions (KIP-455): from the replicas there are to those that are wanted. Without
-I/O.
-"""
+"""Reassignments of partitions (KIP-455): from the present replicas to the wanted ones. Without I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Moved(NamedTuple):
-    """The replicas of a partition: the target first, those that go last."""
+    """The replicas of a partition that moves: first the target, then those to be removed."""
 
     assigned: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -33,7 +31,9 @@ def cancel(replicas: Replicas) -> Moved:
 
 
 def complete(replicas: Replicas, in_sync: Sequence[int]) -> Moved | None:
-    """Return the replicas once a move is complete; None as long as it is not, or where there is none."""
+    """Return the replicas after a completed move; None while the move is incomplete, or if there is no
+    move.
+    """
     if not (replicas.adding or replicas.removing):
         return None
     target = tuple(each for each in replicas.assigned if each not in replicas.removing)

@@ -1,4 +1,4 @@
-"""How the nodes of a cluster reach one another and the controller: a seam, with links that tests can cut."""
+"""The links between the nodes of a cluster and the controller, which tests can cut and slow down."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Links:
         self._delays[one, other] = self._delays[other, one] = delay_s
 
     def passes(self, source: int, target: int) -> bool:
-        """Whether a message from one node reaches another now."""
+        """Return whether a message from one node reaches another now."""
         return (source, target) not in self._cut
 
     def delay_s(self, source: int, target: int) -> float:
-        """How late a message arrives, in seconds."""
+        """Return how late a message arrives, in seconds."""
         return self._delays.get((source, target), 0.0)

@@ -21,7 +21,7 @@ class Loop(Protocol):
 
 
 class LocalTransport:
-    """Carries messages between the nodes that are attached. `links` has what tests have done to them."""
+    """Carries messages between the attached nodes. `links` says which links tests have cut or slowed down."""
 
     def __init__(self, loop: Loop, failures: Failures) -> None:
         self.links = Links()
@@ -38,7 +38,7 @@ class LocalTransport:
         self._receivers[node], self._after[node] = receive, after
 
     def detach(self, node: int) -> None:
-        """A node has ended: what is under way to it is lost."""
+        """Detach a node that has ended. Messages under way to it are lost."""
         self._lives[node] = self._lives.get(node, 0) + 1
         self._receivers.pop(node, None)
         self._after.pop(node, None)

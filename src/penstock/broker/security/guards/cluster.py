@@ -56,7 +56,7 @@ def guard_list_partition_reassignments(request: Any, asking: Asking) -> Any:
 
 
 def on_configs(operation: Operation, answer: str) -> Guard:
-    """A guard of settings: the operation on each resource whose settings are read or changed."""
+    """Return a guard of settings: the operation on each resource whose settings are read or changed."""
 
     def guard(request: Any, asking: Asking) -> Any:
         rights = asking.rights

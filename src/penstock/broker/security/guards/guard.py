@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Asking(NamedTuple):
-    """One request on its way to the handler: who asks, and how to go on."""
+    """One request before its handler: the client's principal, and the handler to call."""
 
     key: int
     """The API."""
@@ -62,7 +62,7 @@ class Asking(NamedTuple):
         return None if self.key in WITHOUT_MESSAGE else MESSAGES.get(code)
 
     def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
-        """Have the handler answer, now or later, and return what `complete` makes of the response."""
+        """Let the handler answer, now or later, and return what `complete` makes of the response."""
         from penstock.broker.interceptors import when_answered
 
         return when_answered(self.proceed(request), complete)
@@ -70,23 +70,23 @@ class Asking(NamedTuple):
     def partly(
         self, request: Any, field: str, allowed: list[Any], answer_field: str, refused: Sequence[Any]
     ) -> Any:
-        """Have the handler answer for what is allowed, and add entries of the response for the rest."""
+        """Let the handler answer for what is allowed, and add entries of the response for the rest."""
         if not refused:
             return self.proceed(request)
         return self.then(with_fields(request, **{field: allowed}), extended(answer_field, refused))
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name of the topic with this id; None where there is none."""
+        """Return the name of the topic with this id; None where there is none."""
         topic = self.context.node.cluster.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
 
 Guard = Callable[[Any, Asking], Any]
-"""A function of a request and who asks; returns what a handler returns."""
+"""A function of a request and the client's principal; returns what a handler returns."""
 
 
 def with_fields(request: T, **fields: object) -> T:
-    """A copy of a request with some fields replaced; the rest is shared."""
+    """Return a copy of a request with some fields replaced; the rest is shared."""
     changed = copy.copy(request)
     for name, value in fields.items():
         setattr(changed, name, value)
@@ -94,7 +94,7 @@ def with_fields(request: T, **fields: object) -> T:
 
 
 def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-    """The items that are allowed, and those that are not, each in their order."""
+    """Return the items that are allowed, and those that are not, each in their order."""
     allowed: list[T] = []
     refused: list[T] = []
     for item in items:
@@ -103,7 +103,9 @@ def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T],
 
 
 def masked(operations: int, rights: Rights, resource_type: ResourceType, name: str) -> int:
-    """The authorized-operations field of a resource, where the handler has put `operations` into it."""
+    """Return the authorized-operations field of a resource, where the handler has put `operations` into
+    it.
+    """
     if operations == NOT_ASKED:
         return operations
     return rights.operations(resource_type, name) & FITTING_OPERATIONS[resource_type]

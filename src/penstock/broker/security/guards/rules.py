@@ -105,27 +105,27 @@ class Rule:
 
 
 def on_cluster(*operations: Operation) -> Need:
-    """One of the operations on the cluster."""
+    """Return one of the operations on the cluster."""
     return Need(ResourceType.CLUSTER, operations)
 
 
 def on_group(operation: Operation) -> Need:
-    """The operation on the group that `group_id` names."""
+    """Return the operation on the group that `group_id` names."""
     return Need(ResourceType.GROUP, (operation,), "group_id")
 
 
 def on_transactional_id(operation: Operation) -> Need:
-    """The operation on the transactional id of the request."""
+    """Return the operation on the transactional id of the request."""
     return Need(ResourceType.TRANSACTIONAL_ID, (operation,), "transactional_id")
 
 
 def each_topic(
     operation: Operation, answer: str = "topics", *, name: str = "name", ids_since: int = NEVER
 ) -> Each:
-    """The operation on each of `topics`."""
+    """Return the operation on each of `topics`."""
     return Each(ResourceType.TOPIC, operation, "topics", answer, name, ids_since)
 
 
 def each_group(operation: Operation, field: str, answer: str) -> Each:
-    """The operation on each group that a list names."""
+    """Return the operation on each group that a list names."""
     return Each(ResourceType.GROUP, operation, field, answer, None)

@@ -144,7 +144,7 @@ GUARDS: dict[int, Guard] = {
 
 
 def refuse_all(request: Any, asking: Asking) -> Any:
-    """The guard of an API that has none."""
+    """Return the guard of an API that has none."""
     if asking.rights.operations(ResourceType.CLUSTER, CLUSTER_NAME) == EVERY_OPERATION:
         return asking.proceed(request)
     raise CloseConnection(f"{asking.rights.principal} asks for an API without a rule of who may")
@@ -157,7 +157,7 @@ class Authorization:
         self.authorizer = authorizer
 
     def __call__(self, route: VersionedRoute) -> VersionedRoute:
-        """The route with its guard before the handler."""
+        """Return the route with its guard before the handler."""
         if route.key in OPEN:
             return route
         guard = GUARDS.get(route.key, refuse_all)

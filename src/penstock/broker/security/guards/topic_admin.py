@@ -13,7 +13,7 @@ _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def cluster_operations(operations: int, asking: Asking) -> int:
-    """The authorized-operations field of the cluster; 0 without DESCRIBE on it."""
+    """Return the authorized-operations field of the cluster; 0 without DESCRIBE on it."""
     if operations == NOT_ASKED:
         return operations
     if not asking.rights.on_cluster(Operation.DESCRIBE):

@@ -129,7 +129,7 @@ def commit(
 
 
 def _joined(ranges: Sequence[OffsetRange]) -> dict[int, tuple[int, int]]:
-    """The first and the next offset of each partition."""
+    """Return the first and the next offset of each partition."""
     found: dict[int, tuple[int, int]] = {}
     for each in ranges:
         if each.end > each.start:

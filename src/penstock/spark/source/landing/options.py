@@ -83,12 +83,12 @@ class LandingOptions:
 
 
 def lands(options: Mapping[str, str]) -> bool:
-    """Whether records are landed: an option begins with ``landing``."""
+    """Return whether records are landed: an option begins with ``landing``."""
     return any(map(_is_ours, options))
 
 
 def split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The options of landing, and the others."""
+    """Return the options of landing, and the others."""
     landing = {key: value for key, value in options.items() if _is_ours(key)}
     return landing, {key: value for key, value in options.items() if key not in landing}
 
@@ -152,7 +152,7 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
 
 
 def _is_lake(where: str) -> bool:
-    """Whether a text names a table by a URL, in place of a directory."""
+    """Return whether a text names a table by a URL, in place of a directory."""
     scheme, separator, _ = where.partition("://")
     return bool(separator) and scheme.lower() != "file"
 
@@ -160,7 +160,7 @@ def _is_lake(where: str) -> bool:
 def _lake_options(
     where: str, given: Mapping[str, str], store: Mapping[str, Secret], *, has_catalog: bool
 ) -> LandingOptions:
-    """The options of a table of the lake. Raises ConfigError."""
+    """Return the options of a table of the lake. Raises ConfigError."""
     from penstock.spark.source.landing.lake_tables import SCHEMES, LakeTarget
 
     scheme = where.partition("://")[0].lower()
@@ -207,7 +207,7 @@ def record_schema(
     cloudevents: CloudEventsOptions | None,
     values: ValueColumns | None = None,
 ) -> StructType:
-    """The columns that are landed, with their types. Raises ConfigError."""
+    """Return the columns that are landed, with their types. Raises ConfigError."""
     natural = schema_for(include_headers, cloudevents, values)
     if landing.columns is None:
         return natural
@@ -237,7 +237,7 @@ def record_schema(
 def layout_of(
     landing: LandingOptions, records: StructType, versions: Mapping[str, int] = MappingProxyType({})
 ) -> Layout:
-    """What the files have in common. Raises ConfigError where the partition columns do not fit."""
+    """Return what the files have in common. Raises ConfigError where the partition columns do not fit."""
     spellings = {each.name.lower(): each.name for each in records.fields}
     for each in records.fields:
         if _is_empty(each.dataType):
@@ -258,7 +258,7 @@ def layout_of(
 
 
 def _is_empty(kind: DataType) -> bool:
-    """Whether a type is a struct without fields, or has one inside."""
+    """Return whether a type is a struct without fields, or has one inside."""
     if isinstance(kind, StructType):
         return not kind.fields or any(_is_empty(each.dataType) for each in kind.fields)
     if isinstance(kind, ArrayType):

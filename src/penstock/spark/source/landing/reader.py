@@ -86,7 +86,7 @@ class LandingPlan:
 
 
 def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> LandingPlan:
-    """The plan that the options of a query make. Raises ConfigError."""
+    """Return the plan that the options of a query make. Raises ConfigError."""
     if schema.simpleString() != FILES_SCHEMA.simpleString():
         raise ConfigError(
             "a source with the option landing gives the names of files: name columns of records with the "
@@ -108,7 +108,9 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
 
 
 def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumns | None:
-    """The columns of keys and values: of the versions that the table has, where there is one already."""
+    """Return the columns of keys and values: of the versions that the table has, where there is one
+    already.
+    """
     if options.values is None:
         return None
     for each in options.values.fields:

@@ -71,19 +71,19 @@ NOT_LANDED = "a sink with the option landing takes the rows of one source with t
 
 
 def file_row(writer: str | None, layout: Layout, file: LandedFile) -> tuple[str | None, int, int, str]:
-    """The row of a file."""
+    """Return the row of a file."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, files=[file.to_object()])
 
 
 def handed_row(writer: str | None, layout: Layout, file: HandedFile) -> tuple[str | None, int, int, str]:
-    """The row of a file of a table of the lake."""
+    """Return the row of a file of a table of the lake."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, handed=[file.text])
 
 
 def ranges_row(
     writer: str | None, layout: Layout, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, bytes]
 ) -> tuple[str | None, int, int, str]:
-    """The row of what a task has read, and of which topics."""
+    """Return the row of what a task has read, and of which topics."""
     ids = {name: uuid_to_text(each) for name, each in topic_ids.items()}
     return None, 0, 0, _entry(writer, layout, ranges=[list(each) for each in ranges], topicIds=ids)
 

@@ -44,7 +44,7 @@ class Landed(WriterCommitMessage):
 def sink_options(
     given: Mapping[str, str], schema: StructType
 ) -> tuple[LandingOptions, tuple[str, int] | None]:
-    """The options of a sink that lands, and what a batch query is where it may be run again.
+    """Return the options of a sink that lands, and what a batch query is where it may be run again.
 
     Raises:
         ConfigError: an option is wrong, or the rows are no landing source's.
@@ -128,7 +128,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
 
 
 def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
-    """What the rows of one task say. Raises ConfigError."""
+    """Return what the rows of one task say. Raises ConfigError."""
     with plain_errors():
         entries = TaskEntries(None, None)
         for batch in batches:
@@ -139,7 +139,7 @@ def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
 
 
 def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
-    """What all tasks of a job say. Raises ConfigError where they speak of several queries."""
+    """Return what all tasks of a job say. Raises ConfigError where they speak of several queries."""
     found = [
         each.entries for each in messages if isinstance(each, Landed) and each.entries.layout is not None
     ]
@@ -187,7 +187,9 @@ def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntrie
 
 
 def register_of(options: LandingOptions, layout: Layout) -> Register | None:
-    """What adds files to a table of another format; None for plain files. Raises MissingDependencyError."""
+    """Return what adds files to a table of another format; None for plain files. Raises
+    MissingDependencyError.
+    """
     root = Path(options.path)
     if options.format == "delta":
         from penstock.landing.delta import DeltaRegister

@@ -120,7 +120,7 @@ class _Reading:
         return self._compared(*self._sides(node, operator))
 
     def _sides(self, node: Expr, operator: str) -> tuple[str, str, Expr]:
-        """The column, the operator and the literal, which may stand on the left."""
+        """Return the column, the operator and the literal, which may stand on the left."""
         left, right = _bare(node.this), _bare(node.expression)
         if _is_column(left):
             return self._column(left), operator, right
@@ -155,7 +155,7 @@ class _Reading:
         return name
 
     def _value(self, column: str, node: Expr) -> Value | None:
-        """The value of a literal as the column has it, None for null. Raises ConfigError."""
+        """Return the value of a literal as the column has it, None for null. Raises ConfigError."""
         from sqlglot import exp
 
         node = _bare(node)
@@ -211,7 +211,7 @@ def _operators() -> dict[type, str]:
 
 
 def _bare(node: Any) -> Expr:
-    """A node without parentheses around it."""
+    """Return a node without parentheses around it."""
     from sqlglot import exp
 
     depth = 0
@@ -234,12 +234,12 @@ def _is_literal(node: Expr) -> bool:
 
 
 def _extras(node: Expr, *known: str) -> list[str]:
-    """The arguments of a node besides those that are known here."""
+    """Return the arguments of a node besides those that are known here."""
     return [name for name, value in node.args.items() if value and name not in known]
 
 
 def _whole(node: Expr) -> int | None:
-    """The whole number that a node is, if it is one."""
+    """Return the whole number that a node is, if it is one."""
     from sqlglot import exp
 
     sign = 1

@@ -1,0 +1,61 @@
+"""The parts of the tests that several processes begin with, under `pytest -n 6 --dist worksteal`.
+
+xdist gives every process an equal part of the list of tests. A process whose part is done takes tests from
+the end of the longest part that is left. So what begins a part runs early, in one process, and in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+HEADS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("tests/test_documents.py",),
+    ("tests/demo/test_run.py", "tests/spark/source/test_reader.py"),
+    ("tests/documents/", "tests/test_house.py"),
+    ("tests/gateway/test_gateway.py", "tests/cli/test_waiting.py"),
+    ("tests/client/test_lies.py", "tests/broker/test_unpacking.py"),
+)
+"""What the first, second, ... part begins with. The first begins with the tests of Spark."""
+
+
+class Item(Protocol):
+    """What is asked of a test that pytest has collected."""
+
+    @property
+    def nodeid(self) -> str: ...
+
+    @property
+    def path(self) -> Path: ...
+
+
+T = TypeVar("T", bound=Item)
+
+
+def in_parts(items: Sequence[T], processes: int) -> list[T]:
+    """Return the tests in an order in which each of the processes begins with a head of its own.
+
+    All tests of one Spark session run in one process: a session costs ten seconds to start, and as many until
+    its code is compiled. Pages run one after the other, since they show the same ports.
+    """
+    of_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    spark: list[T] = []
+    firsts: list[list[T]] = [[] for _ in HEADS]
+    rest: list[T] = []
+    for item in items:
+        if item.path in of_spark:
+            spark.append(item)
+            continue
+        number = next((n for n, beginnings in enumerate(HEADS) if item.nodeid.startswith(beginnings)), None)
+        (rest if number is None else firsts[number]).append(item)
+    heads = [spark, *([] for _ in range(processes - 1))]
+    for number, first in enumerate(firsts):
+        heads[number % processes] += first
+    parts: list[T] = []
+    for number, head in enumerate(heads):
+        room = max(0, (len(items) - len(parts)) // (processes - number) - len(head))
+        parts += [*head, *rest[:room]]
+        del rest[:room]
+    return [*parts, *rest]
