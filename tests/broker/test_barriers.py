@@ -101,6 +101,11 @@ class Bed:
     def ask_for_metadata(self) -> None:
         self.ask((MetadataRequest(topics=[MetadataRequestTopic(name="bad")]), 9))
 
+    def ask_twice(self) -> None:
+        """Two requests in one read, whose answers leave together."""
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="bad")])
+        self.ask((request, 9), (request, 9))
+
     def poll(self) -> None:
         self.ask((fetch_request("quiet", 0, 30), 12))
 
@@ -214,8 +219,8 @@ CONNECTION_PLACES = [
     Place(f"connection {function}", Connection, function, of_bad_client, trigger, component)
     for function, trigger, component in (
         ("deliver", Bed.ask_for_metadata, "request"),
-        ("flush", Bed.ask_for_metadata, "request"),
-        ("note_time", Bed.ask_for_metadata, "request"),
+        ("flush", Bed.ask_twice, "request"),
+        ("note_time", Bed.poll, "request"),
         ("_wait", Bed.poll, "request"),
         ("_run_again", Bed.poll, "waiter"),
         ("go_on", Bed.poll, "request"),

@@ -182,6 +182,11 @@ def codec_for(message_class: type[M], version: int) -> Codec[M]:
 
 def join_chunks(parts: list[Any]) -> list[Any]:
     """Join adjacent small pieces; leave large and opaque ones alone. No chunk is empty."""
+    if 0 < sum(map(len, parts)) <= CHUNK_BYTES_MIN:
+        try:
+            return [b"".join(parts)]
+        except TypeError:
+            pass  # one of them is opaque
     chunks: list[Any] = []
     small: list[Any] = []
     for part in parts:

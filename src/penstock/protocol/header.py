@@ -13,6 +13,8 @@ from penstock.protocol.compiler.runtime import MALFORMED, Data, check_tags, read
 
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")
+_unpack_start_and_length = _START_AND_LENGTH.unpack_from
+_START_AND_LENGTH_BYTES = _START_AND_LENGTH.size
 
 _VERSIONS: dict[tuple[int, int], int] = {}
 """Header versions by API key and version, of the requests that have been met."""
@@ -72,12 +74,12 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
         UnsupportedRequestError: the key or the version is unknown.
         DecodeError: the bytes are no request header.
     """
+    size = len(frame)
     try:
-        has_length = len(frame) >= _START_AND_LENGTH.size
-        if has_length:
-            key, version, correlation_id, length = _START_AND_LENGTH.unpack_from(frame, 0)
+        if size >= _START_AND_LENGTH_BYTES:
+            key, version, correlation_id, length = _unpack_start_and_length(frame)
         else:
-            key, version, correlation_id = _START.unpack_from(frame, 0)
+            key, version, correlation_id = _START.unpack_from(frame)
         header_version = _VERSIONS.get((key, version))
         if header_version is None:
             api = API_TABLE.get(key)
@@ -86,8 +88,8 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
             header_version = _VERSIONS[key, version] = request_header_version(key, version)
         if header_version == 0:
             return RequestHeader(key, version, correlation_id), 8
-        if not has_length:
-            raise DecodeError(f"{len(frame)} bytes are too few")
+        if size < _START_AND_LENGTH_BYTES:
+            raise DecodeError(f"{size} bytes are too few")
         position = 10
         client_id = None
         if length >= 0:
@@ -99,8 +101,8 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
             position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
     except (struct.error, IndexError, DecodeError) as error:
         raise DecodeError(f"request header: {error}") from error
-    if position > len(frame):
-        raise DecodeError(f"request header: {position} bytes expected, {len(frame)} found")
+    if position > size:
+        raise DecodeError(f"request header: {position} bytes expected, {size} found")
     return RequestHeader(key, version, correlation_id, client_id), position
 
 

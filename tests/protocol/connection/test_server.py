@@ -54,11 +54,19 @@ def put(connection: ServerConnection, data: bytes) -> bytes:
     return data[size:]
 
 
-def echoed(connection: ServerConnection, data: bytes) -> bytes:
-    """Answer every request with itself, at once."""
+def echoed(connection: ServerConnection, data: bytes, *, asks_for_one: bool = False) -> bytes:
+    """Answer every request with itself, at once. `asks_for_one` tries the shortcut before `received`."""
     sent = b""
     while data:
-        data = put(connection, data)
+        buffer = connection.get_buffer()
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        data = data[size:]
+        if asks_for_one and (only := connection.only_request(size)) is not None:
+            connection.complete()
+            sent += only
+            continue
+        connection.received(size)
         while (frame := connection.next_request()) is not None:
             connection.respond(bytes(frame))
         sent += connection.data_to_send()
@@ -68,14 +76,14 @@ def echoed(connection: ServerConnection, data: bytes) -> bytes:
 SIZES = st.sampled_from((1, 2, 3, 100, 5000, SCRATCH_BYTES - 4, SCRATCH_BYTES, 200_000))
 
 
-@given(st.lists(SIZES, max_size=8), st.lists(st.integers(1, 70_000), max_size=25))
-def test_any_split_gives_the_same_requests(sizes: list[int], steps: list[int]) -> None:
+@given(st.lists(SIZES, max_size=8), st.lists(st.integers(1, 70_000), max_size=25), st.booleans())
+def test_any_split_gives_the_same_requests(sizes: list[int], steps: list[int], asks_for_one: bool) -> None:
     frames = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
     stream = framed(*frames)
     connection, pool = opened()
     sent = b""
     for step in [*steps, len(stream)]:
-        sent += echoed(connection, stream[:step])
+        sent += echoed(connection, stream[:step], asks_for_one=asks_for_one)
         stream = stream[step:]
         assert pool.out == connection.holds_buffer
     assert sent == b"".join(frames)
@@ -86,6 +94,48 @@ def test_byte_by_byte() -> None:
     connection, _ = opened()
     stream = framed(b"one", b"2", b"three")
     assert b"".join(echoed(connection, stream[i : i + 1]) for i in range(len(stream))) == b"one2three"
+
+
+def received_as_one(connection: ServerConnection, pool: Pool, data: bytes) -> bytes | None:
+    """What the shortcut makes of bytes that lie in the scratch buffer."""
+    pool.scratch[: len(data)] = data
+    found = connection.only_request(len(data))
+    return None if found is None else bytes(found)
+
+
+def test_one_whole_request_can_be_taken_at_once() -> None:
+    connection, pool = opened(frame_bytes_max=100)
+    assert received_as_one(connection, pool, framed(b"x" * 100)) == b"x" * 100
+    assert connection.is_open
+    connection.respond(b"answer")
+    assert received_as_one(connection, pool, framed(b"2")) == b"2"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\0\0", framed(b""), framed(b"two")[:-1], framed(b"1", b"2"), framed(b"x" * 101)]
+)
+def test_whatever_is_not_one_whole_request_is_left_to_the_longer_way(data: bytes) -> None:
+    connection, pool = opened(frame_bytes_max=100)
+    assert received_as_one(connection, pool, data) is None
+    assert (connection.pending_bytes, connection.is_open) == (0, False)
+
+
+def test_a_request_behind_others_is_never_taken_before_them() -> None:
+    connection, pool = opened()
+    put(connection, framed(b"first"))
+    assert bytes(connection.next_request() or b"") == b"first"
+    assert received_as_one(connection, pool, framed(b"second")) is None, "one is open"
+    put(connection, framed(b"second"))
+    assert connection.next_request() is None
+    connection.complete()
+    assert received_as_one(connection, pool, framed(b"third")) is None, "one is in the backlog"
+    assert bytes(connection.next_request() or b"") == b"second"
+    connection.complete()
+    put(connection, framed(b"fourth")[:6])
+    assert connection.next_request() is None
+    assert received_as_one(connection, pool, framed(b"urth")) is None, "one is arriving"
+    connection.end()
+    assert received_as_one(connection, pool, framed(b"fifth")) is None, "the connection has ended"
 
 
 @given(st.lists(st.sampled_from((1, 50, 3000, 30_000)), min_size=1, max_size=12), st.integers(0, 1 << 30))

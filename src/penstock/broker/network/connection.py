@@ -167,12 +167,21 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self.is_closing:
             return
-        server = self._server
+        server, context, wire = self._server, self._context, self._wire
         try:
-            self.note_time()
-            self._wire.received(nbytes)
-            self._take_requests()
-            self.flush()
+            # As `note_time` does, without its call.
+            self.active_at = context.now = context.arrived = server.monotonic()
+            context.now_ms = server.now_ms()
+            frame = None if self.busy or self._blocked else wire.only_request(nbytes)
+            if frame is None:
+                wire.received(nbytes)
+                self._take_requests()
+            elif self.faults is None:
+                self.handle(frame)
+            else:
+                self.faults.handle(frame)
+            if wire.queued_bytes:
+                self.flush()
         except Exception:
             self.fail("bytes that have arrived")
         if server.node.purgatory.has_due:
@@ -240,13 +249,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_requests(self) -> None:
         """Handle the requests that have arrived whole, as far as they may be handled now."""
-        wire = self._wire
+        wire, monotonic = self._wire, self._server.monotonic
         handle = self.handle if self.faults is None else self.faults.handle
+        until = self.active_at + TURN_SECONDS
         try:
             while (frame := wire.next_request(self.busy or self._blocked)) is not None:
                 handle(frame)
                 if wire.rest is not None:
-                    self._pause_for_others()
+                    if wire.queued_bytes >= INLINE_BYTES_MAX:
+                        self.flush()
+                    if monotonic() > until and not self.busy:
+                        self._pause_for_others()
         except FrameSizeError as error:
             self._close(f"{error}{wrong_protocol(error.beginning)}")
             return
@@ -254,12 +267,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _pause_for_others(self) -> None:
-        """Between two requests that have arrived together: flush large output, and yield the loop."""
-        if self._wire.queued_bytes >= INLINE_BYTES_MAX:
-            self.flush()
-        if self._server.monotonic() - self.active_at > TURN_SECONDS and not self.busy:
-            self.busy = True
-            self._server.loop.call_soon(self._take_turn)
+        """Between two requests that have arrived together: yield the loop."""
+        self.busy = True
+        self._server.loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
         self.busy = False
@@ -300,8 +310,14 @@ class Connection(asyncio.BufferedProtocol):
     def deliver(self, outcome: Outcome) -> None:
         """Send the answer to the open request, wait for it, or go on without one."""
         if type(outcome) is list:
-            if len(outcome) == 1 and len(outcome[0]) <= INLINE_BYTES_MAX:
-                self._wire.respond(outcome[0])  # type: ignore[arg-type]  # a response begins in memory
+            first, wire = outcome[0], self._wire
+            if len(outcome) == 1 and len(first) <= INLINE_BYTES_MAX:
+                if wire.queued_bytes or wire.rest is not None or self.is_closing:
+                    wire.respond(first)  # type: ignore[arg-type]  # a response begins in memory
+                else:
+                    # It has nothing to be joined with, and leaves at once.
+                    wire.complete()
+                    self._transport.write(first)  # type: ignore[arg-type]
             else:
                 self._send(outcome)
         elif outcome is None:

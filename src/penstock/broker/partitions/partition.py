@@ -656,7 +656,10 @@ class Partition:
         first_offset = self._kept_offset(header, log.end_offset) if config.keeps_offsets else log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp
-        self._stamp(batch, first_offset, now_ms)
+        # As `_stamp` does, without its call.
+        stamp_header(batch, 0, first_offset, len(batch) - LENGTH_EXTRA_BYTES, self.leader_epoch)
+        if config.log_append_time:
+            set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
         stored: bytes | memoryview = batch
         if config.stored_magic != 2:
             if older is not None and older.first_offset == first_offset:

@@ -3,7 +3,7 @@
 How to drive a `ServerConnection`, over any transport:
 
     count = sock.recv_into(connection.get_buffer())         # or a TLS layer decrypts into it
-    connection.received(count)
+    connection.received(count)                              # or only_request(count) first, which is shorter
     while (frame := connection.next_request()) is not None:
         connection.respond(answer_to(frame))                # or complete(), or either of them later
     sock.sendall(connection.data_to_send())
@@ -145,6 +145,20 @@ class ServerConnection:
             self._backlog += scratch[:count]
         elif not self._has_ended:
             self.rest, self._position, self._end = scratch, 0, count
+
+    def only_request(self, count: int) -> memoryview | None:
+        """Take `count` bytes that have been received if they are one whole request, and open it.
+
+        A shortcut for the usual case, in place of `received` and `next_request`. None where it is another
+        case: then nothing has been taken, and `received` is next. The view is valid until the next call.
+        """
+        # A request that has its own memory, or has had it until now, is the business of `next_request`.
+        if self._buffer is None and not (self._is_open or self._backlog or self._has_ended):
+            scratch, size = self._scratch, count - 4
+            if REQUEST_BYTES_MIN <= size <= self._size_max and _unpack_size(scratch)[0] == size:
+                self._is_open = True
+                return scratch[4:count]
+        return None
 
     def next_request(self, is_paused: bool = False) -> memoryview | None:
         """Return the next whole request, without its size, and open it.
