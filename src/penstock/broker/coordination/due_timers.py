@@ -43,6 +43,11 @@ class DueTimers:
         """Have a timer fire at a time, in seconds of the monotonic clock, in place of an earlier setting."""
         self._timers.set(timer, when)
 
+    @property
+    def has_due(self) -> bool:
+        """Whether a timer has fired that has not been taken."""
+        return bool(self._due)
+
     def take(self) -> list[Due]:
         """Return the timers that have fired, and keep none."""
         due, self._due = self._due, []

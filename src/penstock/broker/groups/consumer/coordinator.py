@@ -23,6 +23,7 @@ from penstock.broker.groups.consumer.state import (
     STATIC_LEAVE_EPOCH,
     Change,
     MemberState,
+    SetSubscription,
     removal,
 )
 from penstock.broker.groups.metadata_view import TopicsView
@@ -170,11 +171,12 @@ class ConsumerCoordinator:
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
         group.accept(plan.draft)
-        for member_id in before.subscriptions.keys() - group.stored.subscriptions.keys():
-            self._members.end(group.id, member_id)
-        settings = plan.settings
-        for member_id in [each for each in group.stored.subscriptions if each not in before.subscriptions]:
-            self.touch(group, member_id, settings, now)
+        settings, after = plan.settings, group.stored
+        if any(isinstance(change, SetSubscription) for change in plan.changes):
+            for member_id in before.subscriptions.keys() - after.subscriptions.keys():
+                self._members.end(group.id, member_id)
+            for member_id in [each for each in after.subscriptions if each not in before.subscriptions]:
+                self.touch(group, member_id, settings, now)
         if plan.touched is not None:
             self.touch(group, plan.touched, settings, now)
         if sees is not None and group.needs_refresh(settings, self._view, now):

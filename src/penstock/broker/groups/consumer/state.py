@@ -168,6 +168,8 @@ class GroupState:
         self.owners: dict[Partition, str] = {}
         """The member that holds a partition, as assigned or as to be given up."""
         self.names_bytes = 0
+        self.regex_members = 0
+        """How many members subscribe by a regular expression."""
         self._topics: frozenset[str] | None = None
 
     def copy(self) -> GroupState:
@@ -181,7 +183,7 @@ class GroupState:
         other.regexes = self.regexes.copy()
         other.instances = self.instances.copy()
         other.owners = self.owners.copy()
-        other.names_bytes = self.names_bytes
+        other.names_bytes, other.regex_members = self.names_bytes, self.regex_members
         other._topics = self._topics
         return other
 
@@ -240,6 +242,8 @@ class GroupState:
 
     def unresolved(self) -> set[str]:
         """Return the regular expressions of members that have not been matched with topics yet."""
+        if not self.regex_members:
+            return set()
         found = {each.regex for each in self.subscriptions.values() if each.regex}
         return found - self.regexes.keys()
 
@@ -264,10 +268,12 @@ class GroupState:
         older = self.subscriptions.get(member_id)
         if older is not None:
             self.names_bytes -= _size_of(member_id, older)
+            self.regex_members -= bool(older.regex)
             if older.instance_id is not None and self.instances.get(older.instance_id) == member_id:
                 del self.instances[older.instance_id]
         if value is not None:
             self.names_bytes += _size_of(member_id, value)
+            self.regex_members += bool(value.regex)
             if value.instance_id is not None:
                 self.instances[value.instance_id] = member_id
         _put(self.subscriptions, member_id, value)
