@@ -24,6 +24,7 @@ from penstock.broker.groups.consumer.state import (
     Change,
     MemberState,
     SetSubscription,
+    SetTarget,
     removal,
 )
 from penstock.broker.groups.metadata_view import TopicsView
@@ -199,7 +200,7 @@ class ConsumerCoordinator:
         for member_id in [each for each in state.currents if each not in state.subscriptions]:
             state.currents.pop(member_id)
         for member_id in [each for each in state.targets if each not in state.subscriptions]:
-            state.targets.pop(member_id)
+            state.apply(SetTarget(member_id, None))
         owners = {partition: owner for partition, owner in state.owners.items() if owner in state.currents}
         state.owners.clear()
         state.owners.update(owners)

@@ -168,6 +168,8 @@ class GroupState:
         self.owners: dict[Partition, str] = {}
         """The member that holds a partition, as assigned or as to be given up."""
         self.names_bytes = 0
+        self.targeted = 0
+        """How many partitions the target assignments have."""
         self.regex_members = 0
         """How many members subscribe by a regular expression."""
         self._topics: frozenset[str] | None = None
@@ -183,7 +185,8 @@ class GroupState:
         other.regexes = self.regexes.copy()
         other.instances = self.instances.copy()
         other.owners = self.owners.copy()
-        other.names_bytes, other.regex_members = self.names_bytes, self.regex_members
+        other.names_bytes, other.targeted = self.names_bytes, self.targeted
+        other.regex_members = self.regex_members
         other._topics = self._topics
         return other
 
@@ -205,8 +208,8 @@ class GroupState:
     @property
     def size_bytes(self) -> int:
         """About what the group takes in memory."""
-        assigned = sum(map(len, self.targets.values()))
-        return self.names_bytes + MEMBER_BYTES * len(self.subscriptions) + PARTITION_BYTES * assigned
+        members = MEMBER_BYTES * len(self.subscriptions)
+        return self.names_bytes + members + PARTITION_BYTES * self.targeted
 
     def current(self, member_id: str) -> Current:
         """Return where a member stands; a member without a record has just joined."""
@@ -254,6 +257,7 @@ class GroupState:
         if isinstance(change, SetCurrent):
             self._set_current(change.member_id, change.value)
         elif isinstance(change, SetTarget):
+            self.targeted += len(change.value or ()) - len(self.target(change.member_id))
             _put(self.targets, change.member_id, change.value)
         elif isinstance(change, SetSubscription):
             self._set_subscription(change.member_id, change.value)
