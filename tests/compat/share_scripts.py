@@ -326,9 +326,12 @@ def share_states(t: Talk) -> None:
     write(0, 1, 3, 0)
     write(0, 9, 4, 0, (10, 20, 0, 1), (5, 9, 2, 1), delivery_complete_count=2)
     write(0, 9, 4, -1, (12, 13, 2, 1))
+    write(0, -1, 4, 3, (2, 4, 0, 2), (3, 9, 0, 1), (3, 9, 2, 1))
+    ask("ReadShareGroupState", 0, leader_epoch=4)
+    # From here on the start only grows: an earlier one is not taken here, and is at Apache Kafka.
     write(0, 2, 4, 9, (9, 11, 0, 2), version=0)
     write(0, 2, -1, 9, (9, 11, 0, 2))
-    write(0, -1, 5, 3, (2, 4, 0, 2), (3, 9, 0, 1), (3, 9, 2, 1))
+    write(0, -1, 5, 10, (9, 12, 0, 1), (10, 10, 2, 2))
     ask("ReadShareGroupState", 0, leader_epoch=6)
     ask("ReadShareGroupStateSummary", 0, leader_epoch=6)
     write(1, 0, 0, 0, group=t.name("nobody"))

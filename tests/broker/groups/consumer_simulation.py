@@ -317,6 +317,8 @@ class ConsumerWorld:
         stored = group.stored
         assert stored.epoch >= self.group_epoch, "the epoch of the group went back"
         self.group_epoch = stored.epoch
+        assert stored.targeted == sum(map(len, stored.targets.values()))
+        assert stored.regex_members == sum(bool(each.regex) for each in stored.subscriptions.values())
         owners: dict[Partition, str] = {}
         for member_id, current in stored.currents.items():
             for partition in (*current.assigned, *current.revoking):

@@ -471,6 +471,30 @@ def test_settings_of_a_group_count_from_the_next_heartbeat_on() -> None:
     assert bench.join("a", "other").heartbeat_interval_ms == 5000
 
 
+def test_settings_are_looked_up_once_for_all_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set for the group counts from the next heartbeat on."""
+    looked = []
+    found = BrokerConfig.integer
+
+    def integer(config: BrokerConfig, name: str) -> int:
+        if name.endswith("heartbeat.interval.ms"):
+            looked.append(name)
+        return found(config, name)
+
+    bench = ConsumerBench()
+    epoch = bench.join("a").member_epoch  # makes __consumer_offsets, which is a change of metadata
+    bench.beat("a", epoch)
+    monkeypatch.setattr(BrokerConfig, "integer", integer)
+    for _ in range(5):
+        assert bench.beat("a", epoch).heartbeat_interval_ms == 5000
+    assert looked == []
+    make_topic(bench.node, "other")  # a change of metadata, which may be one of settings
+    assert [bench.beat("a", epoch).heartbeat_interval_ms for _ in range(3)] == [5000] * 3
+    assert len(looked) == 1
+    assert alter(bench, "consumer.heartbeat.interval.ms", "7000") == 0
+    assert bench.beat("a", epoch).heartbeat_interval_ms == 7000
+
+
 def test_settings_that_contradict_each_other_are_refused_at_the_start() -> None:
     for name, value in (
         ("group.consumer.session.timeout.ms", "1000"),

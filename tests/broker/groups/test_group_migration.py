@@ -13,7 +13,6 @@ from broker.groups.bench_group import Bench
 from broker.groups.mixed_bench import ClassicMember, MixedBench, tops
 from broker.groups.requests import join_request, leave_request
 from broker.groups.test_consumer_storing import order
-from penstock.broker.groups.consumer.settings import MigrationPolicy
 from penstock.client.assignors.member_metadata import (
     Subscription,
     decode_assignment,
@@ -41,17 +40,17 @@ def listed(bench: Bench) -> list[tuple[str, str, str]]:
     return [(each.group_type, each.group_state, each.protocol_type) for each in groups]
 
 
-def upgraded() -> tuple[MixedBench, ClassicMember, int]:
+def upgraded(**settings: Any) -> tuple[MixedBench, ClassicMember, int]:
     """A classic member that has had all of ``t``, and ``b``, a consumer that has joined, with its epoch."""
-    bench = MixedBench()
+    bench = MixedBench(**settings)
     (classic,) = bench.classic_group("a")
     answer = bench.new.join("b")
     return bench, classic, answer.member_epoch
 
 
-def shared() -> tuple[MixedBench, ClassicMember, int]:
+def shared(**settings: Any) -> tuple[MixedBench, ClassicMember, int]:
     """The same, when both have a half."""
-    bench, classic, epoch = upgraded()
+    bench, classic, epoch = upgraded(**settings)
     assert [classic.rejoin(), classic.rejoin()] == [0, 0]
     answer = bench.new.beat("b", epoch)
     assert bench.new.assigned(answer) == {"t": [2, 3]}
@@ -258,8 +257,7 @@ def test_a_disabled_policy_keeps_classic_members_out_of_a_consumer_group(instanc
 
 
 def test_the_policy_may_forbid_the_way_down() -> None:
-    bench, classic, _ = shared()
-    bench.node.groups.consumer._migration = MigrationPolicy.UPGRADE
+    bench, classic, _ = shared(group_consumer_migration_policy="upgrade")
     bench.new.beat("b", -1)
     assert listed(bench) == [("consumer", "Assigning", "consumer")]
     assert classic.beat() == 0

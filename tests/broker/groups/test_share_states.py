@@ -214,6 +214,24 @@ def test_what_is_wrong_with_requests() -> None:
         assert outcome.code == E.INVALID_REQUEST
 
 
+@pytest.mark.parametrize("updates", [1, 500])
+def test_a_start_offset_only_grows(updates: int) -> None:
+    """A leader whose write was stored and answered with an error says the start offset before it again."""
+    states = States(share_coordinator_snapshot_update_records_per_snapshot=updates)
+    states.begin(start=0)
+    assert states.write(StateBatch(0, 9, 2, 1), start=10, count=0) == 0
+    for _ in range(2):
+        assert states.write(StateBatch(4, 4, 0, 2), StateBatch(12, 13, 2, 1), start=4, count=8) == 0
+        found = states.state
+        assert (found.start_offset, found.complete_count) == (10, 2)
+        assert found.batches == (StateBatch(12, 13, 2, 1),)
+        before = states.state
+        states.restart()
+        assert states.state == before
+    assert states.begin(start=3) == 0
+    assert states.state.start_offset == 3, "a reset of offsets may go back"
+
+
 def test_updates_end_in_a_snapshot() -> None:
     """So many updates follow a snapshot; the next change is a snapshot of everything."""
     states = States(share_coordinator_snapshot_update_records_per_snapshot=3)

@@ -312,8 +312,14 @@ def test_a_few_kills(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("place", ["one", "three", "nodes of three"])
-@pytest.mark.parametrize("kind", ["share", "consumer"])
-def test_fifty_kills(kind: str, place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "place", "seed"),
+    [
+        *((kind, place, 2) for kind in ("share", "consumer") for place in ("one", "three", "nodes of three")),
+        # Moves of the share coordinator between a write and its answer are rare: one run alone may miss them.
+        *(("share", "nodes of three", seed) for seed in (3, 6, 7)),
+    ],
+)
+def test_fifty_kills(kind: str, place: str, seed: int, tmp_path: Path) -> None:
     with served(place, tmp_path / "data") as at:
-        Run(kind, at, tmp_path, seed=2).go(kills=50)
+        Run(kind, at, tmp_path, seed).go(kills=50)

@@ -15,6 +15,7 @@ from penstock.broker.handlers.postponed_records import Postponed
 from penstock.broker.handlers.produce import NOTHING
 from penstock.broker.replication.control.quorum import Quorum
 from penstock.broker.replication.transport.messages import Proposal
+from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -323,6 +324,27 @@ def test_a_killed_leader_is_named_until_its_session_is_over(cluster: KafkaCluste
     until(lambda: set(cluster.partition(TOPIC).in_sync) == {1, 2, 3})
     assert cluster.partition(TOPIC)[:2] == (2, 1)
     assert [each.log_end_offset for each in cluster.replicas(TOPIC)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_nothing_is_left_to_run_of_a_broker_that_has_ended(cluster: KafkaCluster, is_killed: bool) -> None:
+    """Its loop goes on with the other brokers; the next life of it has the same files."""
+    server = cluster._nodes[1].server
+    assert server is not None
+    ran: list[str] = []
+    if is_killed:
+        cluster.kill(1)
+    else:
+        cluster.stop(1)
+    cluster.start(1)
+
+    def let_time_pass() -> None:
+        server.node.purgatory.park(Wait((), server.monotonic()), lambda: ran.append("a timer"))
+        server.clock_moved()
+
+    cluster._call(let_time_pass)
+    assert server._deadline_timer is None or server._deadline_timer.cancelled()
+    assert ran == []
 
 
 def test_a_leader_that_stops_is_followed_by_another_first(cluster: KafkaCluster) -> None:

@@ -15,8 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from penstock.broker.groups.share_state.batches import StateBatch
+from penstock.broker.groups.share_state.coordinator import ANY_EPOCH, ShareCoordinator, Written
+from penstock.broker.groups.share_state.keys import ShareKey
+from penstock.broker.groups.share_state.state import ShareStates
 from penstock.broker.sharing.acknowledgements import Acknowledged, AcknowledgeType
-from penstock.broker.sharing.runs import AVAILABLE, DONE, RecordState
+from penstock.broker.sharing.runs import RecordState
 from penstock.broker.sharing.settings import ShareGroupSettings
 from penstock.broker.sharing.share_partition import FoundBatch, SharePartition, Stored, Write
 from penstock.errors import KafkaError
@@ -27,24 +31,31 @@ BATCH_MAX = 12
 MakePartition = Callable[[int, list[Stored]], SharePartition]
 
 
+KEY = ShareKey("g", b"t" * 16, 0)
+
+
 class Coordinator:
-    """What is stored of the share partition, merged as the share coordinator merges it."""
+    """What is stored of the share partition, by the rules of the share coordinator."""
 
     def __init__(self) -> None:
-        self.start = 0
-        self.offsets: dict[int, tuple[int, RecordState]] = {}
+        self._states = ShareStates()
+        self._rules = ShareCoordinator(lambda: 3, lambda topic_id, index: True)
+        self._states.apply(self._rules.initialize(self._states, KEY, 0, 0, 0), 0)
+
+    @property
+    def start(self) -> int:
+        return self._states.entries[KEY].state.start_offset
 
     def write(self, write: Write) -> None:
-        self.start = max(self.start, write.start_offset)
-        for first, last, state, deliveries in write.states:
-            for offset in range(max(first, self.start), last + 1):
-                self.offsets[offset] = max(self.offsets.get(offset, (0, AVAILABLE)), (deliveries, state))
-        self.offsets = {key: each for key, each in self.offsets.items() if key >= self.start}
+        batches = tuple(StateBatch(*each) for each in write.states if each.last >= write.start_offset)
+        written = Written(ANY_EPOCH, ANY_EPOCH, write.start_offset, write.done_count, batches)
+        self._states.apply(self._rules.write(self._states, KEY, written, 0), 0)
 
     def read(self) -> tuple[int, list[Stored]]:
-        return self.start, [
-            Stored(offset, offset, state, deliveries)
-            for offset, (deliveries, state) in sorted(self.offsets.items())
+        state = self._states.entries[KEY].state
+        return state.start_offset, [
+            Stored(first, last, RecordState(each), deliveries)
+            for first, last, each, deliveries in state.batches
         ]
 
 
@@ -274,4 +285,4 @@ class World:
             assert run.last >= run.first
             expected = run.last + 1
         assert len(window) <= self.settings.max_record_locks + BATCH_MAX + 6
-        assert not window.runs or window.runs[0].state not in DONE
+        assert not window.runs or not window.runs[0].is_done

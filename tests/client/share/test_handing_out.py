@@ -301,6 +301,18 @@ def test_commits_wait_for_what_was_decided_before_them() -> None:
     assert bench.holdings.refused == 1
 
 
+def test_a_commit_with_a_limit_of_its_own_is_tried_again_for_as_long() -> None:
+    bench = Bench()
+    bench.give(log_batch(0, 2), Run(0, 1, 1))
+    rows = bench.out.rows(9)
+    bench.out.acknowledge(rows[0], ACCEPT)
+    (usual,) = bench.holdings.decisions()
+    bench.out.acknowledge(rows[1], ACCEPT)
+    (patient,) = bench.holdings.decisions(patience_s=1_000.0)
+    assert patient.group.deadline == bench.now + 1_000.0
+    assert usual.group.deadline < patient.group.deadline
+
+
 def test_decisions_for_busy_brokers_wait() -> None:
     bench = Bench()
     bench.give(log_batch(0, 2), Run(0, 1, 1))

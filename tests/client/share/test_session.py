@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.share.acknowledgements import AcknowledgeType, Group
-from penstock.client.share.offset_map import Run
+from penstock.client.share.acknowledgements import DIVISIONS_MAX, AcknowledgeType, Group
+from penstock.client.share.offset_map import OffsetMap, Run
 from penstock.client.share.session import EPOCH_MAX, FetchTerms, Place, ShareSession
 from penstock.errors import KafkaError, NetworkError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
@@ -17,6 +17,7 @@ from penstock.protocol.messages.share_fetch_request import ShareFetchRequest
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 ID = b"t" * 16
+NEVER = float("inf")
 TERMS = FetchTerms(500, 500, 100, 1, 1 << 20)
 
 
@@ -33,7 +34,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.settled: list[tuple[list[Run], PenstockError | None]] = []
-        self.session = ShareSession("g", "m", self._settle, lambda: "b:1")
+        self.session = ShareSession("g", "m", self._settle, lambda: "b:1", lambda tries: tries + 1.0)
 
     def _settle(self, group: Group, error: PenstockError | None) -> None:
         self.settled.append((list(group.runs), error))
@@ -46,7 +47,7 @@ class Bench:
         self.session.acknowledge(Place(ID, number), Group(tp(number), list(runs), deadline))
 
     def open(self, *numbers: int) -> None:
-        self.session.fetch(wanted(*numbers), TERMS)
+        self.session.fetch(wanted(*numbers), TERMS, 0.0)
         assert self.session.answered(fetched.ShareFetchResponse(), 0.0) is None
 
     def fetch_answer(self, code: int = 0, acks: dict[int, int] | None = None) -> PenstockError | None:
@@ -68,8 +69,8 @@ class Bench:
         answer = acknowledged.ShareAcknowledgeResponse(error_code=code, responses=topics)
         return self.session.answered(answer, now)
 
-    def acks(self) -> ShareAcknowledgeRequest:
-        request = self.session.acknowledgements()
+    def acks(self, now: float = 0.0) -> ShareAcknowledgeRequest:
+        request = self.session.acknowledgements(now)
         assert request is not None
         return request
 
@@ -89,10 +90,10 @@ def batches(request: ShareFetchRequest | ShareAcknowledgeRequest) -> list[tuple[
 
 def test_epochs_count_fetches_and_acknowledgements_together() -> None:
     bench = Bench()
-    first = bench.session.fetch(wanted(0, 1), TERMS)
+    first = bench.session.fetch(wanted(0, 1), TERMS, 0.0)
     assert (first.share_session_epoch, places(first), first.max_records) == (0, [0, 1], 500)
     bench.fetch_answer()
-    second = bench.session.fetch(wanted(0, 1), TERMS)
+    second = bench.session.fetch(wanted(0, 1), TERMS, 0.0)
     assert (second.share_session_epoch, second.topics, second.forgotten_topics_data) == (1, [], [])
     bench.fetch_answer()
     bench.decide(0, Run(0, 4, ACCEPT))
@@ -100,14 +101,14 @@ def test_epochs_count_fetches_and_acknowledgements_together() -> None:
     assert (third.share_session_epoch, batches(third)) == (2, [(0, 4, [1])])
     bench.ack_answer(acks={0: 0})
     assert bench.settled == [([Run(0, 4, ACCEPT)], None)]
-    assert bench.session.fetch(wanted(0, 1), TERMS).share_session_epoch == 3
+    assert bench.session.fetch(wanted(0, 1), TERMS, 0.0).share_session_epoch == 3
 
 
 def test_after_the_highest_epoch_comes_1() -> None:
     bench = Bench()
     bench.open(0)
     bench.session.epoch = EPOCH_MAX
-    bench.session.fetch(wanted(0), TERMS)
+    bench.session.fetch(wanted(0), TERMS, 0.0)
     bench.fetch_answer()
     assert bench.session.epoch == 1
 
@@ -115,7 +116,7 @@ def test_after_the_highest_epoch_comes_1() -> None:
 def test_partitions_come_and_go() -> None:
     bench = Bench()
     bench.open(0, 1)
-    request = bench.session.fetch(wanted(1, 2), TERMS)
+    request = bench.session.fetch(wanted(1, 2), TERMS, 0.0)
     assert places(request) == [2]
     assert [(each.topic_id, each.partitions) for each in request.forgotten_topics_data] == [(ID, [0])]
     bench.fetch_answer()
@@ -125,9 +126,9 @@ def test_partitions_come_and_go() -> None:
 def test_a_refused_fetch_names_its_partitions_again() -> None:
     bench = Bench()
     bench.open(0)
-    bench.session.fetch(wanted(0, 1), TERMS)
+    bench.session.fetch(wanted(0, 1), TERMS, 0.0)
     assert bench.fetch_answer(ErrorCode.UNKNOWN_SERVER_ERROR) is not None
-    again = bench.session.fetch(wanted(0, 1), TERMS)
+    again = bench.session.fetch(wanted(0, 1), TERMS, 0.0)
     assert (again.share_session_epoch, places(again)) == (2, [1])
 
 
@@ -135,20 +136,20 @@ def test_acknowledgements_ride_on_a_fetch() -> None:
     bench = Bench()
     bench.open(0)
     bench.decide(0, Run(0, 1, ACCEPT), Run(2, 2, REJECT))
-    assert bench.session.can_carry(wanted(0))
-    assert not bench.session.can_carry(wanted(1))
-    request = bench.session.fetch(wanted(0), TERMS)
+    assert bench.session.can_carry(wanted(0), 0.0)
+    assert not bench.session.can_carry(wanted(1), 0.0)
+    request = bench.session.fetch(wanted(0), TERMS, 0.0)
     assert batches(request) == [(0, 2, [1, 1, 3])]
     bench.fetch_answer(acks={0: 0})
     assert bench.codes == [None]
-    assert not bench.session.has_acknowledgements
+    assert bench.session.next_due == NEVER
 
 
 def test_those_of_partitions_that_went_have_a_request_of_their_own() -> None:
     bench = Bench()
     bench.open(0)
     bench.decide(0, Run(0, 1, ACCEPT))
-    request = bench.session.fetch(wanted(1), TERMS)
+    request = bench.session.fetch(wanted(1), TERMS, 0.0)
     assert batches(request) == []
     bench.fetch_answer()
     assert batches(bench.acks()) == [(0, 1, [1])]
@@ -159,7 +160,7 @@ def test_renewals_have_requests_of_their_own() -> None:
     bench.open(0, 1)
     bench.decide(0, Run(0, 1, RENEW))
     bench.decide(1, Run(5, 5, ACCEPT))
-    assert not bench.session.can_carry(wanted(0, 1))
+    assert not bench.session.can_carry(wanted(0, 1), 0.0)
     renewal = bench.acks()
     assert (renewal.is_renew_ack, places(renewal)) == (True, [0])
     bench.ack_answer(acks={0: 0})
@@ -179,18 +180,18 @@ def test_a_session_that_ended_is_opened_anew_and_its_acknowledgements_fail(code:
     bench = Bench()
     bench.open(0)
     bench.decide(0, Run(0, 1, ACCEPT))
-    bench.session.fetch(wanted(0), TERMS)
+    bench.session.fetch(wanted(0), TERMS, 0.0)
     assert bench.fetch_answer(code) is not None
     assert bench.codes == [code]
-    again = bench.session.fetch(wanted(0), TERMS)
+    again = bench.session.fetch(wanted(0), TERMS, 0.0)
     assert (again.share_session_epoch, places(again)) == (0, [0])
 
 
 def test_an_opening_fetch_takes_no_acknowledgements() -> None:
     bench = Bench()
     bench.decide(0, Run(0, 1, ACCEPT))
-    assert not bench.session.can_carry(wanted(0))
-    assert bench.session.acknowledgements() is None
+    assert not bench.session.can_carry(wanted(0), 0.0)
+    assert bench.session.acknowledgements(0.0) is None
     assert bench.codes == [ErrorCode.SHARE_SESSION_NOT_FOUND]
     assert "come again" in str(bench.settled[0][1])
 
@@ -211,7 +212,7 @@ def test_one_lock_that_ran_out_does_not_fail_the_others() -> None:
     bench.open(0)
     bench.decide(0, Run(0, 7, ACCEPT))
     tries = 0
-    while bench.session.has_acknowledgements:
+    while bench.session.next_due < NEVER:
         tries += 1
         ((first, last, _),) = batches(bench.acks())
         bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE if first <= 5 <= last else 0})
@@ -228,12 +229,78 @@ def test_what_may_pass_is_tried_until_its_deadline() -> None:
     bench = Bench()
     bench.open(0)
     bench.decide(0, Run(0, 1, ACCEPT), deadline=10.0)
-    bench.acks()
-    bench.ack_answer(acks={0: ErrorCode.COORDINATOR_NOT_AVAILABLE}, now=5.0)
-    assert not bench.settled
-    bench.acks()
-    bench.ack_answer(acks={0: ErrorCode.COORDINATOR_NOT_AVAILABLE}, now=10.0)
+    now, tries = 0.0, 0
+    while not bench.settled:
+        assert bench.session.next_due == now
+        bench.acks(now)
+        tries += 1
+        bench.ack_answer(acks={0: ErrorCode.COORDINATOR_NOT_AVAILABLE}, now=now)
+        now = now + tries  # as long as the backoff after so many tries
+    assert tries == 4  # at 0, 1, 3 and 6 s; the next would be at 10 s
     assert bench.codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+def test_what_may_pass_is_sent_again_after_a_distance() -> None:
+    bench = Bench()
+    bench.open(0, 1)
+    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.acks()
+    bench.ack_answer(acks={0: ErrorCode.REQUEST_TIMED_OUT}, now=5.0)
+    assert bench.session.next_due == 6.0
+    assert bench.session.acknowledgements(5.9) is None
+    assert bench.session.can_carry(wanted(1), 5.9)
+    assert not bench.session.can_carry(wanted(1), 6.0)
+    assert places(bench.session.fetch(wanted(0, 1), TERMS, 5.9)) == []
+    bench.fetch_answer()
+    bench.decide(1, Run(7, 7, RENEW))
+    assert places(bench.acks(5.9)) == [1]
+    bench.ack_answer(acks={1: 0})
+    assert places(bench.session.fetch(wanted(0, 1), TERMS, 6.0)) == [0]
+    bench.fetch_answer(acks={0: 0})
+    assert bench.codes == [None, None]
+
+
+def test_what_waits_for_another_try_is_lost_with_the_session() -> None:
+    bench = Bench()
+    bench.open(0, 1)
+    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.acks()
+    bench.ack_answer(acks={0: ErrorCode.REQUEST_TIMED_OUT}, now=5.0)
+    bench.decide(1, Run(0, 1, ACCEPT))
+    bench.acks(5.0)
+    bench.session.failed(NetworkError("gone"))
+    assert bench.session.next_due <= 5.0
+    assert bench.session.acknowledgements(5.0) is None
+    assert bench.codes[-1] == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 5_000])
+def test_locks_that_have_all_run_out_cost_few_requests(size: int) -> None:
+    """A request for each record would take longer than a commit may."""
+    bench = Bench()
+    bench.open(0)
+    bench.decide(0, Run(0, size - 1, ACCEPT))
+    tries = 0
+    while bench.session.next_due < NEVER:
+        tries += 1
+        bench.acks()
+        bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE})
+    assert tries <= 2 * DIVISIONS_MAX + 1
+    refused = OffsetMap()
+    for runs, error in bench.settled:
+        assert error is not None
+        for run in runs:
+            refused.put(*run)
+    assert list(refused) == [Run(0, size - 1, ACCEPT)]
+
+
+def test_nothing_is_divided_after_the_deadline() -> None:
+    bench = Bench()
+    bench.open(0)
+    bench.decide(0, Run(0, 7, ACCEPT), deadline=10.0)
+    bench.acks()
+    bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE}, now=10.0)
+    assert bench.codes == [ErrorCode.INVALID_RECORD_STATE]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID])
@@ -270,7 +337,7 @@ def test_a_session_is_closed_with_what_is_left() -> None:
     bench.open(0, 1)
     bench.decide(0, Run(0, 1, ACCEPT))
     bench.decide(1, Run(3, 3, RENEW))
-    request = bench.session.acknowledgements(is_final=True)
+    request = bench.session.acknowledgements(0.0, is_final=True)
     assert request is not None
     assert (request.share_session_epoch, batches(request)) == (-1, [(0, 1, [1])])
     bench.ack_answer(acks={0: 0})
@@ -282,18 +349,18 @@ def test_a_closed_session_does_not_try_again() -> None:
     bench = Bench()
     bench.open(0)
     bench.decide(0, Run(0, 1, ACCEPT))
-    bench.session.acknowledgements(is_final=True)
+    bench.session.acknowledgements(0.0, is_final=True)
     bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE})
     assert bench.codes == [ErrorCode.INVALID_RECORD_STATE]
-    assert not bench.session.has_acknowledgements
+    assert bench.session.next_due == NEVER
 
 
 def test_a_session_that_is_not_open_is_closed_without_a_request() -> None:
     bench = Bench()
-    assert bench.session.acknowledgements(is_final=True) is None
+    assert bench.session.acknowledgements(0.0, is_final=True) is None
 
 
 def test_nothing_to_say_is_no_request() -> None:
     bench = Bench()
     bench.open(0)
-    assert bench.session.acknowledgements() is None
+    assert bench.session.acknowledgements(0.0) is None

@@ -16,6 +16,7 @@ from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import ShareRecord
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages import share_acknowledge_response as acknowledged
 from penstock.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
 TP = TopicPartition("t", 0)
@@ -244,6 +245,48 @@ def test_a_partition_that_has_moved_takes_what_was_not_handed_out_along() -> Non
                     (1, 2),
                     (2, 2),
                 ]
+
+    run(test)
+
+
+def refusing_acknowledgements(queue: FakeQueue, times: int) -> list[float]:
+    """Have the broker refuse so many acknowledgements as one that cannot store them just now; return the list
+    of when they came.
+    """
+    came: list[float] = []
+
+    async def refuse(broker: FakeBroker, header: Any, request: Any) -> Any:
+        came.append(asyncio.get_running_loop().time())
+        if len(came) > times:
+            return queue.acknowledge(broker, header, request)
+        assert queue.session is not None
+        queue.session += 1
+        topics = [
+            acknowledged.ShareAcknowledgeTopicResponse(
+                topic_id=broker.topic_id("t"),
+                partitions=[
+                    acknowledged.PartitionData(
+                        partition_index=0, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
+                    )
+                ],
+            )
+        ]
+        return acknowledged.ShareAcknowledgeResponse(responses=topics)
+
+    queue.broker.always(ApiKey.SHARE_ACKNOWLEDGE, refuse)
+    return came
+
+
+def test_a_commit_tries_again_until_the_broker_can_store_it() -> None:
+    async def test() -> None:
+        async with fake_queue(b"a") as queue:
+            async with consumer_of(queue, share_acknowledgement_mode="explicit") as consumer:
+                consumer.acknowledge(await at_once(consumer))
+                came = refusing_acknowledgements(queue, 3)
+                assert await consumer.commit() == {TP: None}
+                assert len(came) == 4
+                assert came[-1] - came[0] >= 3 * 0.0008, "each try comes after a backoff"
+            assert queue.final == {0: ACCEPTED}
 
     run(test)
 

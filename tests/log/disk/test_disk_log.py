@@ -57,6 +57,24 @@ def test_the_directory_is_laid_out_as_kafka_lays_it_out(tmp_path: Path) -> None:
     assert stored == b"".join(made)
 
 
+@pytest.mark.parametrize("end", [DiskLog.close, DiskLog.abandon])
+def test_a_log_that_is_closed_takes_nothing_more(tmp_path: Path, end: Callable[[DiskLog], None]) -> None:
+    """What is left of a broker must not write where the next one writes."""
+    path = tmp_path / "t-0"
+    log = open_log(path)
+    fill(log, 3)
+    end(log)
+    after = open_log(path)
+    fill(after, 2)
+    contents = last_log_file(path).read_bytes()
+    for change in (lambda: fill(log, 1), lambda: log.truncate_to(0)):
+        with pytest.raises(StorageError, match="is closed"):
+            change()
+    assert last_log_file(path).read_bytes() == contents
+    fill(after, 1)
+    after.close()
+
+
 def test_index_entries_say_what_kafkas_dump_tool_checks(tmp_path: Path) -> None:
     """`kafka-dump-log --deep-iteration` wants the entry's offset to be its batch's last, and so on."""
     rng = random.Random(5)

@@ -45,6 +45,11 @@ class DueTimers:
         """
         self._timers.set(timer, when)
 
+    @property
+    def has_due(self) -> bool:
+        """Whether a timer has fired that has not been taken."""
+        return bool(self._due)
+
     def take(self) -> list[Due]:
         """Return the timers that have fired, and keep none."""
         due, self._due = self._due, []

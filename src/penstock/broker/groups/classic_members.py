@@ -148,7 +148,7 @@ class ClassicMembers:
             return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         names = {topic.id: name for name, topic in self._topics().items()}
         coordinator.has_synced(group, member_id)
-        coordinator.touch(group, member_id, now)
+        coordinator.touch(group, member_id, coordinator.settings_of(group.id), now)
         return SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
@@ -168,7 +168,7 @@ class ClassicMembers:
         if error:
             return error
         coordinator = self._service.coordinator
-        coordinator.touch(group, member_id, now)
+        coordinator.touch(group, member_id, coordinator.settings_of(group.id), now)
         if rules.has_to_rejoin(state, member_id) or coordinator.waits_for_join(group, now_ms):
             coordinator.awaits_join(group, member_id, now)
             return ErrorCode.REBALANCE_IN_PROGRESS

@@ -5,7 +5,7 @@ Does the I/O that the coordinator asks for: it stores the changes of a plan, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.coordination.records import KeyAndValue
@@ -42,7 +42,7 @@ class ConsumerGroupService:
     def __init__(self, host: Host, classic: Coordinator, timers: Timers) -> None:
         self._host = host
         self._classic = classic
-        self._settings = GroupSettingsOf(host, CONSUMER)
+        self._settings = GroupSettingsOf(host, CONSUMER, self._make_settings)
         names = (host.config.text("group.consumer.assignors") or "").split(",")
         self._assignors = tuple(ASSIGNOR_NAMES[name.strip()] for name in names if name.strip()) or (
             ConsumerGroupSettings().assignors
@@ -63,9 +63,12 @@ class ConsumerGroupService:
         """Return the settings of a group: what is set for it, within the bounds of the broker, or the
         broker's.
         """
+        return self._settings.of(group_id)
+
+    def _make_settings(self, own: Mapping[str, str]) -> ConsumerGroupSettings:
         config = self._host.config
         return ConsumerGroupSettings(
-            *self._settings.intervals(group_id),
+            *self._settings.intervals(own),
             config.integer("group.consumer.max.size"),
             self._assignors,
             config.integer("group.consumer.regex.refresh.interval.ms"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures
 
 G = TypeVar("G", bound=PlannedGroup)
+S = TypeVar("S")
 
 
 class Settings(Protocol):
@@ -193,20 +194,34 @@ class PlannedGroups(Generic[G]):
                 self._coordinator.forget(group_id)
 
 
-class GroupSettingsOf:
-    """The settings of groups of one type: what is set for a group, within the bounds of the broker."""
+class GroupSettingsOf(Generic[S]):
+    """The settings of groups of one type: what is set for a group, within the bounds of the broker.
 
-    def __init__(self, host: Host, own_type: str) -> None:
+    `make` makes them of the group's own texts. Those of groups that have none, nearly all, are made once for
+    each version of the metadata: every heartbeat needs them, and each lookup costs as much as the rest of it.
+    """
+
+    def __init__(self, host: Host, own_type: str, make: Callable[[Mapping[str, str]], S]) -> None:
         self._host = host
         self._own_type = own_type
+        self._make = make
+        self._version = -1
+        self._common: S | None = None
 
-    def own(self, group_id: str) -> Mapping[str, str]:
-        """Return what is set for a group."""
-        return self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
+    def of(self, group_id: str) -> S:
+        """Return the settings of a group: what is set for it, or the broker's."""
+        cluster = self._host.cluster
+        own = cluster.resource_configs.get((GROUP_RESOURCE, group_id))
+        if own:
+            return self._make(own)
+        version = cluster.metadata_end_offset
+        if self._common is None or version != self._version:
+            self._common, self._version = self._make({}), version
+        return self._common
 
-    def intervals(self, group_id: str) -> tuple[int, int, int]:
+    def intervals(self, own: Mapping[str, str]) -> tuple[int, int, int]:
         """Return the session timeout, and the intervals of heartbeats and of assignments, in milliseconds."""
-        own, config = self.own(group_id), self._host.config
+        config = self._host.config
         session_ms, heartbeat_ms, assignment_ms = (
             group_setting(own, config, self._own_type, name)
             for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")

@@ -420,9 +420,9 @@ class GroupService:
         coordinator = self.coordinator
         try:
             coordinator.advance(now)
-            self.consumer.work_off(self.store, now)
-            self.share.work_off(self.store, now)
-            self.streams.work_off(self.store, now)
+            for kind in self._modern:
+                if kind.coordinator.timers.has_due:
+                    kind.work_off(self.store, now)
             while True:
                 saves, replies = coordinator.outbox.take()
                 if not saves and not replies:

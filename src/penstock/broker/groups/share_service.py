@@ -55,7 +55,7 @@ class ShareGroupService:
         self._view = view
         self._is_other = is_other
         self.coordinator = ShareGroupCoordinator(self.settings_of, view, timers)
-        self._settings = GroupSettingsOf(host, SHARE)
+        self._settings = GroupSettingsOf(host, SHARE, self._make_settings)
         self.planned = PlannedGroups(host, self.coordinator, LateRecords(SHARE_KEYS, _records), SHARE)
 
     @property
@@ -67,9 +67,12 @@ class ShareGroupService:
         """Return the settings of a group: what is set for it, within the bounds of the broker, or the
         broker's.
         """
+        return self._settings.of(group_id)
+
+    def _make_settings(self, own: Mapping[str, str]) -> ShareGroupSettings:
         config = self._host.config
         return ShareGroupSettings(
-            *self._settings.intervals(group_id),
+            *self._settings.intervals(own),
             config.integer("group.share.max.size"),
             config.integer("group.share.initialize.retry.interval.ms"),
         )

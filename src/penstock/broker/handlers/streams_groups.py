@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
@@ -47,4 +48,10 @@ def has_streams_groups(context: Context[Needs]) -> bool:
 
 def offers_protocol(config: BrokerConfig, name: str) -> bool:
     """Return whether `group.coordinator.rebalance.protocols` names a protocol of groups."""
-    return name in (each.strip() for each in (config.text(PROTOCOLS) or "").split(","))
+    return name in _names(config.text(PROTOCOLS) or "")
+
+
+@lru_cache(maxsize=8)
+def _names(text: str) -> frozenset[str]:
+    """Return the names in a list; kept, for every heartbeat asks."""
+    return frozenset(each.strip() for each in text.split(","))

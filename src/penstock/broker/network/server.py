@@ -102,6 +102,8 @@ class Server:
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
         self.is_stopping = False
+        self._has_ended = False
+        """Whether nothing is run any more that waits for a time or an event."""
         self.accepted = 0
         """Connections so far, refused ones included."""
         self.refused = 0
@@ -245,11 +247,12 @@ class Server:
     async def stop(self) -> None:
         """Stop listening and close all connections. The node stays as it is."""
         self.is_stopping = True
+        if self.dies:
+            self._end_timers()
         for acceptor in self._acceptors:
             await acceptor.stop()
-        for timer in (self._deadline_timer, self._housekeeping_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._housekeeping_timer is not None:
+            self._housekeeping_timer.cancel()
         if self._checkpoint is not None:
             await self._checkpoint
         logger.info("stopping with %d connections open", len(self.connections))
@@ -267,7 +270,15 @@ class Server:
             connection.close("the broker stops")
         while self.connections:
             await asyncio.sleep(0)
+        self._end_timers()
         self.loop.set_exception_handler(None)
+
+    def _end_timers(self) -> None:
+        """Have nothing fire any more: the loop may go on, and the next life have the same files."""
+        self._has_ended = True
+        for timer in (self._deadline_timer, self._housekeeping_timer):
+            if timer is not None:
+                timer.cancel()
 
     @property
     def bootstrap(self) -> str:
@@ -383,7 +394,7 @@ class Server:
         An exception ends the one request or alarm that raised it. Called from one of them, this does nothing:
         the call at work finds what is due, so that a chain of waits does not become a recursion.
         """
-        if self._runs_due:
+        if self._runs_due or self._has_ended:
             return
         self._runs_due = True
         purgatory, caught = self.node.purgatory, self.node.failures.caught
@@ -405,6 +416,8 @@ class Server:
             self._runs_due = False
 
     def _set_deadline_timer(self) -> None:
+        if self._has_ended:
+            return
         older = self._deadline_timer
         deadline = self.node.purgatory.next_deadline()
         if deadline is None:
@@ -416,6 +429,8 @@ class Server:
 
     def clock_moved(self) -> None:
         """Do what is due now, because the node's clock has been moved."""
+        if self._has_ended:
+            return
         self._keep_house()
         self._deadline_passed()
 

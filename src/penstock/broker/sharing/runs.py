@@ -61,7 +61,7 @@ class Run:
     @property
     def is_done(self) -> bool:
         """Whether the records are acknowledged or archived, and that is stored."""
-        return self.state in DONE
+        return self.state in DONE and self.change is None
 
     @property
     def is_free(self) -> bool:

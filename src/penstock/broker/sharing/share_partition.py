@@ -290,8 +290,10 @@ class SharePartition:
         change = Change(is_applied=True)
         for run in runs:
             if run.change is None:
-                run.state = _after(AcknowledgeType.RELEASE, run.deliveries, settings)
+                run.state = run.next_state = _after(AcknowledgeType.RELEASE, run.deliveries, settings)
                 run.unlock()
+                if run.state in DONE:
+                    run.change = change  # the start moves over it once that is stored
                 change.states.append(Stored(run.first, run.last, run.state, run.deliveries))
         if not change.states:
             return False
@@ -343,7 +345,7 @@ class SharePartition:
         freed = False
         for change in write.changes:
             if change.is_applied:
-                pass
+                self._end_applied(change)
             elif error_code:
                 self._let_go(change)
                 ends = [run.deadline for run in self.window if run.member is not None]
@@ -357,6 +359,19 @@ class SharePartition:
                 freed = self._changed(change) or freed
             change.settled, change.error_code = True, error_code
         return freed
+
+    def _end_applied(self, change: Change) -> None:
+        """Move on over records that were delivered as often as they may be, now that this was written.
+
+        As at Apache Kafka also where it could not be: the next write says the start offset that includes it.
+        """
+        for first, last, state, _ in change.states:
+            if state in DONE:
+                for run in self.window.cut(first, last):
+                    if run.change is change:
+                        run.change = None
+                self.window.join_done(first, last)
+        self.window.move_start()
 
     def is_writing(self, write: Write) -> bool:
         """Return whether a write is the one that is under way."""

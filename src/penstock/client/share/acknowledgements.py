@@ -23,6 +23,11 @@ SEPARATE_RUN_MIN = 10
 """Runs of one type get a batch of their own from this length on, as in Java: one type instead of many."""
 
 
+DIVISIONS_MAX = 64
+"""How often acknowledgements that go together are divided to find the one that the broker refuses. Where all
+locks of some thousand records have run out each of them would cost a request otherwise, or two."""
+
+
 class AcknowledgeType(IntEnum):
     """What becomes of a record that a share consumer was given. The numbers are the protocol's."""
 
@@ -95,7 +100,7 @@ def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
 class Group:
     """Acknowledgements of one partition that go to a broker together, and succeed or fail together."""
 
-    __slots__ = ("deadline", "is_fresh", "number", "runs", "tp")
+    __slots__ = ("_divisions", "deadline", "is_fresh", "not_before", "number", "runs", "tp", "tries")
 
     def __init__(self, tp: TopicPartition, runs: Sequence[Run], deadline: float, number: int = 0) -> None:
         self.tp = tp
@@ -106,6 +111,12 @@ class Group:
         """Which commit it belongs to at the latest."""
         self.is_fresh = True
         """Whether it has never been sent, alone or as a part of another group."""
+        self.tries = 0
+        """How often a broker has refused it that may take it later."""
+        self.not_before = 0.0
+        """Monotonic seconds before which it is not sent."""
+        self._divisions = [DIVISIONS_MAX]
+        """How often it may be divided still; shared with what it was divided into."""
 
     @property
     def size(self) -> int:
@@ -132,10 +143,19 @@ class Group:
         self.runs = list(merged)
         return True
 
+    def postpone(self, until: float) -> None:
+        """Note a try that has failed, and the monotonic seconds of the next one."""
+        self.is_fresh = False
+        self.tries += 1
+        self.not_before = until
+
     def halves(self) -> tuple[Group, Group] | None:
-        """Divide it in two, each of which can succeed without the other; None for a single offset."""
-        if self.size < 2:
+        """Divide it in two, each of which can succeed without the other; None for a single offset, and where
+        it was divided often enough.
+        """
+        if self.size < 2 or not self._divisions[0]:
             return None
+        self._divisions[0] -= 1
         half = self.size // 2
         former: list[Run] = []
         latter: list[Run] = []
@@ -152,6 +172,7 @@ class Group:
         )
         for each in both:
             each.is_fresh = False
+            each._divisions = self._divisions
         return both
 
 

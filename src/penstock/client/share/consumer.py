@@ -534,9 +534,9 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             return {}
         number = holdings.begin_commit()
         try:
-            fetcher.pump(takes_all=True)
-            holdings.seal_commit()
             deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+            fetcher.commit(timeout_ms / 1000)
+            holdings.seal_commit()
             while not holdings.is_settled(number):
                 if not await fetcher.settled(number, deadline):
                     raise RequestTimeoutError(

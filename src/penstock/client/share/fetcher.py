@@ -132,15 +132,27 @@ class ShareFetcher:
         error, self._error = self._error, None
         return error
 
-    def pump(self, *, takes_all: bool = False) -> None:
+    def pump(self) -> None:
         """Send what can be sent now: acknowledgements that are decided, and fetches that are wanted.
 
-        Decisions for brokers that are busy wait for others beside them, unless it `takes_all`.
+        Decisions for brokers that are busy wait for others beside them.
         """
         if self._is_closing:
             return
-        for decision in self._holdings.decisions(() if takes_all else self._exchanges):
+        for decision in self._holdings.decisions(self._exchanges):
             self._route(decision)
+        self._send_all()
+
+    def commit(self, patience_s: float) -> None:
+        """Send all that is decided, and try again for so many seconds what a broker may take later."""
+        if self._is_closing:
+            return
+        for decision in self._holdings.decisions(patience_s=patience_s):
+            self._route(decision)
+        self._send_all()
+
+    def _send_all(self) -> None:
+        """Send the next request of each broker that is not busy."""
         nodes = self._wanted_by_node()
         order = sorted({*nodes, *self._sessions})
         if order:
@@ -158,6 +170,8 @@ class ShareFetcher:
             request = self._next_request(node_id, nodes.get(node_id, {}))
             if request is not None:
                 self._send(node_id, request)
+            elif node_id in self._sessions:
+                wake_at = min(wake_at, self._sessions[node_id].next_due)
         self._arm(wake_at)
 
     def _arm(self, when: float) -> None:
@@ -200,7 +214,7 @@ class ShareFetcher:
 
     def _next_request(self, node_id: int, wanted: Mapping[TopicPartition, bytes]) -> ShareRequest | None:
         session = self._sessions.get(node_id)
-        terms = self._terms
+        terms, now = self._terms, self._loop.time()
         may_fetch = bool(wanted) and terms is not None and not self._holdings.has_parts
         if may_fetch and terms is not None and terms.is_strict and self._fetching:
             may_fetch = False
@@ -212,12 +226,13 @@ class ShareFetcher:
                 self._member_id,
                 self._settle,
                 lambda: self._client.address_of(node_id),
+                lambda tries: self._client.backoff.seconds(tries, self._client.dice),
             )
-        if session.has_acknowledgements and not (may_fetch and session.can_carry(wanted)):
-            request = session.acknowledgements()
+        if session.next_due <= now and not (may_fetch and session.can_carry(wanted, now)):
+            request = session.acknowledgements(now)
             if request is not None:
                 return request
-        return session.fetch(wanted, terms) if may_fetch and terms is not None else None
+        return session.fetch(wanted, terms, now) if may_fetch and terms is not None else None
 
     def _send(self, node_id: int, request: ShareRequest) -> None:
         is_fetch = isinstance(request, ShareFetchRequest)
@@ -445,7 +460,7 @@ class ShareFetcher:
         self.announce()
 
     async def _close_session(self, node_id: int, session: ShareSession) -> None:
-        request = session.acknowledgements(is_final=True)
+        request = session.acknowledgements(self._loop.time(), is_final=True)
         if request is None:
             return
         try:

@@ -245,8 +245,12 @@ class Holdings:
         with self.lock:
             return not (self._parts or self._unsettled or self.is_decided)
 
-    def decisions(self, busy: Container[int] = ()) -> list[Decision]:
-        """Return what is to be sent, but to nodes that are `busy`, and take it to be on its way."""
+    def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[Decision]:
+        """Return what is to be sent, but to nodes that are `busy`, and take it to be on its way.
+
+        Failures that may pass are tried again for `patience_s` seconds, by default those of the consumer.
+        """
+        deadline = self._now() + (self._patience_s if patience_s is None else patience_s)
         with self.lock:
             found: list[Decision] = []
             for tp, partition in list(self._partitions.items()):
@@ -255,7 +259,7 @@ class Holdings:
                 for runs in (partition.decided.take(), partition.renewing.take()):
                     if not runs:
                         continue
-                    group = Group(tp, runs, self._now() + self._patience_s, self._number)
+                    group = Group(tp, runs, deadline, self._number)
                     self._unsettled[self._number] = self._unsettled.get(self._number, 0) + group.size
                     found.append(Decision(tp, partition.topic_id, partition.node_id, group))
                 if not (partition.held or partition.kept):

@@ -62,12 +62,15 @@ class ShareSession:
         member_id: str,
         settle: Callable[[Group, PenstockError | None], object],
         broker: Callable[[], object] = lambda: "unknown",
+        backoff_s: Callable[[int], float] = lambda tries: 0.0,
     ) -> None:
         self._group_id = group_id
         self._member_id = member_id
         self._settle = settle
         self._broker = broker
         """How messages name the broker."""
+        self._backoff_s = backoff_s
+        """For how long acknowledgements wait that were refused, and may be taken, after so many tries."""
         self.epoch = OPENING_EPOCH
         self.partitions: dict[Place, TopicPartition] = {}
         """What the broker has in the session."""
@@ -95,30 +98,42 @@ class ShareSession:
             queue.append(group)
 
     @property
-    def has_acknowledgements(self) -> bool:
-        """Whether acknowledgements wait to be sent."""
-        return bool(self._waiting)
+    def next_due(self) -> float:
+        """When acknowledgements may be sent next, in monotonic seconds; infinite where none wait.
+
+        At once where the session is not open: they fail.
+        """
+        if self._waiting and not self.is_open:
+            return 0.0
+        return min((queue[0].not_before for queue in self._waiting.values()), default=float("inf"))
 
     @property
     def is_open(self) -> bool:
         """Whether the broker is taken to have the session."""
         return self.epoch != OPENING_EPOCH
 
-    def can_carry(self, wanted: Mapping[TopicPartition, bytes]) -> bool:
-        """Return whether a fetch of these partitions would take all acknowledgements that wait along."""
+    def can_carry(self, wanted: Mapping[TopicPartition, bytes], now: float) -> bool:
+        """Return whether a fetch of these partitions would take all acknowledgements along that are due."""
         return self.is_open and all(
             wanted.get(queue[0].tp) == place.topic_id and not queue[0].is_renewal
             for place, queue in self._waiting.items()
+            if queue[0].not_before <= now
         )
 
-    def fetch(self, wanted: Mapping[TopicPartition, bytes], terms: FetchTerms) -> fetching.ShareFetchRequest:
-        """Return the next fetch, of exactly these partitions; acknowledgements of them go with it."""
+    def fetch(
+        self, wanted: Mapping[TopicPartition, bytes], terms: FetchTerms, now: float
+    ) -> fetching.ShareFetchRequest:
+        """Return the next fetch, of exactly these partitions; acknowledgements of them that are due go with
+        it.
+        """
         places = {Place(topic_id, tp.partition): tp for tp, topic_id in wanted.items()}
         new = [place for place in places if place not in self.partitions]
         gone = [place for place in self.partitions if place not in places]
-        carried = (
-            self._take(lambda place, group: place in places and not group.is_renewal) if self.is_open else {}
-        )
+        carried: dict[Place, Group] = {}
+        if self.is_open:
+            carried = self._take(
+                lambda place, group: place in places and not group.is_renewal and group.not_before <= now
+            )
         topics: dict[bytes, fetching.FetchTopic] = {}
         for place in dict.fromkeys([*new, *carried]):
             topic = topics.setdefault(place.topic_id, fetching.FetchTopic(topic_id=place.topic_id))
@@ -153,15 +168,20 @@ class ShareSession:
             forgotten_topics_data=list(forgotten.values()) if self.is_open else [],
         )
 
-    def acknowledgements(self, *, is_final: bool = False) -> acknowledging.ShareAcknowledgeRequest | None:
-        """Return a request with acknowledgements that wait, or the one that closes the session; None for no
-        need. Where the session is not open they fail: the broker has released the records.
+    def acknowledgements(
+        self, now: float, *, is_final: bool = False
+    ) -> acknowledging.ShareAcknowledgeRequest | None:
+        """Return a request with acknowledgements that are due, or the one that closes the session; None for
+        no need. Where the session is not open they fail: the broker has released the records.
         """
         if not self.is_open:
             self.drop(explaining(ErrorCode.SHARE_SESSION_NOT_FOUND, self._broker()))
             return None
-        is_renewal = not is_final and any(queue[0].is_renewal for queue in self._waiting.values())
-        taken = self._take(lambda place, group: group.is_renewal == is_renewal)
+        if is_final:
+            now = float("inf")
+        due = [queue[0] for queue in self._waiting.values() if queue[0].not_before <= now]
+        is_renewal = not is_final and any(group.is_renewal for group in due)
+        taken = self._take(lambda place, group: group.is_renewal == is_renewal and group.not_before <= now)
         self._is_closing = is_final
         if is_final:
             # Nothing more can be sent after it; renewals would prolong what the broker releases.
@@ -268,14 +288,19 @@ class ShareSession:
         error = explain_acknowledgement(code, group.tp, self._broker())
         if self._is_closing:
             return error
+        if now >= group.deadline:
+            return error
         if code == ErrorCode.INVALID_RECORD_STATE and (halves := group.halves()) is not None:
-            # One lock that has run out makes the broker refuse all of them: find the others.
-            self._waiting.setdefault(place, deque()).extendleft(reversed(halves))
+            # One lock that has run out makes the broker refuse all of them: find the others. The large parts
+            # come first, so that a limited number of divisions finds most.
+            self._waiting.setdefault(place, deque()).extend(halves)
             return None
-        if error.retriable and code not in MOVED_CODES and now < group.deadline:
-            group.is_fresh = False
-            self._waiting.setdefault(place, deque()).appendleft(group)
-            return None
+        if error.retriable and code not in MOVED_CODES:
+            due = now + self._backoff_s(group.tries)
+            if due < group.deadline:
+                group.postpone(due)
+                self._waiting.setdefault(place, deque()).appendleft(group)
+                return None
         return error
 
     def _settle_sent(self, decide: Callable[[Place, Group], PenstockError | None]) -> None:

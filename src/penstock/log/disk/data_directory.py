@@ -424,6 +424,8 @@ class DataDirectory:
     def abandon(self) -> None:
         """Let go of everything as a crash would, but for the lock, which is released."""
         self._remover.stop()
+        for log in self.logs.values():
+            log.abandon()
         self.logs.clear()
         if self._lock >= 0:
             os.close(self._lock)

@@ -161,8 +161,10 @@ class DiskLog(SegmentedLog):
         """See that the directory and the growing segment have not been removed, moved or replaced.
 
         Raises:
-            StorageError: they have.
+            StorageError: they have; or the log is closed, and others may have its files.
         """
+        if self.is_closed:
+            raise StorageError(f"{self.directory} is closed: the broker that wrote to it has stopped")
         check_in_place(self.directory, self._identity)
         active = self._active
         assert isinstance(active, FileSegment)
@@ -222,11 +224,27 @@ class DiskLog(SegmentedLog):
         pending.sync()
         self.flushed(pending)
 
+    def truncate_to(self, offset: int) -> None:
+        if self.is_closed:
+            self.check_in_place()
+        super().truncate_to(offset)
+
     def close(self) -> None:
         super().close()
         for segment in self._segments:
             if isinstance(segment, FileSegment):
                 segment.close()
+        self.look_again()
+
+    def abandon(self) -> None:
+        """Let go of the files as a crash would. What is left of the broker cannot write to them any more:
+        the next one has them.
+        """
+        self.is_closed = True
+        for segment in self._segments:
+            if isinstance(segment, FileSegment):
+                segment.release()
+        self.look_again()
 
 
 def _load_epochs(path: str) -> LeaderEpochs:

@@ -23,6 +23,8 @@ from penstock.broker.groups.consumer.state import (
     STATIC_LEAVE_EPOCH,
     Change,
     MemberState,
+    SetSubscription,
+    SetTarget,
     removal,
 )
 from penstock.broker.groups.metadata_view import TopicsView
@@ -49,6 +51,8 @@ class Plan(NamedTuple):
 
     group: ConsumerGroup
     draft: Draft
+    settings: ConsumerGroupSettings
+    """The settings of the group that it was made with."""
     answer: Answer | None = None
     touched: str | None = None
     turns_classic: bool = False
@@ -132,10 +136,10 @@ class ConsumerCoordinator:
                 draft.make(*changes)
         if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, self._view)
-            turns = beat.epoch == LEAVE_EPOCH and self._turns_classic(group, draft)
-            return Plan(group, draft, Answer(beat.member_id, beat.epoch), None, turns)
+            turns = beat.epoch == LEAVE_EPOCH and _turns_classic(group, draft, settings)
+            return Plan(group, draft, settings, Answer(beat.member_id, beat.epoch), None, turns)
         draft, answer = group.heartbeat(beat, settings, self._view, now_ms, draft, bump=assigns_anew)
-        return Plan(group, draft, answer, beat.member_id)
+        return Plan(group, draft, settings, answer, beat.member_id)
 
     def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> Plan:
         """JoinGroup of a group that has members: return what it leads to.
@@ -151,16 +155,13 @@ class ConsumerCoordinator:
             others = state.subscriptions.keys() - {holder}
             turns = group.turns_classic(settings, others, len(state.subscriptions))
         draft, answer = group.heartbeat(beat, settings, self._view, now_ms, assigns=not turns)
-        return Plan(group, draft, answer, beat.member_id, turns)
+        return Plan(group, draft, settings, answer, beat.member_id, turns)
 
     def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> Plan:
         """LeaveGroup for members that there are: return what it leads to."""
+        settings = self.settings_of(group.id)
         draft = group.remove(member_ids, self._view)
-        return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
-
-    def _turns_classic(self, group: ConsumerGroup, draft: Draft) -> bool:
-        left = draft.state.subscriptions
-        return group.turns_classic(self.settings_of(group.id), left, len(left))
+        return Plan(group, draft, settings, turns_classic=_turns_classic(group, draft, settings))
 
     def accept(self, plan: Plan, now: float, sees: SeesTopic | None = None) -> None:
         """Make the changes of a plan, which have been stored.
@@ -171,13 +172,14 @@ class ConsumerCoordinator:
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
         group.accept(plan.draft)
-        for member_id in before.subscriptions.keys() - group.stored.subscriptions.keys():
-            self._members.end(group.id, member_id)
-        for member_id in [each for each in group.stored.subscriptions if each not in before.subscriptions]:
-            self.touch(group, member_id, now)
+        settings, after = plan.settings, group.stored
+        if any(isinstance(change, SetSubscription) for change in plan.changes):
+            for member_id in before.subscriptions.keys() - after.subscriptions.keys():
+                self._members.end(group.id, member_id)
+            for member_id in [each for each in after.subscriptions if each not in before.subscriptions]:
+                self.touch(group, member_id, settings, now)
         if plan.touched is not None:
-            self.touch(group, plan.touched, now)
-        settings = self.settings_of(group.id)
+            self.touch(group, plan.touched, settings, now)
         if sees is not None and group.needs_refresh(settings, self._view, now):
             self._refresh_soon(group, sees, now)
 
@@ -187,8 +189,9 @@ class ConsumerCoordinator:
         self.groups.update(groups)
         for group in groups.values():
             self._drop_remains(group)
+            settings = self.settings_of(group.id)
             for member_id in group.stored.subscriptions:
-                self.touch(group, member_id, now)
+                self.touch(group, member_id, settings, now)
 
     @staticmethod
     def _drop_remains(group: ConsumerGroup) -> None:
@@ -197,7 +200,7 @@ class ConsumerCoordinator:
         for member_id in [each for each in state.currents if each not in state.subscriptions]:
             state.currents.pop(member_id)
         for member_id in [each for each in state.targets if each not in state.subscriptions]:
-            state.targets.pop(member_id)
+            state.apply(SetTarget(member_id, None))
         owners = {partition: owner for partition, owner in state.owners.items() if owner in state.currents}
         state.owners.clear()
         state.owners.update(owners)
@@ -251,12 +254,14 @@ class ConsumerCoordinator:
         """A classic member has been answered its assignment."""
         self._members.stop(group.id, member_id, SYNC)
 
-    def touch(self, group: ConsumerGroup, member_id: str, now: float) -> None:
+    def touch(
+        self, group: ConsumerGroup, member_id: str, settings: ConsumerGroupSettings, now: float
+    ) -> None:
         """Begin the session of a member anew, and time how long it takes to give up partitions."""
         subscription, current = group.stored.subscriptions[member_id], group.stored.current(member_id)
         session_ms = subscription.session_timeout_ms
         if session_ms is None:
-            session_ms = self.settings_of(group.id).session_timeout_ms
+            session_ms = settings.session_timeout_ms
         self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
         if not subscription.is_classic:
             self._members.stop(group.id, member_id, JOIN, SYNC)
@@ -268,8 +273,7 @@ class ConsumerCoordinator:
     def _fence(self, group_id: str, member_id: str) -> Plan:
         """Remove a member whose session is over, or which has not done in time what it was asked to do."""
         group = self.groups[group_id]
-        draft = group.remove([member_id], self._view)
-        return Plan(group, draft, turns_classic=self._turns_classic(group, draft))
+        return self.leave_classic(group, [member_id])
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
         """Match regular expressions with the next timers, so that the answer does not wait for it."""
@@ -285,7 +289,12 @@ class ConsumerCoordinator:
     ) -> Plan | None:
         if self._regex_timers.get(group.id) is not timer:
             return None
-        return Plan(group, group.refresh(sees, self._view, now, now_ms))
+        return Plan(group, group.refresh(sees, self._view, now, now_ms), self.settings_of(group.id))
+
+
+def _turns_classic(group: ConsumerGroup, draft: Draft, settings: ConsumerGroupSettings) -> bool:
+    left = draft.state.subscriptions
+    return group.turns_classic(settings, left, len(left))
 
 
 def check_heartbeat(group_id: str, beat: Heartbeat, settings: ConsumerGroupSettings) -> None:

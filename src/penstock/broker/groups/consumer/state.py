@@ -168,6 +168,10 @@ class GroupState:
         self.owners: dict[Partition, str] = {}
         """The member that holds a partition, as assigned or as to be given up."""
         self.names_bytes = 0
+        self.targeted = 0
+        """How many partitions the target assignments have."""
+        self.regex_members = 0
+        """How many members subscribe by a regular expression."""
         self._topics: frozenset[str] | None = None
 
     def copy(self) -> GroupState:
@@ -181,7 +185,8 @@ class GroupState:
         other.regexes = self.regexes.copy()
         other.instances = self.instances.copy()
         other.owners = self.owners.copy()
-        other.names_bytes = self.names_bytes
+        other.names_bytes, other.targeted = self.names_bytes, self.targeted
+        other.regex_members = self.regex_members
         other._topics = self._topics
         return other
 
@@ -203,8 +208,8 @@ class GroupState:
     @property
     def size_bytes(self) -> int:
         """About what the group takes in memory."""
-        assigned = sum(map(len, self.targets.values()))
-        return self.names_bytes + MEMBER_BYTES * len(self.subscriptions) + PARTITION_BYTES * assigned
+        members = MEMBER_BYTES * len(self.subscriptions)
+        return self.names_bytes + members + PARTITION_BYTES * self.targeted
 
     def current(self, member_id: str) -> Current:
         """Return where a member stands; a member without a record has just joined."""
@@ -240,6 +245,8 @@ class GroupState:
 
     def unresolved(self) -> set[str]:
         """Return the regular expressions of members that have not been matched with topics yet."""
+        if not self.regex_members:
+            return set()
         found = {each.regex for each in self.subscriptions.values() if each.regex}
         return found - self.regexes.keys()
 
@@ -250,6 +257,7 @@ class GroupState:
         if isinstance(change, SetCurrent):
             self._set_current(change.member_id, change.value)
         elif isinstance(change, SetTarget):
+            self.targeted += len(change.value or ()) - len(self.target(change.member_id))
             _put(self.targets, change.member_id, change.value)
         elif isinstance(change, SetSubscription):
             self._set_subscription(change.member_id, change.value)
@@ -264,10 +272,12 @@ class GroupState:
         older = self.subscriptions.get(member_id)
         if older is not None:
             self.names_bytes -= _size_of(member_id, older)
+            self.regex_members -= bool(older.regex)
             if older.instance_id is not None and self.instances.get(older.instance_id) == member_id:
                 del self.instances[older.instance_id]
         if value is not None:
             self.names_bytes += _size_of(member_id, value)
+            self.regex_members += bool(value.regex)
             if value.instance_id is not None:
                 self.instances[value.instance_id] = member_id
         _put(self.subscriptions, member_id, value)

@@ -45,13 +45,15 @@ MEMBER_ID_CHARACTERS_MAX = 36
 class SharePlan(NamedTuple):
     """The outcome of a request or a timer: changes to be stored, and the answer to a request.
 
-    `touched` is the member whose session goes on, `initialize` what is to be initialized once that is stored.
+    `touched` is the member whose session goes on, for `session_timeout_ms`; `initialize` is what is to be
+    initialized once that is stored.
     """
 
     group: ShareGroup
     draft: Draft
     answer: ShareAnswer | None = None
     touched: str | None = None
+    session_timeout_ms: int = 0
     initialize: Initialize | None = None
 
     @property
@@ -104,7 +106,7 @@ class ShareGroupCoordinator:
             return SharePlan(group, draft, ShareAnswer(beat.member_id, beat.epoch))
         settings = self.settings_of(group_id)
         draft, answer, initialize = group.heartbeat(beat, settings, self._view, now_ms)
-        return SharePlan(group, draft, answer, beat.member_id, initialize)
+        return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
     def note(self, group: ShareGroup, change: Initialization) -> SharePlan:
         """Return the plan that notes which share partitions of a group are initialized, or about to be."""
@@ -118,7 +120,7 @@ class ShareGroupCoordinator:
         for member_id in before.members.keys() - group.stored.members.keys():
             self._members.end(group.id, member_id)
         if plan.touched is not None:
-            self._touch(group, plan.touched, now)
+            self._touch(group, plan.touched, plan.session_timeout_ms, now)
         if plan.initialize is not None:
             group.asked_ms.update(dict.fromkeys(plan.initialize.topics, now_ms))
 
@@ -133,8 +135,9 @@ class ShareGroupCoordinator:
                 state.currents.pop(member_id)
             for member_id in state.targets.keys() - state.members.keys():
                 state.targets.pop(member_id)
+            session_ms = self.settings_of(group.id).session_timeout_ms
             for member_id in state.members:
-                self._touch(group, member_id, now)
+                self._touch(group, member_id, session_ms, now)
 
     def forget(self, group_id: str) -> None:
         """Drop a group, if there is one with this id."""
@@ -155,10 +158,9 @@ class ShareGroupCoordinator:
 
     # --- sessions ----------------------------------------------------------------------------------------
 
-    def _touch(self, group: ShareGroup, member_id: str, now: float) -> None:
+    def _touch(self, group: ShareGroup, member_id: str, session_ms: int, now: float) -> None:
         """Begin the session of a member anew."""
-        session_s = self.settings_of(group.id).session_timeout_ms / 1000
-        self._members.set(group.id, member_id, SESSION, now + session_s)
+        self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
 
     def _fence(self, group_id: str, member_id: str) -> SharePlan:
         """Remove a member whose session is over."""

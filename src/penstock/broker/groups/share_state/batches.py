@@ -11,6 +11,10 @@ KEEPS_START = -1
 """A start offset that leaves the one that is stored."""
 
 
+_DONE = (2, 4)
+"""The delivery states of records that are acknowledged or archived."""
+
+
 class StateBatch(NamedTuple):
     """The records from the first offset to the last, which have the same delivery state and count."""
 
@@ -49,6 +53,11 @@ def combine(
         else:
             found.append(StateBatch(start, end, batch.state, batch.deliveries))
     return (*kept[:first], *found, *kept[last:])
+
+
+def done_count(batches: Iterable[StateBatch]) -> int:
+    """Return how many records are acknowledged or archived."""
+    return sum(each.last_offset - each.first_offset + 1 for each in batches if each.state in _DONE)
 
 
 def _last(batch: StateBatch) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, combine
+from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, combine, done_count
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import (
     NO_COUNT,
@@ -100,6 +100,10 @@ class ShareCoordinator:
     def write(self, states: ShareStates, key: ShareKey, written: Written, now_ms: int) -> Change:
         """WriteShareGroupState: add to the state what has become of records.
 
+        The start offset only grows. A leader whose write was stored, and answered with an error since the
+        coordinator moved meanwhile, says an earlier one the next time: what it finished behind that is not
+        kept any more, and the leader after it would have it delivered again. Apache Kafka goes back.
+
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74), FENCED_STATE_EPOCH (124) or
                 UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -117,18 +121,22 @@ class ShareCoordinator:
                     f"a range of records from {batch.first_offset} to {batch.last_offset}",
                 )
         state = entry.state
+        start_offset, complete_count = written.start_offset, written.complete_count
+        if KEEPS_START < start_offset < state.start_offset:
+            start_offset = state.start_offset
+            complete_count = done_count(combine(state.batches, written.batches, start_offset))
         if entry.updates < self._updates_max():
-            batches = combine((), written.batches, written.start_offset)
+            batches = combine((), written.batches, start_offset)
             epochs = state.snapshot_epoch, state.leader_epoch
-            return Change(key, Update(*epochs, written.start_offset, written.complete_count, batches))
-        keeps = written.start_offset == KEEPS_START
-        start_offset = state.start_offset if keeps else written.start_offset
+            return Change(key, Update(*epochs, start_offset, complete_count, batches))
+        if start_offset == KEEPS_START:
+            start_offset = state.start_offset
         return Change(
             key,
             state._replace(
                 snapshot_epoch=state.snapshot_epoch + 1,
                 start_offset=start_offset,
-                complete_count=written.complete_count,
+                complete_count=complete_count,
                 written_ms=now_ms,
                 batches=combine(state.batches, written.batches, start_offset),
             ),

@@ -5,7 +5,7 @@ Does the I/O that the coordinator asks for: it stores the changes of a plan, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.groups.planned import GroupSettingsOf, Host, LateRecords, PlannedGroups
@@ -30,7 +30,7 @@ class StreamsGroupService:
         self._view = view
         self._is_other = is_other
         self.coordinator = StreamsGroupCoordinator(self.settings_of, view, timers)
-        self._settings = GroupSettingsOf(host, STREAMS)
+        self._settings = GroupSettingsOf(host, STREAMS, self._make_settings)
         self.planned = PlannedGroups(host, self.coordinator, LateRecords(STREAMS_KEYS, _records), STREAMS)
 
     @property
@@ -47,12 +47,14 @@ class StreamsGroupService:
         """Return the settings of a group: what is set for it, within the bounds of the broker, or the
         broker's.
         """
+        return self._settings.of(group_id)
+
+    def _make_settings(self, own: Mapping[str, str]) -> StreamsGroupSettings:
         config = self._host.config
-        own = self._settings.own(group_id)
         delay_ms = own.get("streams.initial.rebalance.delay.ms")
         standbys = own.get("streams.num.standby.replicas")
         return StreamsGroupSettings(
-            *self._settings.intervals(group_id),
+            *self._settings.intervals(own),
             config.integer("group.streams.initial.rebalance.delay.ms") if delay_ms is None else int(delay_ms),
             min(
                 config.integer("group.streams.num.standby.replicas") if standbys is None else int(standbys),
