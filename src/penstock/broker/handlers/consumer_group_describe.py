@@ -12,7 +12,7 @@ from penstock.broker.groups.consumer.coordinator import GROUP_BYTES
 from penstock.broker.groups.consumer.group import ConsumerGroup, assignor_of
 from penstock.broker.groups.consumer.state import MEMBER_BYTES, Partition
 from penstock.broker.groups.metadata_view import by_topic
-from penstock.broker.handlers.consumer_group_heartbeat import NOT_OFFERED, Needs, has_consumer_groups
+from penstock.broker.handlers.consumer_group_heartbeat import Needs, has_consumer_groups
 from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -37,9 +37,7 @@ def consumer_group_describe(
     if not has_consumer_groups(context):
         return ConsumerGroupDescribeResponse(
             groups=[
-                DescribedGroup(
-                    group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED
-                )
+                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
                 for group_id in dict.fromkeys(request.group_ids)
             ]
         )

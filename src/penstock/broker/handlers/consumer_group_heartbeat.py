@@ -36,11 +36,6 @@ OWN_IDS_SINCE = 1
 FIRST_RELEASE = (4, 0)
 """The first release of Apache Kafka in which consumer groups are on by themselves."""
 
-NOT_OFFERED = (
-    "The cluster does not have consumer groups (KIP-848): its group.version is 0, or "
-    "group.coordinator.rebalance.protocols does not name them."
-)
-
 
 class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
@@ -59,9 +54,7 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Join a consumer group, stay in it or leave it; the answer has the assignment where it has changed."""
     if not has_consumer_groups(context):
-        return ConsumerGroupHeartbeatResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED
-        )
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     member_id = request.member_id
     if not member_id and context.version < OWN_IDS_SINCE and request.member_epoch == 0:
         member_id = str(uuid.uuid4())

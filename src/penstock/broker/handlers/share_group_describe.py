@@ -9,7 +9,7 @@ from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.settings import SIMPLE
 from penstock.broker.groups.share.state import MEMBER_BYTES
 from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
-from penstock.broker.handlers.share_groups import Needs, open_group
+from penstock.broker.handlers.share_groups import Needs, has_share_groups, open_group
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
@@ -26,6 +26,13 @@ def share_group_describe(
     request: ShareGroupDescribeRequest, context: Context[Needs]
 ) -> ShareGroupDescribeResponse:
     """Describe share groups by their ids; each once, however often it is named."""
+    if not has_share_groups(context):
+        return ShareGroupDescribeResponse(
+            groups=[
+                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+                for group_id in dict.fromkeys(request.group_ids)
+            ]
+        )
     context.begin_claims()
     groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.group_ids)]
     if request.include_authorized_operations:

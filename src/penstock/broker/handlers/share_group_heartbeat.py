@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.broker.context import Context
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.share.group import ShareAnswer, ShareHeartbeat
-from penstock.broker.handlers.share_groups import NOT_OFFERED, Needs, has_share_groups
+from penstock.broker.handlers.share_groups import Needs, has_share_groups
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -24,9 +24,7 @@ def share_group_heartbeat(
 ) -> ShareGroupHeartbeatResponse:
     """Join a share group, stay in it or leave it; the answer has the assignment where it has changed."""
     if not has_share_groups(context):
-        return ShareGroupHeartbeatResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED
-        )
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     names = request.subscribed_topic_names
     beat = ShareHeartbeat(
         request.member_id,

@@ -12,7 +12,7 @@ from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import InternalTopic
 from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
-from penstock.broker.handlers.streams_groups import NOT_OFFERED, Needs, has_streams_groups
+from penstock.broker.handlers.streams_groups import Needs, has_streams_groups
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
@@ -34,6 +34,13 @@ def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context[Needs]
 ) -> StreamsGroupDescribeResponse:
     """Describe streams groups by their ids; each once, however often it is named."""
+    if not has_streams_groups(context):
+        return StreamsGroupDescribeResponse(
+            groups=[
+                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+                for group_id in dict.fromkeys(request.group_ids)
+            ]
+        )
     context.begin_claims()
     groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.group_ids)]
     if request.include_authorized_operations:
@@ -46,8 +53,6 @@ def streams_group_describe(
 def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
     service = context.node.groups
     try:
-        if not has_streams_groups(context):
-            raise error_for(ErrorCode.UNSUPPORTED_VERSION, NOT_OFFERED)
         if not group_id:
             raise error_for(ErrorCode.INVALID_GROUP_ID, "a group needs an id")
         service.open(group_id)

@@ -14,7 +14,7 @@ from penstock.broker.groups.streams.endpoints import EndpointPartitions
 from penstock.broker.groups.streams.group import StreamsAnswer, StreamsHeartbeat
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
-from penstock.broker.handlers.streams_groups import NOT_OFFERED, Needs, has_streams_groups
+from penstock.broker.handlers.streams_groups import Needs, has_streams_groups
 from penstock.broker.metadata.planning import Planner
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.errors import KafkaError, StorageError
@@ -29,7 +29,7 @@ def streams_group_heartbeat(
 ) -> answered.StreamsGroupHeartbeatResponse:
     """Join a streams group, stay in it or leave it; the answer has the tasks where they have changed."""
     if not has_streams_groups(context):
-        return _refusal(ErrorCode.UNSUPPORTED_VERSION, NOT_OFFERED)
+        return _refusal(ErrorCode.UNSUPPORTED_VERSION)
     context.begin_claims()
     try:
         _check_supported(request)
@@ -43,7 +43,7 @@ def streams_group_heartbeat(
     return _response(answer, statuses, context)
 
 
-def _refusal(code: int, message: str) -> answered.StreamsGroupHeartbeatResponse:
+def _refusal(code: int, message: str | None = None) -> answered.StreamsGroupHeartbeatResponse:
     return answered.StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
 
 

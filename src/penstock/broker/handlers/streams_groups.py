@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.security.authorizer import Authorizer
 
-NOT_OFFERED = (
-    "The cluster does not have streams groups (KIP-1071): its streams.version is 0, or "
-    "group.coordinator.rebalance.protocols does not name them."
-)
-
 PROTOCOLS = "group.coordinator.rebalance.protocols"
 
 
