@@ -9665,6 +9665,7 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 }
 
 #include "rows.h"
+#include "row_writer.h"
 #include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
@@ -9838,5 +9839,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "91b2f7a0a1dc2175"
+#define DIGEST "596417f096607cb1"
 #include "module.h"

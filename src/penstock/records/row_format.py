@@ -1,13 +1,14 @@
 """The records inside a batch of magic 2, from rows and to rows: the hot loops of the row API.
 
-Compiled where the package is (`native/rows.h`). What that leaves undecided, and everything without it, is
-done here in Python, written for speed: numbers are read and written in place where they are short, and a
-record without headers is one join of ready pieces.
+Compiled where the package is (`native/rows.h`, `native/row_writer.h`). What that leaves undecided, and
+everything without it, is done here in Python, written for speed: numbers are read and written in place where
+they are short, and a record without headers is one join of ready pieces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from penstock.errors import CorruptRecordError
 from penstock.headers import Header
@@ -17,6 +18,8 @@ from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsign
 
 RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
 """What a record is made of: key, value, headers, timestamp in milliseconds."""
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _read_rows = getattr(native.LIBRARY, "read_rows", None)
 _write_rows = getattr(native.LIBRARY, "write_rows", None)
@@ -67,6 +70,84 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
         pieces[0] += b"\0"
     pieces[0] = encode_varint(len(pieces[0]))
     return b"".join(pieces)
+
+
+class PlainMeter:
+    """Bytes that are in use, of all batches of a producer. The compiled one counts in one step."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def add(self, count: int) -> None:
+        """Count bytes as in use, or as free again where `count` is negative."""
+        self.used += count
+
+
+class PlainRowWriter:
+    """Records of one batch that come one by one: rows are kept, and written all at once.
+
+    The compiled one writes each record where it comes, and keeps no rows; it has a lane besides
+    (`native/row_writer.h`), for which it is given `outcome` and `delivery_class`.
+    """
+
+    __slots__ = ("_is_open", "_meter", "_rows", "limit", "max_timestamp", "size")
+
+    def __init__(self, limit: int, meter: PlainMeter, outcome: object, delivery_class: type) -> None:
+        self.limit = limit
+        """The most bytes of a batch of several records."""
+        self.size = 0
+        self.max_timestamp = 0
+        self._meter = meter
+        self._rows: list[RowLike] = []
+        self._is_open = True
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return len(self._rows)
+
+    @property
+    def base_timestamp(self) -> int:
+        """The time of the first record."""
+        return self._rows[0][3]
+
+    def add(
+        self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
+    ) -> int:
+        """Take a record that takes `size` bytes at most; return its index, or -1 where it does not fit.
+
+        It does not where the batch would have more than `limit` bytes, or its time is further from the
+        first record's than 64 bits say. Types have been looked at before.
+        """
+        rows = self._rows
+        if not self._is_open or (rows and self.size + size > self.limit):
+            return -1
+        if rows and not INT64_MIN <= timestamp - rows[0][3] <= INT64_MAX:
+            return -1
+        if not rows or timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        rows.append((key, value, headers, timestamp))
+        self.size += size
+        self._meter.used += size
+        return len(rows) - 1
+
+    def close(self) -> None:
+        """Take no more."""
+        self._is_open = False
+
+    def body(self, room: int) -> bytearray:
+        """Return the records back to back, behind `room` zeros."""
+        body = bytearray(room)
+        body += encode_records(self._rows, self.base_timestamp, None)
+        return body
+
+
+RowWriter: Any = getattr(native.LIBRARY, "RowWriter", PlainRowWriter)
+Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
+"""The compiled ones where they are: not in a free-threaded Python."""
 
 
 def readable(data: memoryview) -> memoryview | bytes:

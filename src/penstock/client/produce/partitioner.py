@@ -106,6 +106,15 @@ class StickyChoice:
         self._appended += record_bytes
         return self._current
 
+    def count(self, record_bytes: int) -> None:
+        """Count bytes that have gone to the present partition without being asked about."""
+        self._appended += record_bytes
+
+    @property
+    def left(self) -> int:
+        """How many bytes more go to the present partition."""
+        return self._batch_bytes - self._appended
+
 
 class TopicState:
     """The partitions of a topic as the producer needs them on every record."""

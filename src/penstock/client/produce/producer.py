@@ -7,6 +7,7 @@ Keyed records go where Java would send them; the others fill one partition's bat
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
 
@@ -37,6 +38,7 @@ from penstock.errors import (
 )
 from penstock.headers import Header
 from penstock.model import K, RecordMetadata, TopicPartition, V
+from penstock.records.row_format import PlainRowWriter, RowWriter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -119,6 +121,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         self.serializers = serializers_of(self.config)
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, TopicState] = {}
+        self.lanes: dict[str, Any] = {}
+        """What takes a record of a topic by itself, where it has neither key nor headers: the compiled writer
+        of the batch that such records go to now. It returns None for what has to be decided."""
+        self._has_lanes = self._null_is_free and RowWriter is not PlainRowWriter
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
@@ -199,6 +205,12 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             key, value = self.serializers.apply(topic, key, value)
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
+        if key is None and partition is None and timestamp is None and not headers:
+            lane = self.lanes.get(topic) if type(topic) is str else None
+            if lane is not None:
+                noted: Delivery | None = lane.note(value, time.time_ns())
+                if noted is not None:
+                    return noted
         accepted = self.try_send(topic, value, key, partition, timestamp, headers)
         if accepted is None:
             return await self.send_when_possible(topic, value, key, partition, timestamp, headers)
@@ -268,11 +280,15 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if headers:
             headers, header_bytes = checked_headers(headers)
             size += header_bytes
+        sticky: StickyChoice | None = None
         if partition is None:
             if key is not None or not self._null_is_free:
                 partition = self._partitioner(key, state.count)
             if partition is None:
-                partition = state.sticky.choose(state.available, size)
+                sticky = state.sticky
+                if (lane := self.lanes.pop(topic, None)) is not None:
+                    sticky.count(lane.close_lane())
+                partition = sticky.choose(state.available, size)
         elif type(partition) is not int:
             partition = whole(partition, "the partition")
         if not 0 <= partition < state.count:
@@ -288,6 +304,11 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         )
         if accepted[1]:
             self._sender.wake()
+        if sticky is not None and self._has_lanes and sticky.left > 0:
+            topics = self._client.cluster.topics
+            lane = self._accumulator.open_lane(state.tp[partition], topics, state.info, sticky.left)
+            if lane is not None:
+                self.lanes[topic] = lane
         return accepted
 
     async def send_when_possible(
