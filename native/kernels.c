@@ -9839,5 +9839,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "596417f096607cb1"
+#define DIGEST "f8c01519b975430b"
 #include "module.h"

@@ -1,14 +1,13 @@
 /* The records of one batch, written as they come: types, so that they are written in C and not translated.
  *
- * `PlainRowWriter` and `PlainMeter` of `penstock.records.row_format` do the same in Python, apart from `note`, which
- * takes the commonest record at once where nothing needs a decision, and returns None where Python is to decide.
+ * `PlainRowWriter` and `PlainMeter` of `penstock.records.row_format` are the same in Python.
  *
  * What changes a writer or a meter runs no Python in between: the lock of the interpreter makes it one step. A
  * free-threaded Python has no such lock, and uses the plain ones. */
 #ifndef Py_GIL_DISABLED
 #include <structmember.h>
 
-enum { RECORD_OVERHEAD = 36, FIRST_ROOM = 256, NANOSECONDS = 1000000 };
+enum { RECORD_OVERHEAD = 36, FIRST_ROOM = 256 };
 
 static void free_object(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
@@ -214,7 +213,7 @@ static PyObject *writer_add(PyObject *object, PyObject *const *given, Py_ssize_t
     return PyLong_FromLongLong(self->count - 1);
 }
 
-/* note(value, nanoseconds): the delivery of a record without a key and without headers; None where it does not fit,
+/* note(value, timestamp): the delivery of a record without a key and without headers; None where it does not fit,
  * memory is full, or the topic's metadata are others than when the lane was opened. */
 static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     writer_t *self = (writer_t *)object;
@@ -224,19 +223,19 @@ static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_
     }
     text_t value;
     if (!self->is_lane || bytes_text(given[0], &value)) Py_RETURN_NONE;
-    const int64_t nanoseconds = PyLong_AsLongLong(given[1]);
-    if (nanoseconds == -1 && PyErr_Occurred()) return NULL;
+    const int64_t timestamp = PyLong_AsLongLong(given[1]);
+    if (timestamp == -1 && PyErr_Occurred()) return NULL;
     /* Memory for an object may have garbage collected, and with it any Python run. */
     PyTypeObject *kind = (PyTypeObject *)self->kind;
     place_t *place = (place_t *)((allocfunc)PyType_GetSlot(kind, Py_tp_alloc))(kind, 0);
     if (place == NULL) return NULL;
-    const int64_t timestamp = floor_quotient(nanoseconds, NANOSECONDS);
+    const int64_t base_time = self->count ? self->base_time : timestamp;
     const int64_t size = RECORD_OVERHEAD + max_of(value.size, 0);
     const meter_t *meter = (meter_t *)self->meter;
     int is_taken = self->is_lane && self->noted < self->grant && meter->used < meter->limit
         && self->size + size <= self->limit && PyDict_GetItemWithError(self->topics, self->topic) == self->info;
     int64_t time_delta = 0;
-    if (is_taken && __builtin_sub_overflow(timestamp, self->base_time, &time_delta)) is_taken = 0;
+    if (is_taken && __builtin_sub_overflow(timestamp, base_time, &time_delta)) is_taken = 0;
     if (!is_taken) {
         Py_DECREF(place);
         if (PyErr_Occurred()) return NULL;
@@ -244,6 +243,7 @@ static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_
     }
     row_t row = {{NULL, -1}, value, NULL, 0, time_delta, self->count, 0};
     row.size = 3 + number_size(time_delta) + number_size(self->count) + number_size(value.size) + max_of(value.size, 0);
+    self->base_time = base_time;
     if (append_row(self, &row, timestamp, size)) {
         Py_DECREF(place);
         return NULL;
@@ -255,19 +255,20 @@ static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_
     return (PyObject *)place;
 }
 
-/* open_lane(topics, topic, info, grant): have `note` take records of `grant` bytes, as long as `topics[topic]` is `info`. */
+/* open_lane(topics, topic, info, grant, lock): have `note` take records of `grant` bytes, as long as `topics[topic]` is
+ * `info`. The lock is for the plain writer. */
 static PyObject *writer_open_lane(PyObject *object, PyObject *arguments) {
     writer_t *self = (writer_t *)object;
-    PyObject *topics, *topic, *info;
+    PyObject *topics, *topic, *info, *lock;
     long long grant;
-    if (!PyArg_ParseTuple(arguments, "O!UOL", &PyDict_Type, &topics, &topic, &info, &grant)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "O!UOLO", &PyDict_Type, &topics, &topic, &info, &grant, &lock)) return NULL;
     PyObject *former[] = {self->topics, self->topic, self->info};
     Py_INCREF(self->topics = topics);
     Py_INCREF(self->topic = topic);
     Py_INCREF(self->info = info);
     self->noted = 0;
     self->grant = grant;
-    self->is_lane = self->is_open && self->count > 0 && PyUnicode_CheckExact(topic);
+    self->is_lane = self->is_open && PyUnicode_CheckExact(topic);
     for (int index = 0; index < 3; index++) Py_XDECREF(former[index]);
     Py_RETURN_NONE;
 }

@@ -7,7 +7,8 @@ they are short, and a record without headers is one join of ready pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from penstock.errors import CorruptRecordError
@@ -18,6 +19,9 @@ from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsign
 
 RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
 """What a record is made of: key, value, headers, timestamp in milliseconds."""
+
+RECORD_OVERHEAD_BYTES = 36
+"""What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -89,20 +93,44 @@ class PlainMeter:
 class PlainRowWriter:
     """Records of one batch that come one by one: rows are kept, and written all at once.
 
-    The compiled one writes each record where it comes, and keeps no rows; it has a lane besides
-    (`native/row_writer.h`), for which it is given `outcome` and `delivery_class`.
+    The compiled one (`native/row_writer.h`) writes each record where it comes, and keeps no rows. `outcome`
+    is the batch's, and `delivery_class` what `note` makes of it, an index and a time in milliseconds.
     """
 
-    __slots__ = ("_is_open", "_meter", "_rows", "limit", "max_timestamp", "size")
+    __slots__ = (
+        "_delivery_class",
+        "_grant",
+        "_is_open",
+        "_lane",
+        "_lock",
+        "_meter",
+        "_noted",
+        "_outcome",
+        "_rows",
+        "limit",
+        "max_timestamp",
+        "size",
+    )
 
-    def __init__(self, limit: int, meter: PlainMeter, outcome: object, delivery_class: type) -> None:
+    def __init__(
+        self,
+        limit: int,
+        meter: PlainMeter,
+        outcome: object,
+        delivery_class: Callable[[object, int, int], object],
+    ) -> None:
         self.limit = limit
         """The most bytes of a batch of several records."""
         self.size = 0
         self.max_timestamp = 0
         self._meter = meter
+        self._outcome = outcome
+        self._delivery_class = delivery_class
         self._rows: list[RowLike] = []
         self._is_open = True
+        self._lane: tuple[Mapping[str, object], str, object] | None = None
+        self._lock: AbstractContextManager[object] = nullcontext()
+        self._noted = self._grant = 0
 
     @property
     def count(self) -> int:
@@ -134,9 +162,65 @@ class PlainRowWriter:
         self._meter.used += size
         return len(rows) - 1
 
+    def note(self, value: bytes | None, timestamp: int) -> object | None:
+        """Take a record without key and headers in the lane; return its delivery.
+
+        None where it does not fit, memory is full, there is no lane, or the topic's metadata are others than
+        when it was opened: then nothing is taken. `timestamp` is in milliseconds since 1970. From any thread.
+        """
+        if type(value) is bytes:
+            size = RECORD_OVERHEAD_BYTES + len(value)
+        elif value is None:
+            size = RECORD_OVERHEAD_BYTES
+        else:
+            return None
+        rows = self._rows
+        with self._lock:
+            lane, meter = self._lane, self._meter
+            if (
+                lane is None
+                or self._noted >= self._grant
+                or meter.used >= meter.limit
+                or self.size + size > self.limit
+                or lane[0].get(lane[1]) is not lane[2]
+                or (rows and not INT64_MIN <= timestamp - rows[0][3] <= INT64_MAX)
+            ):
+                return None
+            index = len(rows)
+            rows.append((None, value, (), timestamp))
+            if timestamp > self.max_timestamp or not index:
+                self.max_timestamp = timestamp
+            self.size += size
+            self._noted += size
+            meter.used += size
+        return self._delivery_class(self._outcome, index, timestamp)
+
+    def open_lane(
+        self,
+        topics: Mapping[str, object],
+        topic: str,
+        info: object,
+        grant: int,
+        lock: AbstractContextManager[object],
+    ) -> None:
+        """Have `note` take records of `grant` bytes, as long as `topics` have `info` for the topic.
+
+        `lock` is the one under which everything else is called.
+        """
+        self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
+        self._lock = lock
+        self._noted, self._grant = 0, grant
+
+    def close_lane(self) -> int:
+        """Have `note` take nothing; return the bytes that it has taken since the lane was opened."""
+        with self._lock:
+            noted, self._noted, self._lane = self._noted, 0, None
+        return noted
+
     def close(self) -> None:
         """Take no more."""
         self._is_open = False
+        self._lane = None
 
     def body(self, room: int) -> bytearray:
         """Return the records back to back, behind `room` zeros."""

@@ -33,7 +33,7 @@ def test_columns_get_the_time_they_are_encoded_with() -> None:
 def test_rows_and_tables_get_the_time_of_the_clock() -> None:
     async def produce(bootstrap: str) -> None:
         async with AsyncProducer(bootstrap) as producer:
-            producer._clock = Calendar()
+            producer.clock = Calendar()
             await (await producer.send("times", b"row"))
             await (await producer.send("times", b"with its own", timestamp=77))
             await (await producer.send_arrow("times", pa.table({"value": [b"column"]})))

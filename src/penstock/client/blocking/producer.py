@@ -164,7 +164,7 @@ class Producer(Blocking, Generic[K, V]):
             if key is None and partition is None and timestamp is None and not headers:
                 lane = self._lanes.get(topic) if type(topic) is str else None
                 if lane is not None:
-                    noted: Delivery | None = lane.note(value, time.time_ns())
+                    noted: Delivery | None = lane.note(value, self._producer.clock.now_ms())
                     if noted is not None:
                         return noted
             accepted = self._producer.try_send(topic, value, key, partition, timestamp, headers)

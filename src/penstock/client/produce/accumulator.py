@@ -34,9 +34,6 @@ from penstock.records.row_format import Meter, RowWriter
 REQUEST_BYTES_MAX = 8 << 20
 """Bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
 
-RECORD_OVERHEAD_BYTES = 36
-"""What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
-
 INT32_MAX = (1 << 31) - 1
 """The most bytes that a batch says it has."""
 
@@ -144,7 +141,7 @@ class Accumulator:
             queue = self._queues.get(tp)
             if queue is None or queue.open is None:
                 return None
-            queue.open.writer.open_lane(topics, tp.topic, info, grant)
+            queue.open.writer.open_lane(topics, tp.topic, info, grant, self._lock)
             return queue.open.writer
 
     def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:

@@ -7,7 +7,6 @@ Keyed records go where Java would send them; the others fill one partition's bat
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
 
@@ -18,7 +17,7 @@ from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.client.config import Partitioner, ProducerConfig
-from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
+from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.group_members import group_metadata_of
@@ -38,7 +37,7 @@ from penstock.errors import (
 )
 from penstock.headers import Header
 from penstock.model import K, RecordMetadata, TopicPartition, V
-from penstock.records.row_format import PlainRowWriter, RowWriter
+from penstock.records.row_format import RECORD_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -111,7 +110,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             value_serializer=value_serializer,
         )
         self._client = AsyncClient(self.config)
-        self._clock: Clock = SystemClock()
+        self.clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
         chosen = self.config.partitioner
@@ -122,9 +121,8 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, TopicState] = {}
         self.lanes: dict[str, Any] = {}
-        """What takes a record of a topic by itself, where it has neither key nor headers: the compiled writer
-        of the batch that such records go to now. It returns None for what has to be decided."""
-        self._has_lanes = self._null_is_free and RowWriter is not PlainRowWriter
+        """What takes a record of a topic by itself, where it has neither key nor headers: the writer of the
+        batch that such records go to now. It returns None for what has to be decided."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
@@ -208,7 +206,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if key is None and partition is None and timestamp is None and not headers:
             lane = self.lanes.get(topic) if type(topic) is str else None
             if lane is not None:
-                noted: Delivery | None = lane.note(value, time.time_ns())
+                noted: Delivery | None = lane.note(value, self.clock.now_ms())
                 if noted is not None:
                     return noted
         accepted = self.try_send(topic, value, key, partition, timestamp, headers)
@@ -296,15 +294,15 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
                 return None  # the topic may have grown: `send_when_possible` asks
             raise no_such_partition(TopicPartition(topic, partition), state.count)
         if timestamp is None:
-            timestamp = self._clock.now_ms()
+            timestamp = self.clock.now_ms()
         elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
             timestamp = whole_ms(timestamp)
         accepted = self._accumulator.append(
-            state.tp[partition], (key, value, headers, timestamp), size, self._clock.monotonic
+            state.tp[partition], (key, value, headers, timestamp), size, self.clock.monotonic
         )
         if accepted[1]:
             self._sender.wake()
-        if sticky is not None and self._has_lanes and sticky.left > 0:
+        if sticky is not None and key is None and sticky.left > 0 and self._null_is_free:
             topics = self._client.cluster.topics
             lane = self._accumulator.open_lane(state.tp[partition], topics, state.info, sticky.left)
             if lane is not None:
@@ -321,7 +319,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         headers: Sequence[Header],
     ) -> Delivery:
         """Do what `try_send` could not: reach the cluster, get the topic's metadata, wait for room."""
-        deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
+        deadline = self.clock.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
         # What is wrong with the record need not wait for a broker.
@@ -348,7 +346,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if partition >= state.count:
             await self._client.topics_with([TopicPartition(topic, partition)])
             await self._know(topic, deadline)
-        left_s = deadline - self._clock.monotonic()
+        left_s = deadline - self.clock.monotonic()
         if self._accumulator.is_full and not await self._sender.room(left_s):
             raise RequestTimeoutError(
                 f"no room for more records within max.block.ms = {self.config.max_block_ms:g}: "
@@ -360,7 +358,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
-            left_ms = max(1.0, (deadline - self._clock.monotonic()) * 1000)
+            left_ms = max(1.0, (deadline - self.clock.monotonic()) * 1000)
             info = await self._client.retrying(
                 f"getting to know topic {topic!r}", lambda: self._client.topic(topic), left_ms
             )
@@ -400,11 +398,11 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         delivery = TableDelivery(topic) if given is None else given
         chunks = record_batches(data, fields or {})
         topic = topic_name(topic)
-        await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
+        await self.get_ready(topic, self.clock.monotonic() + self.config.max_block_ms / 1000)
         for chunk in chunks:
             for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
                 if not self.append_encoded(topic, batch, delivery):
-                    await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
+                    await self.get_ready(topic, self.clock.monotonic() + self.config.max_block_ms / 1000)
                     self.append_encoded(topic, batch, delivery, even_if_full=True)
         return delivery
 
@@ -415,7 +413,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
             self._encoder = ColumnEncoder(self.config, self._client.dice)
         state = self._topics[topic]
-        return self._encoder.encode(chunk, state.count, state.available, self._clock.now_ms())
+        return self._encoder.encode(chunk, state.count, state.available, self.clock.now_ms())
 
     def append_encoded(
         self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
@@ -427,9 +425,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if self._accumulator.is_full and not even_if_full:
             return False
         tp = state.tp[batch.partition]
-        outcome = self._accumulator.append_encoded(
-            tp, batch.data, batch.record_count, self._clock.monotonic()
-        )
+        outcome = self._accumulator.append_encoded(tp, batch.data, batch.record_count, self.clock.monotonic())
         delivery.add(outcome, batch, state.info.topic_id)
         self._sender.wake()
         return True
@@ -579,14 +575,14 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
         logged where the broker has no API for settings (before 0.11).
         """
-        if oldest_ms is None or self._clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
+        if oldest_ms is None or self.clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
             return
         try:
             settings = await topic_settings(self._client, topic, RETENTION_SETTINGS, RETENTION_ANSWER_S)
         except PenstockError as error:
             log.debug("the retention of topic %s is not known: %s", topic, error)
             return
-        warning = retention_warning(topic, settings, oldest_ms, self._clock.now_ms())
+        warning = retention_warning(topic, settings, oldest_ms, self.clock.now_ms())
         if warning is not None:
             log.warning("%s", warning)
 
