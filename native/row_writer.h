@@ -109,7 +109,7 @@ typedef struct {
     uint8_t *at;
     int64_t room, written, base_time, latest;
     long long count, size, limit, noted, grant;
-    int is_open, is_lane;
+    int is_open, is_lane, is_dropped;
 } writer_t;
 
 /* What the module keeps: the types that a writer is made with. */
@@ -118,8 +118,9 @@ typedef struct { PyTypeObject *meter, *place; } types_t;
 static PyObject *new_writer(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     const types_t *types = PyType_GetModuleState(type);
     long long limit;
-    PyObject *meter, *outcome, *kind;
-    if (!PyArg_ParseTuple(arguments, "LO!OO!", &limit, types->meter, &meter, &outcome, &PyType_Type, &kind)) return NULL;
+    PyObject *meter, *outcome, *kind, *lock; /* the plain writer needs the lock */
+    if (!PyArg_ParseTuple(arguments, "LO!OO!O", &limit, types->meter, &meter, &outcome, &PyType_Type, &kind, &lock))
+        return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)kind, types->place)) {
         PyErr_SetString(PyExc_TypeError, "deliveries are places");
         return NULL;
@@ -186,82 +187,110 @@ static int append_row(writer_t *self, const row_t *row, int64_t timestamp, int64
     return 0;
 }
 
-/* add(key, value, headers, timestamp, size): the index of the record, or -1 where it does not fit into the batch.
- * `size` is the most that it takes, and what is counted. Types have been looked at before. */
-static PyObject *writer_add(PyObject *object, PyObject *const *given, Py_ssize_t count) {
-    writer_t *self = (writer_t *)object;
+/* Take key, value, headers, timestamp and size; return the index of the record, -1 where it does not fit into the
+ * batch, -2 with an error. */
+static int64_t add_row(writer_t *self, PyObject *const *given, Py_ssize_t count) {
     if (count != 5) {
-        PyErr_Format(PyExc_TypeError, "add takes 5 arguments, not %zd", count);
-        return NULL;
+        PyErr_Format(PyExc_TypeError, "a record takes 5 arguments, not %zd", count);
+        return -2;
     }
     const int64_t timestamp = PyLong_AsLongLong(given[3]);
-    if (timestamp == -1 && PyErr_Occurred()) return NULL;
+    if (timestamp == -1 && PyErr_Occurred()) return -2;
     const int64_t size = PyLong_AsLongLong(given[4]);
-    if (size == -1 && PyErr_Occurred()) return NULL;
-    if (!self->is_open || (self->count && self->size + size > self->limit)) return PyLong_FromLong(-1);
+    if (size == -1 && PyErr_Occurred()) return -2;
+    if (!self->is_open || (self->count && self->size + size > self->limit)) return -1;
     const int64_t base_time = self->count ? self->base_time : timestamp;
     int64_t time_delta;
-    if (__builtin_sub_overflow(timestamp, base_time, &time_delta)) return PyLong_FromLong(-1);
+    if (__builtin_sub_overflow(timestamp, base_time, &time_delta)) return -1;
     row_t row;
     if (take_texts(given[0], given[1], given[2], time_delta, self->count, &row)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "a record is key, value, headers and a time, as `send` leaves them");
-        return NULL;
+        return -2;
     }
     self->base_time = base_time;
-    if (append_row(self, &row, timestamp, size)) return NULL;
-    return PyLong_FromLongLong(self->count - 1);
+    return append_row(self, &row, timestamp, size) ? -2 : self->count - 1;
 }
 
-/* note(value, timestamp): the delivery of a record without a key and without headers; None where it does not fit,
- * memory is full, or the topic's metadata are others than when the lane was opened. */
-static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_t count) {
-    writer_t *self = (writer_t *)object;
-    if (count != 2) {
-        PyErr_Format(PyExc_TypeError, "note takes 2 arguments, not %zd", count);
-        return NULL;
-    }
-    text_t value;
-    if (!self->is_lane || bytes_text(given[0], &value)) Py_RETURN_NONE;
-    const int64_t timestamp = PyLong_AsLongLong(given[1]);
-    if (timestamp == -1 && PyErr_Occurred()) return NULL;
-    /* Memory for an object may have garbage collected, and with it any Python run. */
+/* add(key, value, headers, timestamp, size): the index of the record, or -1 where it does not fit into the batch. `size`
+ * is the most that it takes, and what is counted. Types have been looked at before. */
+static PyObject *writer_add(PyObject *object, PyObject *const *given, Py_ssize_t count) {
+    const int64_t index = add_row((writer_t *)object, given, count);
+    return index < -1 ? NULL : PyLong_FromLongLong(index);
+}
+
+/* A delivery without its place yet. Memory for an object may have garbage collected, and with it any Python run. */
+static place_t *new_delivery(writer_t *self) {
     PyTypeObject *kind = (PyTypeObject *)self->kind;
-    place_t *place = (place_t *)((allocfunc)PyType_GetSlot(kind, Py_tp_alloc))(kind, 0);
-    if (place == NULL) return NULL;
-    const int64_t base_time = self->count ? self->base_time : timestamp;
-    const int64_t size = RECORD_OVERHEAD + max_of(value.size, 0);
-    const meter_t *meter = (meter_t *)self->meter;
-    int is_taken = self->is_lane && self->noted < self->grant && meter->used < meter->limit
-        && self->size + size <= self->limit && PyDict_GetItemWithError(self->topics, self->topic) == self->info;
-    int64_t time_delta = 0;
-    if (is_taken && __builtin_sub_overflow(timestamp, base_time, &time_delta)) is_taken = 0;
-    if (!is_taken) {
-        Py_DECREF(place);
-        if (PyErr_Occurred()) return NULL;
-        Py_RETURN_NONE;
-    }
-    row_t row = {{NULL, -1}, value, NULL, 0, time_delta, self->count, 0};
-    row.size = 3 + number_size(time_delta) + number_size(self->count) + number_size(value.size) + max_of(value.size, 0);
-    self->base_time = base_time;
-    if (append_row(self, &row, timestamp, size)) {
-        Py_DECREF(place);
-        return NULL;
-    }
-    self->noted += size;
+    return (place_t *)((allocfunc)PyType_GetSlot(kind, Py_tp_alloc))(kind, 0);
+}
+
+static PyObject *placed(writer_t *self, place_t *place, int64_t timestamp) {
     Py_INCREF(place->outcome = self->outcome);
     place->index = self->count - 1;
     place->timestamp = timestamp;
     return (PyObject *)place;
 }
 
-/* open_lane(topics, topic, info, grant, lock): have `note` take records of `grant` bytes, as long as `topics[topic]` is
- * `info`. The lock is for the plain writer. */
+static PyObject *not_placed(place_t *place) {
+    Py_DECREF(place);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* put(key, value, headers, timestamp, size): as `add`, with the record's delivery, or None. */
+static PyObject *writer_put(PyObject *object, PyObject *const *given, Py_ssize_t count) {
+    writer_t *self = (writer_t *)object;
+    if (!self->is_open) Py_RETURN_NONE;
+    place_t *place = new_delivery(self);
+    if (place == NULL) return NULL;
+    if (add_row(self, given, count) < 0) return not_placed(place);
+    return placed(self, place, PyLong_AsLongLong(given[3]));
+}
+
+/* note(value, timestamp[, headers, size]): the delivery of a record without a key; None where it does not fit, memory is
+ * full, or the topic's metadata are others than when the lane was opened. */
+static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_t count) {
+    writer_t *self = (writer_t *)object;
+    if (count != 2 && count != 4) {
+        PyErr_Format(PyExc_TypeError, "note takes 2 or 4 arguments, not %zd", count);
+        return NULL;
+    }
+    text_t value;
+    if (!self->is_lane || bytes_text(given[0], &value)) Py_RETURN_NONE;
+    const int64_t timestamp = PyLong_AsLongLong(given[1]);
+    if (timestamp == -1 && PyErr_Occurred()) return NULL;
+    const int64_t size = count == 4 ? PyLong_AsLongLong(given[3]) : RECORD_OVERHEAD + max_of(value.size, 0);
+    if (size == -1 && PyErr_Occurred()) return NULL;
+    place_t *place = new_delivery(self);
+    if (place == NULL) return NULL;
+    const meter_t *meter = (meter_t *)self->meter;
+    if (!self->is_lane || self->noted >= self->grant || meter->used >= meter->limit || self->size + size > self->limit
+        || PyDict_GetItemWithError(self->topics, self->topic) != self->info)
+        return not_placed(place);
+    if (count == 4) {
+        PyObject *whole[] = {Py_None, given[0], given[2], given[1], given[3]};
+        if (add_row(self, whole, 5) < 0) return not_placed(place);
+    } else {
+        const int64_t base_time = self->count ? self->base_time : timestamp;
+        int64_t time_delta;
+        if (__builtin_sub_overflow(timestamp, base_time, &time_delta)) return not_placed(place);
+        row_t row = {{NULL, -1}, value, NULL, 0, time_delta, self->count, 0};
+        row.size =
+            3 + number_size(time_delta) + number_size(self->count) + number_size(value.size) + max_of(value.size, 0);
+        self->base_time = base_time;
+        if (append_row(self, &row, timestamp, size)) return not_placed(place);
+    }
+    self->noted += size;
+    return placed(self, place, timestamp);
+}
+
+/* open_lane(topics, topic, info, grant): have `note` take records of `grant` bytes, as long as `topics[topic]` is `info`. */
 static PyObject *writer_open_lane(PyObject *object, PyObject *arguments) {
     writer_t *self = (writer_t *)object;
-    PyObject *topics, *topic, *info, *lock;
+    PyObject *topics, *topic, *info;
     long long grant;
-    if (!PyArg_ParseTuple(arguments, "O!UOLO", &PyDict_Type, &topics, &topic, &info, &grant, &lock)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "O!UOL", &PyDict_Type, &topics, &topic, &info, &grant)) return NULL;
     PyObject *former[] = {self->topics, self->topic, self->info};
     Py_INCREF(self->topics = topics);
     Py_INCREF(self->topic = topic);
@@ -287,9 +316,24 @@ static PyObject *writer_close(PyObject *object, PyObject *nothing) {
     Py_RETURN_NONE;
 }
 
+/* drop(): close, and give the memory of the records back. */
+static PyObject *writer_drop(PyObject *object, PyObject *nothing) {
+    writer_t *self = (writer_t *)object;
+    self->is_open = self->is_lane = 0;
+    self->is_dropped = 1;
+    PyMem_Free(self->at);
+    self->at = NULL;
+    self->room = self->written = 0;
+    Py_RETURN_NONE;
+}
+
 /* body(room): the records as a bytearray, behind `room` zeros. */
 static PyObject *writer_body(PyObject *object, PyObject *before) {
     const writer_t *self = (writer_t *)object;
+    if (self->is_dropped) {
+        PyErr_SetString(PyExc_ValueError, "the records have been dropped");
+        return NULL;
+    }
     const long long room = PyLong_AsLongLong(before);
     if (room == -1 && PyErr_Occurred()) return NULL;
     if (room < 0 || room > FIRST_ROOM) {
@@ -306,10 +350,12 @@ static PyObject *writer_body(PyObject *object, PyObject *before) {
 
 static PyMethodDef WRITER_METHODS[] = {
     {"add", (PyCFunction)(void (*)(void))writer_add, METH_FASTCALL, NULL},
+    {"put", (PyCFunction)(void (*)(void))writer_put, METH_FASTCALL, NULL},
     {"note", (PyCFunction)(void (*)(void))writer_note, METH_FASTCALL, NULL},
     {"open_lane", writer_open_lane, METH_VARARGS, NULL},
     {"close_lane", writer_close_lane, METH_NOARGS, NULL},
     {"close", writer_close, METH_NOARGS, NULL},
+    {"drop", writer_drop, METH_NOARGS, NULL},
     {"body", writer_body, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -24,7 +24,7 @@ def made(way: str, limit: int = 1_000_000, memory: int = 1 << 30) -> tuple[Any, 
     """A writer and the meter that it counts with."""
     writer_class: Any = PlainRowWriter if way == "plain" else row_format.RowWriter
     meter: Any = (PlainMeter if way == "plain" else row_format.Meter)(memory)
-    return writer_class(limit, meter, Outcome("t", 3), Delivery), meter
+    return writer_class(limit, meter, Outcome("t", 3), Delivery, nullcontext()), meter
 
 
 def random_row(dice: random.Random) -> RowLike:
@@ -89,7 +89,7 @@ def test_a_lane_takes_records_until_it_is_to_be_asked(way: str) -> None:
     topics = {"t": info}
     assert writer.note(b"x", 0) is None, "there is no lane yet"
     writer.add(b"k", b"first", (), 1_000, 50)
-    writer.open_lane(topics, "t", info, 100, nullcontext())
+    writer.open_lane(topics, "t", info, 100)
     for value in ("text", bytearray(b"x"), memoryview(b"x"), 5):
         assert writer.note(value, 0) is None
     first = writer.note(b"value", 1_234)
@@ -107,7 +107,7 @@ def test_a_lane_takes_records_until_it_is_to_be_asked(way: str) -> None:
     assert rows == [(b"k", b"first", 1_000), (None, b"value", 1_234), (None, None, -1), (None, b"", 0)]
     assert writer.max_timestamp == 1_234
 
-    writer.open_lane(topics, "t", info, 10_000, nullcontext())
+    writer.open_lane(topics, "t", info, 10_000)
     topics["t"] = object()
     assert writer.note(b"x", 0) is None, "the metadata are others"
     topics["t"] = info
@@ -122,8 +122,40 @@ def test_a_lane_takes_records_until_it_is_to_be_asked(way: str) -> None:
     writer.limit = 1_000_000
     writer.close()
     assert writer.note(b"x", 0) is None
-    writer.open_lane(topics, "t", info, 10_000, nullcontext())
+    writer.open_lane(topics, "t", info, 10_000)
     assert writer.note(b"x", 0) is None, "a closed batch opens no lane"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_is_put_with_its_delivery_and_noted_with_headers(way: str) -> None:
+    writer, meter = made(way, limit=200)
+    first = writer.put(b"k", b"v", [("a", None)], 7, 60)
+    assert (first._index, first._timestamp, first.partition) == (0, 7, 3)
+    info = object()
+    writer.open_lane({"t": info}, "t", info, 100)
+    second = writer.note(b"w", 9, [("b", b"c")], 50)
+    assert (second._index, second._timestamp) == (1, 9)
+    assert (writer.size, meter.used) == (110, 110)
+    assert writer.put(None, b"x", (), 8, 91) is None, "the batch is full"
+    assert writer.close_lane() == 50
+    batch = encode_written(writer)
+    rows = [
+        (r.key, r.value, list(r.headers), r.timestamp) for r in decode_batch(batch, 0, len(batch), "t", 0)
+    ]
+    assert rows == [(b"k", b"v", [("a", None)], 7), (None, b"w", [("b", b"c")], 9)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_records_that_were_dropped_are_gone_and_still_counted(way: str) -> None:
+    writer, meter = made(way)
+    writer.add(b"k", b"v" * 1_000, (), 7, 1_100)
+    writer.drop()
+    writer.drop()
+    assert (writer.count, writer.size, meter.used) == (1, 1_100, 1_100)
+    assert writer.add(None, b"", (), 0, 36) == -1
+    assert writer.put(None, b"", (), 0, 36) is None
+    with pytest.raises(ValueError, match="dropped"):
+        writer.body(0)
 
 
 @pytest.mark.skipif(not HAS_COMPILED, reason="not compiled")
@@ -140,14 +172,18 @@ def test_wrong_arguments_of_the_compiled_writer_are_errors_of_python() -> None:
             writer.add(*wrong, 0, 50)
     with pytest.raises(TypeError):
         writer.add(None, b"x")
+    with pytest.raises(TypeError):
+        writer.put("k", None, (), 0, 50)
+    with pytest.raises(TypeError):
+        writer.note(b"x")
     with pytest.raises(OverflowError):
         writer.add(None, b"x", (), 1 << 63, 50)
     with pytest.raises(ValueError, match="header"):
         writer.body(1 << 40)
     with pytest.raises(TypeError, match="places"):
-        row_format.RowWriter(1, meter, Outcome("t", 0), tuple)
+        row_format.RowWriter(1, meter, Outcome("t", 0), tuple, None)
     with pytest.raises(TypeError):
-        row_format.RowWriter(1, object(), Outcome("t", 0), Delivery)
+        row_format.RowWriter(1, object(), Outcome("t", 0), Delivery, None)
     assert (writer.count, writer.size, meter.used) == (0, 0, 0)
 
 
@@ -161,7 +197,7 @@ def test_garbage_in_circles_is_collected(way: str) -> None:
 
     writer, _ = made(way)
     known = Known()
-    writer.open_lane({"t": known}, "t", known, 1_000, nullcontext())
+    writer.open_lane({"t": known}, "t", known, 1_000)
     delivery = writer.note(b"x", 0)
     delivery.add_done_callback(lambda _, kept=(writer, known): None)
     del writer, known, delivery

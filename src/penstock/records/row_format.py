@@ -8,7 +8,7 @@ they are short, and a record without headers is one join of ready pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 from penstock.errors import CorruptRecordError
@@ -94,11 +94,13 @@ class PlainRowWriter:
     """Records of one batch that come one by one: rows are kept, and written all at once.
 
     The compiled one (`native/row_writer.h`) writes each record where it comes, and keeps no rows. `outcome`
-    is the batch's, and `delivery_class` what `note` makes of it, an index and a time in milliseconds.
+    is the batch's, and `delivery_class` what `note` makes of it, an index and a time in milliseconds. `lock`
+    is held by whoever calls anything but `note` and `put`.
     """
 
     __slots__ = (
         "_delivery_class",
+        "_dropped",
         "_grant",
         "_is_open",
         "_lane",
@@ -118,6 +120,7 @@ class PlainRowWriter:
         meter: PlainMeter,
         outcome: object,
         delivery_class: Callable[[object, int, int], object],
+        lock: AbstractContextManager[object],
     ) -> None:
         self.limit = limit
         """The most bytes of a batch of several records."""
@@ -129,13 +132,13 @@ class PlainRowWriter:
         self._rows: list[RowLike] = []
         self._is_open = True
         self._lane: tuple[Mapping[str, object], str, object] | None = None
-        self._lock: AbstractContextManager[object] = nullcontext()
-        self._noted = self._grant = 0
+        self._lock = lock
+        self._noted = self._grant = self._dropped = 0
 
     @property
     def count(self) -> int:
         """How many records it has."""
-        return len(self._rows)
+        return self._dropped or len(self._rows)
 
     @property
     def base_timestamp(self) -> int:
@@ -162,18 +165,27 @@ class PlainRowWriter:
         self._meter.used += size
         return len(rows) - 1
 
-    def note(self, value: bytes | None, timestamp: int) -> object | None:
-        """Take a record without key and headers in the lane; return its delivery.
+    def put(
+        self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
+    ) -> object | None:
+        """Take a record as `add` does, from any thread; return its delivery; None where it does not fit."""
+        with self._lock:
+            index = self.add(key, value, headers, timestamp, size)
+        return None if index < 0 else self._delivery_class(self._outcome, index, timestamp)
+
+    def note(
+        self, value: bytes | None, timestamp: int, headers: Sequence[Header] = (), size: int | None = None
+    ) -> object | None:
+        """Take a record without a key in the lane; return its delivery.
 
         None where it does not fit, memory is full, there is no lane, or the topic's metadata are others than
-        when it was opened: then nothing is taken. `timestamp` is in milliseconds since 1970. From any thread.
+        when it was opened: then nothing is taken. `timestamp` is in milliseconds since 1970. With headers,
+        `size` is given. From any thread.
         """
-        if type(value) is bytes:
-            size = RECORD_OVERHEAD_BYTES + len(value)
-        elif value is None:
-            size = RECORD_OVERHEAD_BYTES
-        else:
+        if type(value) is not bytes and value is not None:
             return None
+        if size is None:
+            size = RECORD_OVERHEAD_BYTES if value is None else RECORD_OVERHEAD_BYTES + len(value)
         rows = self._rows
         with self._lock:
             lane, meter = self._lane, self._meter
@@ -187,7 +199,7 @@ class PlainRowWriter:
             ):
                 return None
             index = len(rows)
-            rows.append((None, value, (), timestamp))
+            rows.append((None, value, headers, timestamp))
             if timestamp > self.max_timestamp or not index:
                 self.max_timestamp = timestamp
             self.size += size
@@ -195,26 +207,14 @@ class PlainRowWriter:
             meter.used += size
         return self._delivery_class(self._outcome, index, timestamp)
 
-    def open_lane(
-        self,
-        topics: Mapping[str, object],
-        topic: str,
-        info: object,
-        grant: int,
-        lock: AbstractContextManager[object],
-    ) -> None:
-        """Have `note` take records of `grant` bytes, as long as `topics` have `info` for the topic.
-
-        `lock` is the one under which everything else is called.
-        """
+    def open_lane(self, topics: Mapping[str, object], topic: str, info: object, grant: int) -> None:
+        """Have `note` take records of `grant` bytes, as long as `topics` have `info` for the topic."""
         self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
-        self._lock = lock
         self._noted, self._grant = 0, grant
 
     def close_lane(self) -> int:
         """Have `note` take nothing; return the bytes that it has taken since the lane was opened."""
-        with self._lock:
-            noted, self._noted, self._lane = self._noted, 0, None
+        noted, self._noted, self._lane = self._noted, 0, None
         return noted
 
     def close(self) -> None:
@@ -222,8 +222,19 @@ class PlainRowWriter:
         self._is_open = False
         self._lane = None
 
+    def drop(self) -> None:
+        """Close, and give the memory of the records back. What they were is still counted."""
+        self.close()
+        self._dropped, self._rows = self.count, []
+
     def body(self, room: int) -> bytearray:
-        """Return the records back to back, behind `room` zeros."""
+        """Return the records back to back, behind `room` zeros.
+
+        Raises:
+            ValueError: they have been dropped.
+        """
+        if self._dropped:
+            raise ValueError("the records have been dropped")
         body = bytearray(room)
         body += encode_records(self._rows, self.base_timestamp, None)
         return body

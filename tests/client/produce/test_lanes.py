@@ -11,9 +11,11 @@ import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client import AsyncProducer
+from penstock.client.cluster.metadata import TopicInfo
+from penstock.client.config import ProducerConfig
 from penstock.client.produce import accumulator
 from penstock.client.produce.delivery import Delivery
-from penstock.errors import EncodeError, RequestTimeoutError
+from penstock.errors import EncodeError, NetworkError, RequestTimeoutError
 from penstock.records import native
 from penstock.records.row_format import PlainMeter, PlainRowWriter
 from penstock.testing import KafkaBroker
@@ -73,8 +75,8 @@ def short_ways(producer: Any) -> list[bytes]:
         def __init__(self, lane: Any) -> None:
             self._lane = lane
 
-        def note(self, value: bytes, timestamp: int) -> Delivery | None:
-            delivery: Delivery | None = self._lane.note(value, timestamp)
+        def note(self, value: bytes, *more: Any) -> Delivery | None:
+            delivery: Delivery | None = self._lane.note(value, *more)
             if delivery is not None:
                 taken.append(value)
             return delivery
@@ -189,15 +191,13 @@ def test_the_short_way_refuses_what_the_long_way_does(servers: str, way: str) ->
 
 
 def test_an_abandoned_batch_takes_no_more(way: str) -> None:
-    from penstock.client.config import ProducerConfig
-    from penstock.errors import NetworkError
-
     box = accumulator.Accumulator(
         ProducerConfig.parse({"bootstrap.servers": "x:1"}, {"enable_idempotence": False}), lambda: 0.5
     )
-    tp, info = TopicPartition("t", 0), object()
+    tp, info = TopicPartition("t", 0), TopicInfo("t", {})
     lost, _ = box.append(tp, (None, b"a", (), 0), 37, lambda: 0.0)
-    lane: Any = box.open_lane(tp, {"t": info}, info, 1_000)
+    lane = box.writer(tp)
+    box.open_lane(lane, {"t": info}, info, 1_000)
     noted = lane.note(b"b", 0)
     assert box.waiting() == {tp: (2, 74)}
     box.abandon(NetworkError("gone"))
@@ -206,4 +206,20 @@ def test_an_abandoned_batch_takes_no_more(way: str) -> None:
     assert isinstance(noted.exception(0), NetworkError)
     assert not box.is_full
     assert box._memory.used == 0
-    assert box.open_lane(tp, {"t": info}, info, 1_000) is None
+    assert box.writer(tp) is None
+
+
+def test_what_holds_a_batch_s_writer_holds_no_bytes_once_it_is_sent(servers: str, way: str) -> None:
+    topic = f"memory-{way}"
+    with Admin(servers) as admin:
+        admin.create_topic(topic, 8)
+    with Producer(servers) as producer:
+        for partition in range(8):
+            producer.send(topic, b"x" * 100_000, partition=partition)
+        producer.flush()
+        writers = producer._producer._topics[topic].writers
+        assert len(writers) == 8
+        for writer in writers:
+            if writer is not None:
+                with pytest.raises(ValueError, match="dropped"):
+                    writer.body(0)

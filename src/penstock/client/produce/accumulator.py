@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.client.cluster.retry import Backoff, Verdict, judge
 from penstock.client.config import ProducerConfig
@@ -30,6 +30,9 @@ from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.row_format import Meter, RowWriter
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.metadata import TopicInfo
 
 REQUEST_BYTES_MAX = 8 << 20
 """Bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
@@ -132,17 +135,21 @@ class Accumulator:
                 index = batch.writer.add(*row, size)
             return Delivery(batch.outcome, index, row[3]), is_news
 
-    def open_lane(self, tp: TopicPartition, topics: Mapping[str, object], info: object, grant: int) -> object:
-        """Return what takes records of a partition by itself: at most `grant` bytes, into the open batch.
+    def writer(self, tp: TopicPartition) -> Any:
+        """What takes records of a partition by itself: its open batch's writer; None where none is open."""
+        queue = self._queues.get(tp)
+        batch = None if queue is None else queue.open
+        return None if batch is None else batch.writer
 
-        It does as long as `topics` have `info` for the topic. None where no batch is open.
-        """
+    def open_lane(self, writer: Any, topics: Mapping[str, object], info: TopicInfo, grant: int) -> None:
+        """Have a writer note at most `grant` bytes, as long as `topics` have `info`."""
         with self._lock:
-            queue = self._queues.get(tp)
-            if queue is None or queue.open is None:
-                return None
-            queue.open.writer.open_lane(topics, tp.topic, info, grant, self._lock)
-            return queue.open.writer
+            writer.open_lane(topics, info.name, info, grant)
+
+    def close_lane(self, writer: Any) -> int:
+        """Have a writer note nothing more; return the bytes that it has noted."""
+        with self._lock:
+            return int(writer.close_lane())
 
     def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
         """Take a whole batch of magic 2 with `count` records. It is sent as soon as the order allows.
@@ -187,7 +194,7 @@ class Accumulator:
 
     def _row_batch(self, tp: TopicPartition, now: float, limit: int) -> Batch:
         outcome = Outcome(*tp)
-        return Batch(outcome, now, RowWriter(limit, self._memory, outcome, Delivery))
+        return Batch(outcome, now, RowWriter(limit, self._memory, outcome, Delivery, self._lock))
 
     def _new_batch(self, queue: PartitionQueue, batch: Batch) -> Batch:
         self._unsettled[batch.outcome] = None
@@ -391,7 +398,7 @@ class Accumulator:
                 self.wants_epoch = self.is_idempotent
             batches = [b for q in self._queues.values() for b in (*q.in_flight, *q.waiting())]
             for batch in batches:
-                batch.close()
+                batch.drop()
             self._queues.clear()
             self._busy.clear()
             self._unsettled.clear()

@@ -73,8 +73,14 @@ class Batch:
         if self.writer is not None:
             self.writer.close()
 
+    def drop(self) -> None:
+        """Take no more records, and give back the memory of those that are not encoded."""
+        if self.writer is not None:
+            self.writer.drop()
+
     def hold(self, encoded: bytearray | memoryview, count: int, size: int) -> None:
         """Have the batch as bytes from here on. They belong to it."""
         self._count, self._size = count, size
         self.encoded = encoded
+        self.drop()
         self.writer = None

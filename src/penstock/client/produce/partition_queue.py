@@ -137,7 +137,7 @@ class PartitionQueue:
 
     def discard(self, batch: Batch) -> None:
         """Remove a batch that waits."""
-        batch.close()
+        batch.drop()
         if self.open is batch:
             self.open = None
         elif batch in self.sealed:

@@ -278,36 +278,49 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if headers:
             headers, header_bytes = checked_headers(headers)
             size += header_bytes
-        sticky: StickyChoice | None = None
+        if timestamp is None:
+            timestamp = self.clock.now_ms()
+        elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
+            timestamp = whole_ms(timestamp)
+        is_free = False
         if partition is None:
             if key is not None or not self._null_is_free:
                 partition = self._partitioner(key, state.count)
             if partition is None:
-                sticky = state.sticky
-                if (lane := self.lanes.pop(topic, None)) is not None:
-                    sticky.count(lane.close_lane())
-                partition = sticky.choose(state.available, size)
+                lane = self.lanes.get(topic)
+                if lane is not None and key is None:
+                    noted: Delivery | None = lane.note(value, timestamp, headers, size)
+                    if noted is not None:
+                        return noted, False
+                partition, is_free = self._free_partition(state, size), True
         elif type(partition) is not int:
             partition = whole(partition, "the partition")
         if not 0 <= partition < state.count:
             if partition > 0:
                 return None  # the topic may have grown: `send_when_possible` asks
             raise no_such_partition(TopicPartition(topic, partition), state.count)
-        if timestamp is None:
-            timestamp = self.clock.now_ms()
-        elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
-            timestamp = whole_ms(timestamp)
+        writer = state.writers[partition]
+        if writer is not None and not is_free:
+            put: Delivery | None = writer.put(key, value, headers, timestamp, size)
+            if put is not None:
+                return put, False
         accepted = self._accumulator.append(
             state.tp[partition], (key, value, headers, timestamp), size, self.clock.monotonic
         )
         if accepted[1]:
             self._sender.wake()
-        if sticky is not None and key is None and sticky.left > 0 and self._null_is_free:
-            topics = self._client.cluster.topics
-            lane = self._accumulator.open_lane(state.tp[partition], topics, state.info, sticky.left)
-            if lane is not None:
-                self.lanes[topic] = lane
+        state.writers[partition] = writer = self._accumulator.writer(state.tp[partition])
+        if is_free and writer is not None and state.sticky.left > 0 and self._null_is_free:
+            self._accumulator.open_lane(writer, self._client.cluster.topics, state.info, state.sticky.left)
+            self.lanes[topic] = writer
         return accepted
+
+    def _free_partition(self, state: TopicState, size: int) -> int:
+        """The partition of a record that may go to any. There is no lane afterwards."""
+        lane = self.lanes.pop(state.info.name, None)
+        if lane is not None:
+            state.sticky.count(self._accumulator.close_lane(lane))
+        return state.sticky.choose(state.available, size)
 
     async def send_when_possible(
         self,
