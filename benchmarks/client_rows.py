@@ -27,6 +27,7 @@ from penstock.client import AsyncConsumer, AsyncProducer
 PARTITIONS = 4
 PLACES = range(PARTITIONS)
 VALUE = b"%010d" % 7 + b"x" * 90
+KEYS = [b"customer-%07d" % (number * 7_919 % 1_000_003) for number in range(1_000)]
 
 
 # -- send
@@ -94,6 +95,50 @@ def send_and_look(bootstrap: str, topic: str, rows: int) -> None:
         deliveries = [producer.send(topic, VALUE) for _ in range(rows)]
         producer.flush()
         assert all(delivery.done() for delivery in deliveries)
+
+
+# -- send with keys, which decide about partitions
+
+
+def keyed_confluent(bootstrap: str, topic: str, rows: int) -> None:
+    producer = confluent_producer(bootstrap, "none")
+    produce = producer.produce
+    for _ in range(rows // len(KEYS)):
+        for key in KEYS:
+            produce(topic, VALUE, key=key)
+        producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError("records were left")
+
+
+async def keyed_aiokafka(bootstrap: str, topic: str, rows: int) -> None:
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=bootstrap, max_batch_size=1_000_000, linger_ms=5, enable_idempotence=True
+    )
+    await producer.start()
+    try:
+        for _ in range(rows // len(KEYS)):
+            for key in KEYS:
+                await producer.send(topic, VALUE, key=key)
+        await producer.flush()
+    finally:
+        await producer.stop()
+
+
+async def keyed_penstock(bootstrap: str, topic: str, rows: int) -> None:
+    async with AsyncProducer(bootstrap, linger_ms=5) as producer:
+        for _ in range(rows // len(KEYS)):
+            for key in KEYS:
+                await producer.send(topic, VALUE, key=key)
+        await producer.flush()
+
+
+def keyed_blocking(bootstrap: str, topic: str, rows: int) -> None:
+    with Producer(bootstrap, linger_ms=5) as producer:
+        for _ in range(rows // len(KEYS)):
+            for key in KEYS:
+                producer.send(topic, VALUE, key=key)
+        producer.flush()
 
 
 # -- poll, and look at every value
@@ -280,6 +325,16 @@ def main() -> None:
                 "penstock AsyncProducer.send()": partial(in_asyncio, send_penstock, bootstrap),
                 "penstock Producer.send()": partial(send_blocking, bootstrap),
                 "penstock Producer.send(), deliveries read": partial(send_and_look, bootstrap),
+            },
+        )
+        contest(
+            "send with a key of 16 bytes, and flush",
+            "rows",
+            {
+                "confluent-kafka produce()": partial(keyed_confluent, bootstrap),
+                "aiokafka send()": partial(in_asyncio, keyed_aiokafka, bootstrap),
+                "penstock AsyncProducer.send()": partial(in_asyncio, keyed_penstock, bootstrap),
+                "penstock Producer.send()": partial(keyed_blocking, bootstrap),
             },
         )
         reader = confluent_consumer(bootstrap)

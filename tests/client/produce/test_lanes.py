@@ -150,7 +150,7 @@ def test_many_threads_share_a_lane(servers: str, way: str) -> None:
             thread.join()
         producer.flush()
         places = {(d.partition, d.result(0).offset): value for value, d in sent}
-        assert producer._producer._accumulator._memory.used == 0
+        assert producer._producer._accumulator.memory.used == 0
     found = records_of(servers, topic, 2, 4_000)
     assert {(record.partition, record.offset): record.value for record in found} == places
     assert len(places) == 4_000
@@ -182,10 +182,10 @@ def test_the_short_way_refuses_what_the_long_way_does(servers: str, way: str) ->
         producer.flush()
     with Producer(servers, linger_ms=60_000, buffer_memory=1_024, acks="all", max_block_ms=50) as producer:
         producer.send(topic, b"a")
-        producer._producer._accumulator._memory.add(5_000)
+        producer._producer._accumulator.memory.add(5_000)
         with pytest.raises(RequestTimeoutError, match="no room"):
             producer.send(topic, b"b")
-        producer._producer._accumulator._memory.add(-5_000)
+        producer._producer._accumulator.memory.add(-5_000)
         producer.flush()
     assert [record.value for record in records_of(servers, topic, 1, 4)] == [b"a", b"b", b"c", b"a"]
 
@@ -205,7 +205,7 @@ def test_an_abandoned_batch_takes_no_more(way: str) -> None:
     assert isinstance(lost.exception(0), NetworkError)
     assert isinstance(noted.exception(0), NetworkError)
     assert not box.is_full
-    assert box._memory.used == 0
+    assert box.memory.used == 0
     assert box.writer(tp) is None
 
 

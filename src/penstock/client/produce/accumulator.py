@@ -94,7 +94,8 @@ class Accumulator:
         self._busy: dict[TopicPartition, PartitionQueue] = {}
         """Queues with something waiting, the longest not served first."""
         self._unsettled: dict[Outcome, None] = {}
-        self._memory = Meter(config.buffer_memory)
+        self.memory = Meter(config.buffer_memory)
+        """The bytes of records that are not settled."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
         """What has been acknowledged of each partition that was written to."""
@@ -103,7 +104,7 @@ class Accumulator:
 
     @property
     def is_full(self) -> bool:
-        return bool(self._memory.used >= self._memory.limit)
+        return bool(self.memory.used >= self.memory.limit)
 
     def unsettled(self) -> list[Outcome]:
         """The outcomes that are still open."""
@@ -168,7 +169,7 @@ class Accumulator:
             batch = self._new_batch(queue, Batch(Outcome(*tp), now))
             batch.hold(encoded, count, size)
             queue.sealed.append(batch)
-            self._memory.add(size)
+            self.memory.add(size)
             return batch.outcome
 
     def flush(self) -> None:
@@ -194,7 +195,7 @@ class Accumulator:
 
     def _row_batch(self, tp: TopicPartition, now: float, limit: int) -> Batch:
         outcome = Outcome(*tp)
-        return Batch(outcome, now, RowWriter(limit, self._memory, outcome, Delivery, self._lock))
+        return Batch(outcome, now, RowWriter(limit, self.memory, outcome, Delivery, self._lock))
 
     def _new_batch(self, queue: PartitionQueue, batch: Batch) -> Batch:
         self._unsettled[batch.outcome] = None
@@ -327,7 +328,7 @@ class Accumulator:
             queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
             parts = queue.split(batch, rows, sizes, self._part_of)
             self._unsettled.pop(batch.outcome, None)
-            self._memory.add(-batch.size)
+            self.memory.add(-batch.size)
             for _, part in parts:
                 self._unsettled[part.outcome] = None
         batch.outcome.split([(first, part.outcome) for first, part in parts])
@@ -402,7 +403,7 @@ class Accumulator:
             self._queues.clear()
             self._busy.clear()
             self._unsettled.clear()
-            self._memory.add(-self._memory.used)
+            self.memory.add(-self.memory.used)
         for batch in batches:
             if not batch.outcome.is_settled:
                 self._failures.append((batch.outcome, batch.count))
@@ -530,7 +531,7 @@ class Accumulator:
     def _release(self, batch: Batch) -> bool:
         if self._unsettled.pop(batch.outcome, batch) is batch:
             return False
-        self._memory.add(-batch.size)
+        self.memory.add(-batch.size)
         return True
 
 

@@ -16,12 +16,12 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
-from penstock.client.config import Partitioner, ProducerConfig
+from penstock.client.config import DEFAULT_PARTITIONER, Partitioner, ProducerConfig
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.group_members import group_metadata_of
-from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState
+from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState, murmur2
 from penstock.client.produce.sender import Sender
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
@@ -113,10 +113,14 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         self.clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
+        self._memory, self._known = self._accumulator.memory, self._client.cluster.topics
+        """What is asked for every record that takes the long way: bytes in use, and the topics' metadata."""
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
         """Whether records without a key may go anywhere: the partitioner need not be asked."""
+        self._is_javas = chosen == DEFAULT_PARTITIONER
+        """Whether keys decide as in Java: that is computed in place."""
         self.serializers = serializers_of(self.config)
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, TopicState] = {}
@@ -262,9 +266,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         except TypeError:  # a list, perhaps
             topic_name(topic)
             raise
-        if state is None or self._sender is None or self._is_closed or self._accumulator.is_full:
+        memory = self._memory
+        if state is None or self._sender is None or self._is_closed or memory.used >= memory.limit:
             return None
-        if state.info is not self._client.cluster.topics.get(topic):
+        if state.info is not self._known.get(topic):
             return None
         if type(value) is not bytes:
             value = as_bytes("value", value)
@@ -284,7 +289,9 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             timestamp = whole_ms(timestamp)
         is_free = False
         if partition is None:
-            if key is not None or not self._null_is_free:
+            if key is not None and self._is_javas:
+                partition = (murmur2(key) & 0x7FFFFFFF) % state.count
+            elif key is not None or not self._null_is_free:
                 partition = self._partitioner(key, state.count)
             if partition is None:
                 lane = self.lanes.get(topic)
@@ -311,7 +318,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             self._sender.wake()
         state.writers[partition] = writer = self._accumulator.writer(state.tp[partition])
         if is_free and writer is not None and state.sticky.left > 0 and self._null_is_free:
-            self._accumulator.open_lane(writer, self._client.cluster.topics, state.info, state.sticky.left)
+            self._accumulator.open_lane(writer, self._known, state.info, state.sticky.left)
             self.lanes[topic] = writer
         return accepted
 
