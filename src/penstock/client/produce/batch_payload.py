@@ -12,7 +12,7 @@ from penstock.client.produce.batches import Batch, Row
 from penstock.errors import EncodeError, UnsupportedVersionError
 from penstock.records.batch import decode_batch, encode_written, record_size_max
 from penstock.records.compression.codecs import Codec
-from penstock.records.format.batch_header import set_producer
+from penstock.records.format.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, refresh_crc, set_producer
 from penstock.records.legacy import encode_message_set
 from penstock.records.row_format import decode_records
 
@@ -98,6 +98,8 @@ def _stamped(batch: Batch, is_transactional: bool) -> Buffer:
             batch.base_sequence,
             is_transactional=is_transactional,
         )
+    elif not any(batch.encoded[CRC_POSITION:ATTRIBUTES_POSITION]):  # there is no checksum yet
+        refresh_crc(batch.encoded, 0, len(batch.encoded))
     return batch.encoded
 
 
