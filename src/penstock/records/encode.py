@@ -61,7 +61,7 @@ def encode_columns(
     `base_offset`; sequence numbers count through from `base_sequence`.
 
     The batches are writable views; uncompressed ones share one block of memory. Without `has_crc` their
-    checksums are 0: for whoever still changes what they cover, and computes them then.
+    checksums are 0, and to be computed once everything that they cover has been written.
 
     Raises:
         EncodeError: timestamps are missing, an index is out of range, a record of 2 GiB, or a codec

@@ -95,7 +95,7 @@ class PlainRowWriter:
 
     The compiled one (`native/row_writer.h`) writes each record where it comes, and keeps no rows. `outcome`
     is the batch's, and `delivery_class` what `note` makes of it, an index and a time in milliseconds. `lock`
-    is held by whoever calls anything but `note` and `put`.
+    is held around all calls but `note` and `put`, which take it themselves.
     """
 
     __slots__ = (

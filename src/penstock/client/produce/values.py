@@ -77,7 +77,7 @@ def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
 
 
 def _looked_at(headers: object) -> tuple[list[Header], int]:
-    """As `checked_headers`, of headers that are not as nearly all are."""
+    """Refuse what would spoil the whole batch, in headers that are no plain pairs of ASCII and bytes."""
     checked: list[Header] = []
     size = 0
     for name, value in _pairs(headers):
