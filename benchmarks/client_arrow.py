@@ -106,8 +106,8 @@ def consume_table(bootstrap: str, topic: str, rows: int) -> None:
 # -- produce
 
 
-def produce_confluent(bootstrap: str, topic: str, values: list[bytes], codec: str) -> None:
-    producer = ck.Producer(
+def confluent_producer(bootstrap: str, codec: str) -> ck.Producer:
+    return ck.Producer(
         {
             "bootstrap.servers": bootstrap,
             "acks": "all",
@@ -119,6 +119,10 @@ def produce_confluent(bootstrap: str, topic: str, values: list[bytes], codec: st
             "batch.size": 1_000_000,
         }
     )
+
+
+def produce_confluent(bootstrap: str, topic: str, values: list[bytes], codec: str) -> None:
+    producer = confluent_producer(bootstrap, codec)
     produce = producer.produce
     for number, value in enumerate(values):
         produce(topic, value)

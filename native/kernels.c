@@ -9665,6 +9665,8 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 }
 
 #include "rows.h"
+#include "row_writer.h"
+#include "keys.h"
 #include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
@@ -9832,11 +9834,13 @@ static PyMethodDef METHODS[] = {
     {"v07_columns__scan", (PyCFunction)(void (*)(void))py_v07_columns__scan, METH_FASTCALL, NULL},
     {"v07_columns__gather", (PyCFunction)(void (*)(void))py_v07_columns__gather, METH_FASTCALL, NULL},
     {"v07_columns___complete_size", (PyCFunction)(void (*)(void))py_v07_columns___complete_size, METH_FASTCALL, NULL},
+    {"fnv1a", fnv1a, METH_O, NULL},
+    {"murmur2", murmur2, METH_O, NULL},
     {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},
     {"write_avro_row", (PyCFunction)(void (*)(void))write_avro_row, METH_FASTCALL, NULL},
     {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "91b2f7a0a1dc2175"
+#define DIGEST "b19aafc4cc3ab22b"
 #include "module.h"

@@ -1,5 +1,8 @@
-/* The module `penstock._kernels`: the table METHODS, and the digest of the sources it was translated from. */
-static int fill(PyObject *module) { return PyModule_AddStringConstant(module, "DIGEST", DIGEST); }
+/* The module `penstock._kernels`: the table METHODS, the types of `row_writer.h`, and the digest of the sources that it
+ * was translated from. */
+static int fill(PyObject *module) {
+    return add_types(module) ? -1 : PyModule_AddStringConstant(module, "DIGEST", DIGEST);
+}
 
 static PyModuleDef_Slot SLOTS[] = {
     {Py_mod_exec, (void *)fill},
@@ -14,8 +17,11 @@ static struct PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_kernels",
     .m_doc = "The kernels of Penstock, compiled.",
+    .m_size = sizeof(types_t),
     .m_methods = METHODS,
     .m_slots = SLOTS,
+    .m_traverse = visit_types,
+    .m_clear = clear_types,
 };
 
 PyMODINIT_FUNC PyInit__kernels(void) { return PyModuleDef_Init(&MODULE); }

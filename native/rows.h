@@ -216,30 +216,40 @@ typedef struct {
     int64_t time_delta, offset_delta, size;
 } row_t;
 
-/* Look at a row; -1 where Python is to decide. */
-static int take_row(PyObject *object, int64_t base_time, int64_t offset_delta, row_t *row) {
-    if (object == NULL || !PyTuple_Check(object) || PyTuple_Size(object) != BATCH_ROW_FIELDS) return -1;
-    if (bytes_text(PyTuple_GetItem(object, 0), &row->key) || bytes_text(PyTuple_GetItem(object, 1), &row->value))
-        return -1;
-    row->headers = PyTuple_GetItem(object, 2);
-    if (PyTuple_CheckExact(row->headers)) row->header_count = PyTuple_Size(row->headers);
-    else if (PyList_CheckExact(row->headers)) row->header_count = PyList_Size(row->headers);
+/* Look at key, value and headers; -1 where Python is to decide. */
+static int take_texts(
+    PyObject *key, PyObject *value, PyObject *headers, int64_t time_delta, int64_t offset_delta, row_t *row
+) {
+    if (bytes_text(key, &row->key) || bytes_text(value, &row->value)) return -1;
+    row->headers = headers;
+    if (headers == NULL) return -1;
+    if (PyTuple_CheckExact(headers)) row->header_count = PyTuple_Size(headers);
+    else if (PyList_CheckExact(headers)) row->header_count = PyList_Size(headers);
     else return -1;
-    PyObject *time = PyTuple_GetItem(object, 3);
-    if (!PyLong_CheckExact(time)) return -1;
-    const int64_t milliseconds = PyLong_AsLongLong(time);
-    if (milliseconds == -1 && PyErr_Occurred()) return -1;
-    if (__builtin_sub_overflow(milliseconds, base_time, &row->time_delta)) return -1;
+    row->time_delta = time_delta;
     row->offset_delta = offset_delta;
     row->size = 1 + number_size(row->time_delta) + number_size(offset_delta) + number_size(row->key.size)
         + max_of(row->key.size, 0) + number_size(row->value.size) + max_of(row->value.size, 0)
         + number_size(row->header_count);
     for (Py_ssize_t index = 0; index < row->header_count; index++) {
-        text_t name, value;
-        if (header_texts(row->headers, index, &name, &value)) return -1;
-        row->size += number_size(name.size) + name.size + number_size(value.size) + max_of(value.size, 0);
+        text_t name, text;
+        if (header_texts(headers, index, &name, &text)) return -1;
+        row->size += number_size(name.size) + name.size + number_size(text.size) + max_of(text.size, 0);
     }
     return row->size > INT32_MAX ? -1 : 0;
+}
+
+/* Look at a row; -1 where Python is to decide. */
+static int take_row(PyObject *object, int64_t base_time, int64_t offset_delta, row_t *row) {
+    if (object == NULL || !PyTuple_Check(object) || PyTuple_Size(object) != BATCH_ROW_FIELDS) return -1;
+    PyObject *time = PyTuple_GetItem(object, 3);
+    if (!PyLong_CheckExact(time)) return -1;
+    const int64_t milliseconds = PyLong_AsLongLong(time);
+    if (milliseconds == -1 && PyErr_Occurred()) return -1;
+    int64_t time_delta;
+    if (__builtin_sub_overflow(milliseconds, base_time, &time_delta)) return -1;
+    PyObject *key = PyTuple_GetItem(object, 0), *value = PyTuple_GetItem(object, 1);
+    return take_texts(key, value, PyTuple_GetItem(object, 2), time_delta, offset_delta, row);
 }
 
 static inline uint8_t *put_text(uint8_t *to, text_t text) {

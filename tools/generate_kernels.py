@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "penstock"
 C_FILE = ROOT / "native" / "kernels.c"
-HEADERS = ("kernels.h", "rows.h", "avro_rows.h", "module.h")
+HEADERS = ("kernels.h", "rows.h", "row_writer.h", "keys.h", "avro_rows.h", "module.h")
 DIGEST_FILE = SOURCE / "records" / "source_digest.py"
 
 os.environ["PENSTOCK_PURE_PYTHON"] = "1"
@@ -562,10 +562,14 @@ def library_source() -> tuple[str, str]:
         *functions,
         *wrappers,
         '#include "rows.h"',
+        '#include "row_writer.h"',
+        '#include "keys.h"',
         '#include "avro_rows.h"',
         "",
         "static PyMethodDef METHODS[] = {",
         *rows,
+        '    {"fnv1a", fnv1a, METH_O, NULL},',
+        '    {"murmur2", murmur2, METH_O, NULL},',
         '    {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},',
         '    {"write_avro_row", (PyCFunction)(void (*)(void))write_avro_row, METH_FASTCALL, NULL},',
         '    {"write_rows", (PyCFunction)(void (*)(void))write_rows, METH_FASTCALL, NULL},',

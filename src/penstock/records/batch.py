@@ -39,7 +39,14 @@ from penstock.records.format.batch_header import (
     refresh_crc,
     verify_crc,
 )
-from penstock.records.row_format import RowLike, decode_records, decode_some, encode_records, readable
+from penstock.records.row_format import (
+    PlainRowWriter,
+    RowLike,
+    decode_records,
+    decode_some,
+    encode_records,
+    readable,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -140,6 +147,47 @@ def encode_batch(
         raise EncodeError(f"a record cannot be written: {error}") from error
     refresh_crc(batch, 0, len(batch))
     return bytes(batch)
+
+
+def encode_written(
+    writer: PlainRowWriter,
+    *,
+    codec: int = Codec.NONE,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+) -> bytearray:
+    """Write one batch of magic 2 with the records of a `RowWriter`, which stay there.
+
+    Raises:
+        EncodeError: a value of a wrong type, or the codec's library is not there.
+    """
+    try:
+        if codec:
+            compressed = compress(codec, writer.body(0))
+            batch = bytearray(HEADER_BYTES + len(compressed))
+            batch[HEADER_BYTES:] = compressed
+        else:
+            batch = writer.body(HEADER_BYTES)
+        pack_header(
+            batch,
+            base_offset=0,
+            partition_leader_epoch=-1,
+            attributes=codec | (TRANSACTIONAL_BIT if is_transactional else 0),
+            record_count=writer.count,
+            base_timestamp=writer.base_timestamp,
+            max_timestamp=writer.max_timestamp,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
+    except EncodeError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise EncodeError(f"a record cannot be written: {error}") from error
+    refresh_crc(batch, 0, len(batch))
+    return batch
 
 
 # --- a batch to rows ----------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ def encode_columns(
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     is_transactional: bool = False,
     partition_leader_epoch: int = -1,
+    has_crc: bool = True,
 ) -> list[memoryview]:
     """Write rows of `columns` as batches, each of `batch_bytes_max` bytes at most before compression.
 
@@ -59,7 +60,8 @@ def encode_columns(
     Offsets count from 0 in every batch, as producers send them, or through all of them from
     `base_offset`; sequence numbers count through from `base_sequence`.
 
-    The batches are writable views; uncompressed ones share one block of memory.
+    The batches are writable views; uncompressed ones share one block of memory. Without `has_crc` their
+    checksums are 0, and to be computed once everything that they cover has been written.
 
     Raises:
         EncodeError: timestamps are missing, an index is out of range, a record of 2 GiB, or a codec
@@ -102,8 +104,9 @@ def encode_columns(
             producer_epoch=producer_epoch,
             base_sequence=sequence,
         )
-        checksum = crc32c(batch[ATTRIBUTES_POSITION:].data)
-        batch.data[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
+        if has_crc:
+            checksum = crc32c(batch[ATTRIBUTES_POSITION:].data)
+            batch.data[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
         batches.append(batch.data)
         if base_offset is not None:
             offset += count

@@ -1,13 +1,15 @@
 """The records inside a batch of magic 2, from rows and to rows: the hot loops of the row API.
 
-Compiled where the package is (`native/rows.h`). What that leaves undecided, and everything without it, is
-done here in Python, written for speed: numbers are read and written in place where they are short, and a
-record without headers is one join of ready pieces.
+Compiled where the package is (`native/rows.h`, `native/row_writer.h`). What that leaves undecided, and
+everything without it, is done here in Python, written for speed: numbers are read and written in place where
+they are short, and a record without headers is one join of ready pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from penstock.errors import CorruptRecordError
 from penstock.headers import Header
@@ -17,6 +19,11 @@ from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsign
 
 RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
 """What a record is made of: key, value, headers, timestamp in milliseconds."""
+
+RECORD_OVERHEAD_BYTES = 36
+"""What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _read_rows = getattr(native.LIBRARY, "read_rows", None)
 _write_rows = getattr(native.LIBRARY, "write_rows", None)
@@ -67,6 +74,175 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
         pieces[0] += b"\0"
     pieces[0] = encode_varint(len(pieces[0]))
     return b"".join(pieces)
+
+
+class PlainMeter:
+    """Bytes that are in use, of all batches of a producer. The compiled one counts in one step."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def add(self, count: int) -> None:
+        """Count bytes as in use, or as free again where `count` is negative."""
+        self.used += count
+
+
+class PlainRowWriter:
+    """Records of one batch that come one by one: rows are kept, and written all at once.
+
+    The compiled one (`native/row_writer.h`) writes each record where it comes, and keeps no rows. `outcome`
+    is the batch's, and `delivery_class` what `note` makes of it, an index and a time in milliseconds. `lock`
+    is held around all calls but `note` and `put`, which take it themselves.
+    """
+
+    __slots__ = (
+        "_delivery_class",
+        "_dropped",
+        "_grant",
+        "_is_open",
+        "_lane",
+        "_lock",
+        "_meter",
+        "_noted",
+        "_outcome",
+        "_rows",
+        "limit",
+        "max_timestamp",
+        "size",
+    )
+
+    def __init__(
+        self,
+        limit: int,
+        meter: PlainMeter,
+        outcome: object,
+        delivery_class: Callable[[object, int, int], object],
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self.limit = limit
+        """The most bytes of a batch of several records."""
+        self.size = 0
+        self.max_timestamp = 0
+        self._meter = meter
+        self._outcome = outcome
+        self._delivery_class = delivery_class
+        self._rows: list[RowLike] = []
+        self._is_open = True
+        self._lane: tuple[Mapping[str, object], str, object] | None = None
+        self._lock = lock
+        self._noted = self._grant = self._dropped = 0
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return self._dropped or len(self._rows)
+
+    @property
+    def base_timestamp(self) -> int:
+        """The time of the first record."""
+        return self._rows[0][3]
+
+    def add(
+        self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
+    ) -> int:
+        """Take a record that takes `size` bytes at most; return its index, or -1 where it does not fit.
+
+        It does not where the batch would have more than `limit` bytes, or its time is further from the
+        first record's than 64 bits say. Types have been looked at before.
+        """
+        rows = self._rows
+        if not self._is_open or (rows and self.size + size > self.limit):
+            return -1
+        if rows and not INT64_MIN <= timestamp - rows[0][3] <= INT64_MAX:
+            return -1
+        if not rows or timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        rows.append((key, value, headers, timestamp))
+        self.size += size
+        self._meter.used += size
+        return len(rows) - 1
+
+    def put(
+        self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
+    ) -> object | None:
+        """Take a record as `add` does, from any thread; return its delivery; None where it does not fit."""
+        with self._lock:
+            index = self.add(key, value, headers, timestamp, size)
+        return None if index < 0 else self._delivery_class(self._outcome, index, timestamp)
+
+    def note(
+        self, value: bytes | None, timestamp: int, headers: Sequence[Header] = (), size: int | None = None
+    ) -> object | None:
+        """Take a record without a key in the lane; return its delivery.
+
+        None where it does not fit, memory is full, there is no lane, or the topic's metadata are others than
+        when it was opened: then nothing is taken. `timestamp` is in milliseconds since 1970. With headers,
+        `size` is given. From any thread.
+        """
+        if type(value) is not bytes and value is not None:
+            return None
+        if size is None:
+            size = RECORD_OVERHEAD_BYTES if value is None else RECORD_OVERHEAD_BYTES + len(value)
+        rows = self._rows
+        with self._lock:
+            lane, meter = self._lane, self._meter
+            if (
+                lane is None
+                or self._noted >= self._grant
+                or meter.used >= meter.limit
+                or self.size + size > self.limit
+                or lane[0].get(lane[1]) is not lane[2]
+                or (rows and not INT64_MIN <= timestamp - rows[0][3] <= INT64_MAX)
+            ):
+                return None
+            index = len(rows)
+            rows.append((None, value, headers, timestamp))
+            if timestamp > self.max_timestamp or not index:
+                self.max_timestamp = timestamp
+            self.size += size
+            self._noted += size
+            meter.used += size
+        return self._delivery_class(self._outcome, index, timestamp)
+
+    def open_lane(self, topics: Mapping[str, object], topic: str, info: object, grant: int) -> None:
+        """Have `note` take records of `grant` bytes, as long as `topics` have `info` for the topic."""
+        self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
+        self._noted, self._grant = 0, grant
+
+    def close_lane(self) -> int:
+        """Have `note` take nothing; return the bytes that it has taken since the lane was opened."""
+        noted, self._noted, self._lane = self._noted, 0, None
+        return noted
+
+    def close(self) -> None:
+        """Take no more."""
+        self._is_open = False
+        self._lane = None
+
+    def drop(self) -> None:
+        """Close, and give the memory of the records back. What they were is still counted."""
+        self.close()
+        self._dropped, self._rows = self.count, []
+
+    def body(self, room: int) -> bytearray:
+        """Return the records back to back, behind `room` zeros.
+
+        Raises:
+            ValueError: they have been dropped.
+        """
+        if self._dropped:
+            raise ValueError("the records have been dropped")
+        body = bytearray(room)
+        body += encode_records(self._rows, self.base_timestamp, None)
+        return body
+
+
+RowWriter: Any = getattr(native.LIBRARY, "RowWriter", PlainRowWriter)
+Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
+"""The compiled ones where they are: not in a free-threaded Python."""
 
 
 def readable(data: memoryview) -> memoryview | bytes:

@@ -27,7 +27,7 @@ from penstock.errors import (
 )
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import encode_batch
+from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.compression.codecs import Codec
 from penstock.records.rows import decode_rows
 
@@ -465,6 +465,28 @@ def test_one_record_that_is_too_large_says_what_to_do() -> None:
     assert box.fail(batch, error_for(ErrorCode.MESSAGE_TOO_LARGE), 0.0) is None
     with pytest.raises(KafkaError, match=r"raise the topic's max\.message\.bytes"):
         delivery.result(0)
+
+
+@pytest.mark.parametrize("owner", [False, True])
+def test_a_batch_without_a_checksum_gets_one_when_it_is_sent(owner: bool) -> None:
+    box = accumulator(owner=owner)
+    encoded = bytearray(encode_batch([(None, b"batch", (), 0)]))
+    whole = bytes(encoded)
+    encoded[17:21] = bytes(4)
+    box.append_encoded(T0, memoryview(encoded), 1, 0.0)
+    (batch,) = drain(box)
+    payload = bytes(payload_for(batch, 11, Codec.NONE))
+    assert [record.value for record in decode_batch(payload, 0, len(payload), "t", 0)] == [b"batch"]
+    assert (payload == whole) is not owner
+
+
+def test_a_wrong_checksum_stays_wrong_without_a_producer_id() -> None:
+    box = accumulator()
+    encoded = bytearray(encode_batch([(None, b"batch", (), 0)]))
+    encoded[-2] ^= 1
+    box.append_encoded(T0, memoryview(encoded), 1, 0.0)
+    (batch,) = drain(box)
+    assert payload_for(batch, 11, Codec.NONE) == encoded
 
 
 def test_an_encoded_batch_is_split_as_well() -> None:

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.client.produce import partitioner_columns
-from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, fnv1a, murmur2
+from penstock.client.produce.partitioner import (
+    PARTITIONERS,
+    StickyChoice,
+    fnv1a,
+    murmur2,
+    plain_fnv1a,
+    plain_murmur2,
+)
 from penstock.client.produce.partitioner_columns import (
     UNDECIDED,
     partitions_by_murmur2,
@@ -45,6 +52,12 @@ def test_murmur2_is_javas(key: bytes, hashed: int, of_6: int, of_12: int) -> Non
 @pytest.mark.parametrize(("key", "of_6"), CRC_MOD_6.items())
 def test_consistent_is_a_crc(key: bytes, of_6: int) -> None:
     assert PARTITIONERS["consistent"](key, 6) == of_6
+
+
+@given(st.binary(max_size=40))
+def test_hashes_are_the_same_compiled_and_in_python(key: bytes) -> None:
+    assert murmur2(key) == plain_murmur2(key)
+    assert fnv1a(key) == plain_fnv1a(key)
 
 
 def test_fnv1a_is_never_negative() -> None:

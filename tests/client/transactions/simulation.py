@@ -18,6 +18,7 @@ from penstock.client.cluster.retry import Backoff
 from penstock.client.config import ProducerConfig
 from penstock.client.group.offsets import GroupMetadata, OffsetAndMetadata
 from penstock.client.produce.accumulator import Accumulator
+from penstock.client.produce.batch_payload import rows_of
 from penstock.client.produce.batches import Batch
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.machine import TransactionMachine
@@ -222,7 +223,7 @@ class MachineClient:
 
     def produce(self, batch: Batch) -> None:
         tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
-        value = batch.rows[0][1]
+        value = rows_of(batch)[0][1]
         assert value is not None
         request = Request(
             "produce",

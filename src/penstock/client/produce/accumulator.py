@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.client.cluster.retry import Backoff, Verdict, judge
 from penstock.client.config import ProducerConfig
@@ -29,12 +29,16 @@ from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
+from penstock.records.row_format import Meter, RowWriter
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.metadata import TopicInfo
 
 REQUEST_BYTES_MAX = 8 << 20
 """Bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
 
-RECORD_OVERHEAD_BYTES = 36
-"""What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
+INT32_MAX = (1 << 31) - 1
+"""The most bytes that a batch says it has."""
 
 FAILURES_KEPT = 1_000
 """Failures that are kept until they are logged; older ones are dropped."""
@@ -70,7 +74,7 @@ class Accumulator:
 
     def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
         self.batch_bytes_max = min(config.batch_size, config.max_request_size)
-        self._record_bytes_max = config.max_request_size
+        self._record_bytes_max = min(config.max_request_size, INT32_MAX)
         self.owner = NO_PRODUCER_ID
         self.is_idempotent = config.wants_idempotence
         self._is_transactional = config.transactional_id is not None
@@ -90,7 +94,8 @@ class Accumulator:
         self._busy: dict[TopicPartition, PartitionQueue] = {}
         """Queues with something waiting, the longest not served first."""
         self._unsettled: dict[Outcome, None] = {}
-        self._bytes = 0
+        self.memory = Meter(config.buffer_memory)
+        """The bytes of records that are not settled."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
         """What has been acknowledged of each partition that was written to."""
@@ -99,7 +104,7 @@ class Accumulator:
 
     @property
     def is_full(self) -> bool:
-        return self._bytes >= self._config.buffer_memory
+        return bool(self.memory.used >= self.memory.limit)
 
     def unsettled(self) -> list[Outcome]:
         """The outcomes that are still open."""
@@ -124,17 +129,28 @@ class Accumulator:
         with self._lock:
             queue = self._queues.get(tp)
             batch = queue.open if queue is not None else None
-            is_news = False
-            limit = self._limit(tp.topic) if self._topic_limits else self.batch_bytes_max
-            if batch is None or batch.size + size > limit:
+            index = -1 if batch is None else batch.writer.add(*row, size)
+            is_news = index < 0
+            if batch is None or is_news:
                 batch = self._begin(tp, clock())
-                is_news = True
-            index = batch.count
-            batch.rows.append(row)
-            batch.count = index + 1
-            batch.size += size
-            self._bytes += size
+                index = batch.writer.add(*row, size)
             return Delivery(batch.outcome, index, row[3]), is_news
+
+    def writer(self, tp: TopicPartition) -> Any:
+        """What takes records of a partition by itself: its open batch's writer; None where none is open."""
+        queue = self._queues.get(tp)
+        batch = None if queue is None else queue.open
+        return None if batch is None else batch.writer
+
+    def open_lane(self, writer: Any, topics: Mapping[str, object], info: TopicInfo, grant: int) -> None:
+        """Have a writer note at most `grant` bytes, as long as `topics` have `info`."""
+        with self._lock:
+            writer.open_lane(topics, info.name, info, grant)
+
+    def close_lane(self, writer: Any) -> int:
+        """Have a writer note nothing more; return the bytes that it has noted."""
+        with self._lock:
+            return int(writer.close_lane())
 
     def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
         """Take a whole batch of magic 2 with `count` records. It is sent as soon as the order allows.
@@ -150,12 +166,10 @@ class Accumulator:
                 raise self._closed_by
             queue = self._queues.get(tp) or self._new_queue(tp)
             queue.seal()
-            batch = self._new_batch(queue, now)
-            batch.encoded = encoded
-            batch.count = count
-            batch.size = size
+            batch = self._new_batch(queue, Batch(Outcome(*tp), now))
+            batch.hold(encoded, count, size)
             queue.sealed.append(batch)
-            self._bytes += size
+            self.memory.add(size)
             return batch.outcome
 
     def flush(self) -> None:
@@ -176,11 +190,14 @@ class Accumulator:
             raise self._closed_by
         queue = self._queues.get(tp) or self._new_queue(tp)
         queue.seal()
-        queue.open = self._new_batch(queue, now)
+        queue.open = self._new_batch(queue, self._row_batch(tp, now, self._limit(tp.topic)))
         return queue.open
 
-    def _new_batch(self, queue: PartitionQueue, now: float) -> Batch:
-        batch = Batch(Outcome(*queue.tp), now)
+    def _row_batch(self, tp: TopicPartition, now: float, limit: int) -> Batch:
+        outcome = Outcome(*tp)
+        return Batch(outcome, now, RowWriter(limit, self.memory, outcome, Delivery, self._lock))
+
+    def _new_batch(self, queue: PartitionQueue, batch: Batch) -> Batch:
         self._unsettled[batch.outcome] = None
         self._busy.setdefault(queue.tp, queue)
         return batch
@@ -281,7 +298,7 @@ class Accumulator:
                 self._count(queue.tp, batch)
                 final = None
             elif code in TOO_LARGE and batch.count > 1:
-                self._topic_limits[queue.tp.topic] = max(1, min(self._limit(queue.tp.topic), batch.size) // 2)
+                self._lower_limit(queue.tp.topic, batch.size // 2)
                 self._requeue(queue, batch)
                 return batch
             elif code in BROKEN_SEQUENCE and self.is_idempotent:
@@ -309,13 +326,27 @@ class Accumulator:
         """Put two halves in the place of a waiting batch; `rows` are its records."""
         with self._lock:
             queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
-            halves = queue.split(batch, rows, sizes)
+            parts = queue.split(batch, rows, sizes, self._part_of)
             self._unsettled.pop(batch.outcome, None)
-            self._bytes -= batch.size
-            for _, half in halves:
-                self._unsettled[half.outcome] = None
-                self._bytes += half.size
-        batch.outcome.split([(first, half.outcome) for first, half in halves])
+            self.memory.add(-batch.size)
+            for _, part in parts:
+                self._unsettled[part.outcome] = None
+        batch.outcome.split([(first, part.outcome) for first, part in parts])
+
+    def _part_of(self, batch: Batch) -> Batch:
+        """An empty batch for some records of one that is split."""
+        tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
+        part = self._row_batch(tp, batch.created, INT32_MAX)
+        part.owner = batch.owner
+        part.error = batch.error
+        return part
+
+    def _lower_limit(self, topic: str, size: int) -> None:
+        """Make batches for a topic no larger than this from here on, those that are being filled too."""
+        limit = self._topic_limits[topic] = max(1, min(self._limit(topic) // 2, size))
+        for tp, queue in self._busy.items():
+            if tp.topic == topic and queue.open is not None:
+                queue.open.writer.limit = limit
 
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
         """Record what holds up the waiting batches of some partitions, for the message if they expire."""
@@ -367,10 +398,12 @@ class Accumulator:
                 self.owner = NO_PRODUCER_ID
                 self.wants_epoch = self.is_idempotent
             batches = [b for q in self._queues.values() for b in (*q.in_flight, *q.waiting())]
+            for batch in batches:
+                batch.drop()
             self._queues.clear()
             self._busy.clear()
             self._unsettled.clear()
-            self._bytes = 0
+            self.memory.add(-self.memory.used)
         for batch in batches:
             if not batch.outcome.is_settled:
                 self._failures.append((batch.outcome, batch.count))
@@ -498,7 +531,7 @@ class Accumulator:
     def _release(self, batch: Batch) -> bool:
         if self._unsettled.pop(batch.outcome, batch) is batch:
             return False
-        self._bytes -= batch.size
+        self.memory.add(-batch.size)
         return True
 
 

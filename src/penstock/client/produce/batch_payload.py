@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from penstock.client.produce.batches import Batch, Row
 from penstock.errors import EncodeError, UnsupportedVersionError
-from penstock.records.batch import decode_batch, encode_batch, record_size_max
+from penstock.records.batch import decode_batch, encode_written, record_size_max
 from penstock.records.compression.codecs import Codec
-from penstock.records.format.batch_header import set_producer
+from penstock.records.format.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, refresh_crc, set_producer
 from penstock.records.legacy import encode_message_set
+from penstock.records.row_format import decode_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,11 +58,12 @@ def payload_for(
 def rows_of(batch: Batch) -> list[Row]:
     """Return the records of a batch, which may hold rows or be encoded already."""
     if batch.encoded is None:
-        return batch.rows
-    return [
-        (record.key, record.value, record.headers, record.timestamp)
-        for record in decode_batch(batch.encoded, 0, len(batch.encoded), "", 0, verify=False)
-    ]
+        writer = batch.writer
+        body = memoryview(writer.body(0))
+        records = decode_records(body, writer.count, 0, writer.base_timestamp, None, "", 0)
+    else:
+        records = decode_batch(batch.encoded, 0, len(batch.encoded), "", 0, verify=False)
+    return [(record.key, record.value, record.headers, record.timestamp) for record in records]
 
 
 def row_size(row: Row) -> int:
@@ -69,18 +71,20 @@ def row_size(row: Row) -> int:
     return record_size_max(row[0], row[1], row[2])
 
 
-def _encoded(batch: Batch, codec: Codec, is_transactional: bool) -> bytes:
-    return encode_batch(
-        batch.rows,
+def _encoded(batch: Batch, codec: Codec, is_transactional: bool) -> bytearray:
+    encoded = encode_written(
+        batch.writer,
         codec=codec,
         producer_id=batch.owner.producer_id,
         producer_epoch=batch.owner.epoch,
         base_sequence=batch.base_sequence,
         is_transactional=is_transactional,
     )
+    batch.hold(encoded, batch.count, batch.size)
+    return encoded
 
 
-def _stamped(batch: Batch, is_transactional: bool) -> memoryview:
+def _stamped(batch: Batch, is_transactional: bool) -> Buffer:
     """Write the producer id into the encoded batch, whose memory belongs to the batch alone."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
@@ -94,6 +98,8 @@ def _stamped(batch: Batch, is_transactional: bool) -> memoryview:
             batch.base_sequence,
             is_transactional=is_transactional,
         )
+    elif not any(batch.encoded[CRC_POSITION:ATTRIBUTES_POSITION]):  # there is no checksum yet
+        refresh_crc(batch.encoded, 0, len(batch.encoded))
     return batch.encoded
 
 

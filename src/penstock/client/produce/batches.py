@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.produce.delivery import Outcome
 from penstock.client.producer_id import NO_PRODUCER_ID
@@ -13,6 +13,8 @@ from penstock.headers import Header
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from penstock.records.row_format import PlainRowWriter
+
 Row = tuple["bytes | None", "bytes | None", Sequence[Header], int]
 """Key, value, headers, timestamp in milliseconds."""
 
@@ -21,12 +23,13 @@ SEQUENCE_MASK = 0x7FFFFFFF
 
 
 class Batch:
-    """Records of one partition that travel together: rows, or bytes that are a batch already."""
+    """Records of one partition that travel together: written as they come, or a batch of bytes already."""
 
     __slots__ = (
+        "_count",
+        "_size",
         "attempts",
         "base_sequence",
-        "count",
         "created",
         "encoded",
         "error",
@@ -34,17 +37,17 @@ class Batch:
         "outcome",
         "owner",
         "payload",
-        "rows",
-        "size",
+        "writer",
     )
 
-    def __init__(self, outcome: Outcome, created: float) -> None:
+    def __init__(self, outcome: Outcome, created: float, writer: PlainRowWriter | None = None) -> None:
         self.outcome = outcome
         self.created = created
-        self.rows: list[Row] = []
-        self.encoded: memoryview | None = None
-        self.count = 0
-        self.size = 0
+        self.writer: Any = writer
+        """The records, until the batch is encoded; None then."""
+        self.encoded: bytearray | memoryview | None = None
+        self._count = 0
+        self._size = 0
         self.attempts = 0
         self.error: PenstockError | None = None
         """Why the last attempt failed."""
@@ -54,3 +57,30 @@ class Batch:
         """Counts the batches of a partition and epoch, as sequences count records."""
         self.payload: Buffer | None = None
         """The bytes as last sent, kept for a retry."""
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return self._count if self.writer is None else int(self.writer.count)
+
+    @property
+    def size(self) -> int:
+        """How many bytes are counted for it: the most that its records can take, or its encoded bytes."""
+        return self._size if self.writer is None else int(self.writer.size)
+
+    def close(self) -> None:
+        """Take no more records."""
+        if self.writer is not None:
+            self.writer.close()
+
+    def drop(self) -> None:
+        """Take no more records, and give back the memory of those that are not encoded."""
+        if self.writer is not None:
+            self.writer.drop()
+
+    def hold(self, encoded: bytearray | memoryview, count: int, size: int) -> None:
+        """Have the batch as bytes from here on. They belong to it."""
+        self._count, self._size = count, size
+        self.encoded = encoded
+        self.drop()
+        self.writer = None

@@ -66,7 +66,7 @@ class ColumnEncoder:
     ) -> list[EncodedBatch]:
         """Encode one record batch for a topic of `count` partitions, `available` of which have leaders.
 
-        Rows without a timestamp get `now_ms`.
+        Rows without a timestamp get `now_ms`. Checksums come when a batch is sent, and has its producer id.
 
         Raises:
             EncodeError: a column has a type that no record can hold.
@@ -81,7 +81,11 @@ class ColumnEncoder:
             encoded += [
                 EncodedBatch(partition, data, _RECORD_COUNT.unpack_from(data, RECORD_COUNT_POSITION)[0])
                 for data in encode_columns(
-                    columns, rows=rows, codec=self._codec, batch_bytes_max=self._batch_bytes_max
+                    columns,
+                    rows=rows,
+                    codec=self._codec,
+                    batch_bytes_max=self._batch_bytes_max,
+                    has_crc=False,
                 )
             ]
         return encoded

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from penstock.client.produce.batches import SEQUENCE_MASK, Batch, Row
-from penstock.client.produce.delivery import Outcome
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 
@@ -67,6 +66,7 @@ class PartitionQueue:
     def seal(self) -> None:
         """Add no more records to the open batch."""
         if self.open is not None:
+            self.open.close()
             self.sealed.append(self.open)
             self.open = None
 
@@ -108,35 +108,36 @@ class PartitionQueue:
         self.again.insert(position, batch)
 
     def split(
-        self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int]
+        self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int], new: Callable[[Batch], Batch]
     ) -> list[tuple[int, Batch]]:
         """Put two halves in the place of a waiting batch, whose records are `rows`.
 
-        Returns each half with the index of its first record. Later batches of the epoch get other numbers;
-        sequences stay what they are.
+        `new` makes an empty batch for some of its records. Returns each part with the index of its first
+        record: there are more than two where times are too far apart. Later batches of the epoch get other
+        numbers; sequences stay what they are.
         """
         position = self.again.index(batch)
-        middle = len(rows) // 2
-        halves = []
-        for first, part in ((0, rows[:middle]), (middle, rows[middle:])):
-            half = Batch(Outcome(*self.tp), batch.created)
-            half.rows = list(part)
-            half.count = len(part)
-            half.size = sum(map(sizes, part))
-            half.owner = batch.owner
-            if batch.base_sequence >= 0:
-                half.base_sequence = (batch.base_sequence + first) & SEQUENCE_MASK
-            half.number = batch.number + bool(first)
-            half.error = batch.error
-            halves.append((first, half))
+        parts: list[tuple[int, Batch]] = []
+        for index, row in enumerate(rows):
+            if index in (0, len(rows) // 2) or parts[-1][1].writer.add(*row, sizes(row)) < 0:
+                part = new(batch)
+                if batch.base_sequence >= 0:
+                    part.base_sequence = (batch.base_sequence + index) & SEQUENCE_MASK
+                part.number = batch.number + len(parts)
+                part.writer.add(*row, sizes(row))
+                parts.append((index, part))
+        for _, part in parts:
+            part.close()
         for later in (*self.in_flight, *self.again[position + 1 :]):
-            later.number += later.number > batch.number
-        self.next_number += 1
-        self.again[position : position + 1] = [half for _, half in halves]
-        return halves
+            if later.number > batch.number:
+                later.number += len(parts) - 1
+        self.next_number += len(parts) - 1
+        self.again[position : position + 1] = [part for _, part in parts]
+        return parts
 
     def discard(self, batch: Batch) -> None:
         """Remove a batch that waits."""
+        batch.drop()
         if self.open is batch:
             self.open = None
         elif batch in self.sealed:

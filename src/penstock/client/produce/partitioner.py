@@ -1,16 +1,17 @@
 """Which partition a record goes to: Java's and librdkafka's rules.
 
-Pure Python; `partitioner_columns` does the same for whole Arrow columns, compiled.
+For one record; `partitioner_columns` does the same for whole Arrow columns.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.config import Partitioner
 from penstock.model import TopicPartition
+from penstock.records import native
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
@@ -20,7 +21,7 @@ MURMUR2_SEED = 0x9747B28C
 MURMUR2_M = 0x5BD1E995
 
 
-def murmur2(data: bytes) -> int:
+def plain_murmur2(data: bytes) -> int:
     """MurmurHash2 as Kafka's Java clients use it: signed 32 bits, seed 0x9747b28c."""
     length = len(data)
     h = (MURMUR2_SEED ^ length) & MASK32
@@ -36,12 +37,17 @@ def murmur2(data: bytes) -> int:
     return h - (1 << 32) if h & 0x80000000 else h
 
 
-def fnv1a(data: bytes) -> int:
+def plain_fnv1a(data: bytes) -> int:
     """32-bit FNV-1a, made positive as librdkafka does: by dropping the sign of a signed number."""
     h = 0x811C9DC5
     for byte in data:
         h = (h ^ byte) * 0x01000193 & MASK32
     return h if h < 1 << 31 else (1 << 32) - h
+
+
+murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
+fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
+"""The compiled ones where they are (`native/keys.h`)."""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:
@@ -106,11 +112,20 @@ class StickyChoice:
         self._appended += record_bytes
         return self._current
 
+    def count(self, record_bytes: int) -> None:
+        """Count bytes that have gone to the present partition without being asked about."""
+        self._appended += record_bytes
+
+    @property
+    def left(self) -> int:
+        """How many bytes more go to the present partition."""
+        return self._batch_bytes - self._appended
+
 
 class TopicState:
     """The partitions of a topic as the producer needs them on every record."""
 
-    __slots__ = ("available", "count", "info", "sticky", "tp")
+    __slots__ = ("available", "count", "info", "sticky", "tp", "writers")
 
     def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
         self.info = info
@@ -119,3 +134,6 @@ class TopicState:
         led = [number for number, p in sorted(info.partitions.items()) if p.leader >= 0]
         self.available = led or list(range(self.count))
         self.sticky = sticky
+        self.writers: list[Any] = [None] * self.count
+        """What takes records of each partition by itself, as far as it was needed: it returns None once its
+        batch is full or under way."""

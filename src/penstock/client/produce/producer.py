@@ -16,12 +16,12 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
-from penstock.client.config import Partitioner, ProducerConfig
-from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
+from penstock.client.config import DEFAULT_PARTITIONER, Partitioner, ProducerConfig
+from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.group_members import group_metadata_of
-from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState
+from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState, murmur2
 from penstock.client.produce.sender import Sender
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
@@ -37,6 +37,7 @@ from penstock.errors import (
 )
 from penstock.headers import Header
 from penstock.model import K, RecordMetadata, TopicPartition, V
+from penstock.records.row_format import RECORD_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -109,16 +110,23 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             value_serializer=value_serializer,
         )
         self._client = AsyncClient(self.config)
-        self._clock: Clock = SystemClock()
+        self.clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
+        self._memory, self._known = self._accumulator.memory, self._client.cluster.topics
+        """What is asked for every record that takes the long way: bytes in use, and the topics' metadata."""
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
         """Whether records without a key may go anywhere: the partitioner need not be asked."""
+        self._is_javas = chosen == DEFAULT_PARTITIONER
+        """Whether keys decide as in Java: that is computed in place."""
         self.serializers = serializers_of(self.config)
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, TopicState] = {}
+        self.lanes: dict[str, Any] = {}
+        """What takes a record of a topic by itself, where it has neither key nor headers: the writer of the
+        batch that such records go to now. It returns None for what has to be decided."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
@@ -199,6 +207,12 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             key, value = self.serializers.apply(topic, key, value)
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
+        if key is None and partition is None and timestamp is None and not headers:
+            lane = self.lanes.get(topic) if type(topic) is str else None
+            if lane is not None:
+                noted: Delivery | None = lane.note(value, self.clock.now_ms())
+                if noted is not None:
+                    return noted
         accepted = self.try_send(topic, value, key, partition, timestamp, headers)
         if accepted is None:
             return await self.send_when_possible(topic, value, key, partition, timestamp, headers)
@@ -252,9 +266,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         except TypeError:  # a list, perhaps
             topic_name(topic)
             raise
-        if state is None or self._sender is None or self._is_closed or self._accumulator.is_full:
+        memory = self._memory
+        if state is None or self._sender is None or self._is_closed or memory.used >= memory.limit:
             return None
-        if state.info is not self._client.cluster.topics.get(topic):
+        if state.info is not self._known.get(topic):
             return None
         if type(value) is not bytes:
             value = as_bytes("value", value)
@@ -268,27 +283,51 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if headers:
             headers, header_bytes = checked_headers(headers)
             size += header_bytes
+        if timestamp is None:
+            timestamp = self.clock.now_ms()
+        elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
+            timestamp = whole_ms(timestamp)
+        is_free = False
         if partition is None:
-            if key is not None or not self._null_is_free:
+            if key is not None and self._is_javas:
+                partition = (murmur2(key) & 0x7FFFFFFF) % state.count
+            elif key is not None or not self._null_is_free:
                 partition = self._partitioner(key, state.count)
             if partition is None:
-                partition = state.sticky.choose(state.available, size)
+                lane = self.lanes.get(topic)
+                if lane is not None and key is None:
+                    noted: Delivery | None = lane.note(value, timestamp, headers, size)
+                    if noted is not None:
+                        return noted, False
+                partition, is_free = self._free_partition(state, size), True
         elif type(partition) is not int:
             partition = whole(partition, "the partition")
         if not 0 <= partition < state.count:
             if partition > 0:
                 return None  # the topic may have grown: `send_when_possible` asks
             raise no_such_partition(TopicPartition(topic, partition), state.count)
-        if timestamp is None:
-            timestamp = self._clock.now_ms()
-        elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
-            timestamp = whole_ms(timestamp)
+        writer = state.writers[partition]
+        if writer is not None and not is_free:
+            put: Delivery | None = writer.put(key, value, headers, timestamp, size)
+            if put is not None:
+                return put, False
         accepted = self._accumulator.append(
-            state.tp[partition], (key, value, headers, timestamp), size, self._clock.monotonic
+            state.tp[partition], (key, value, headers, timestamp), size, self.clock.monotonic
         )
         if accepted[1]:
             self._sender.wake()
+        state.writers[partition] = writer = self._accumulator.writer(state.tp[partition])
+        if is_free and writer is not None and state.sticky.left > 0 and self._null_is_free:
+            self._accumulator.open_lane(writer, self._known, state.info, state.sticky.left)
+            self.lanes[topic] = writer
         return accepted
+
+    def _free_partition(self, state: TopicState, size: int) -> int:
+        """The partition of a record that may go to any. There is no lane afterwards."""
+        lane = self.lanes.pop(state.info.name, None)
+        if lane is not None:
+            state.sticky.count(self._accumulator.close_lane(lane))
+        return state.sticky.choose(state.available, size)
 
     async def send_when_possible(
         self,
@@ -300,7 +339,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         headers: Sequence[Header],
     ) -> Delivery:
         """Do what `try_send` could not: reach the cluster, get the topic's metadata, wait for room."""
-        deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
+        deadline = self.clock.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
         # What is wrong with the record need not wait for a broker.
@@ -327,7 +366,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if partition >= state.count:
             await self._client.topics_with([TopicPartition(topic, partition)])
             await self._know(topic, deadline)
-        left_s = deadline - self._clock.monotonic()
+        left_s = deadline - self.clock.monotonic()
         if self._accumulator.is_full and not await self._sender.room(left_s):
             raise RequestTimeoutError(
                 f"no room for more records within max.block.ms = {self.config.max_block_ms:g}: "
@@ -339,7 +378,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
-            left_ms = max(1.0, (deadline - self._clock.monotonic()) * 1000)
+            left_ms = max(1.0, (deadline - self.clock.monotonic()) * 1000)
             info = await self._client.retrying(
                 f"getting to know topic {topic!r}", lambda: self._client.topic(topic), left_ms
             )
@@ -379,11 +418,11 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         delivery = TableDelivery(topic) if given is None else given
         chunks = record_batches(data, fields or {})
         topic = topic_name(topic)
-        await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
+        await self.get_ready(topic, self.clock.monotonic() + self.config.max_block_ms / 1000)
         for chunk in chunks:
             for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
                 if not self.append_encoded(topic, batch, delivery):
-                    await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
+                    await self.get_ready(topic, self.clock.monotonic() + self.config.max_block_ms / 1000)
                     self.append_encoded(topic, batch, delivery, even_if_full=True)
         return delivery
 
@@ -394,7 +433,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
             self._encoder = ColumnEncoder(self.config, self._client.dice)
         state = self._topics[topic]
-        return self._encoder.encode(chunk, state.count, state.available, self._clock.now_ms())
+        return self._encoder.encode(chunk, state.count, state.available, self.clock.now_ms())
 
     def append_encoded(
         self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
@@ -406,9 +445,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if self._accumulator.is_full and not even_if_full:
             return False
         tp = state.tp[batch.partition]
-        outcome = self._accumulator.append_encoded(
-            tp, batch.data, batch.record_count, self._clock.monotonic()
-        )
+        outcome = self._accumulator.append_encoded(tp, batch.data, batch.record_count, self.clock.monotonic())
         delivery.add(outcome, batch, state.info.topic_id)
         self._sender.wake()
         return True
@@ -558,14 +595,14 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
         logged where the broker has no API for settings (before 0.11).
         """
-        if oldest_ms is None or self._clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
+        if oldest_ms is None or self.clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
             return
         try:
             settings = await topic_settings(self._client, topic, RETENTION_SETTINGS, RETENTION_ANSWER_S)
         except PenstockError as error:
             log.debug("the retention of topic %s is not known: %s", topic, error)
             return
-        warning = retention_warning(topic, settings, oldest_ms, self._clock.now_ms())
+        warning = retention_warning(topic, settings, oldest_ms, self.clock.now_ms())
         if warning is not None:
             log.warning("%s", warning)
 

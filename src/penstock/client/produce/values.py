@@ -58,6 +58,26 @@ def _pairs(headers: object) -> list[tuple[object, object]]:
 
 def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
     """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
+    if type(headers) in (list, tuple):
+        size = 0
+        for pair in headers:
+            if type(pair) is not tuple or len(pair) != 2:
+                break
+            name, value = pair
+            if type(name) is not str or not name.isascii():
+                break
+            if type(value) is bytes:
+                size += len(value)
+            elif value is not None:
+                break
+            size += 10 + len(name)
+        else:
+            return list(headers), size
+    return _looked_at(headers)
+
+
+def _looked_at(headers: object) -> tuple[list[Header], int]:
+    """Refuse what would spoil the whole batch, in headers that are no plain pairs of ASCII and bytes."""
     checked: list[Header] = []
     size = 0
     for name, value in _pairs(headers):

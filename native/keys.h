@@ -1,0 +1,32 @@
+/* Hashes of one key, for the partition of a record that is sent by itself: as `penstock.client.produce.partitioner` has
+ * them in Python. Whole columns of keys have a kernel. */
+
+static PyObject *murmur2(PyObject *self, PyObject *key) {
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(key, &data, &size)) return NULL;
+    const uint8_t *at = (const uint8_t *)data;
+    const uint32_t factor = 0x5BD1E995u;
+    uint32_t hash = 0x9747B28Cu ^ (uint32_t)size;
+    for (; size >= 4; size -= 4, at += 4) {
+        uint32_t word = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+        word *= factor;
+        word = (word ^ word >> 24) * factor;
+        hash = hash * factor ^ word;
+    }
+    if (size > 0) {
+        for (Py_ssize_t index = 0; index < size; index++) hash ^= (uint32_t)at[index] << 8 * index;
+        hash *= factor;
+    }
+    hash = (hash ^ hash >> 13) * factor;
+    return PyLong_FromLong((int32_t)(hash ^ hash >> 15));
+}
+
+static PyObject *fnv1a(PyObject *self, PyObject *key) {
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(key, &data, &size)) return NULL;
+    uint32_t hash = 0x811C9DC5u;
+    for (Py_ssize_t index = 0; index < size; index++) hash = (hash ^ (uint8_t)data[index]) * 0x01000193u;
+    return PyLong_FromLongLong(hash < 1u << 31 ? (int64_t)hash : (1LL << 32) - (int64_t)hash);
+}
