@@ -363,7 +363,10 @@ class DeltaLakeTable:
         )
 
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
-        """Put small files together, and remove files that the table does not name. Raises StorageError.
+        """Put files together, and remove files that the table does not name. Raises StorageError.
+
+        The library knows one size: files below that of files to come go together up to it, and
+        `small_bytes` does not count.
 
         Older versions of the table stay readable for `keep_snapshots_s` seconds, and files that no version
         names stay for `orphan_s`; the larger one of both counts, in whole hours.
@@ -372,7 +375,7 @@ class DeltaLakeTable:
             return Tidied()
         hours = -(-int(max(keep_snapshots_s, orphan_s)) // 3600)
         with self._refusals("tidy"):
-            metrics = self._table.optimize.compact(target_size=max(small_bytes, 1))
+            metrics = self._table.optimize.compact(target_size=self._settings.file_bytes)
             self._refreshed()
             removed = self._table.vacuum(
                 retention_hours=hours, dry_run=False, enforce_retention_duration=False, full=True

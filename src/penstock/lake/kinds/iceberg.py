@@ -49,9 +49,6 @@ POSITIONS_PREFIX = "penstock.positions."
 BUFFERED_BYTES_MAX = 64 << 20
 """Arrow bytes of rows that are held before they become a file, where files may be larger than that."""
 
-COMPACTED_BYTES_MAX = 1 << 30
-"""Bytes of files that are put together at a time, in memory."""
-
 
 class IcebergTable:
     """The table `name` (``namespace.table``) of a catalog.
@@ -359,9 +356,7 @@ class IcebergTable:
         if self._refreshed() is None:
             return Tidied()
         with self._refusals("tidy"):
-            before, after = 0, 0
-            with suppress(_Conflict), self._refusals("compact"):
-                before, after = compact(self._table, small_bytes, self._settings.file_bytes)
+            before, after = compact(self._table, small_bytes, self._settings.file_bytes)
             table = self._refreshed()
             expired = 0
             with suppress(_Conflict), self._refusals("expire snapshots of"):
