@@ -40,6 +40,7 @@ from penstock.lake.keyed_rows import DELETED_COLUMN, last_of_each
 from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of
 from penstock.lake.kinds.objects import Files, files_at
+from penstock.lake.kinds.refused import answer_of
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.arrow_schema import partition_schema
 from penstock.landing.files import FileSettings
@@ -389,7 +390,7 @@ class DeltaLakeTable:
         except (ConfigError, StorageError, DecodeError, OtherWriterError):
             raise
         except Exception as error:  # the library has errors of its own, as file systems do
-            raise StorageError(f"cannot {what} {self.title}: {without_secrets(str(error))}") from error
+            raise StorageError(f"cannot {what} {self.title}: {answer_of(error)}") from error
 
 
 def _id_pieces(topic_id: str) -> list[int]:

@@ -32,11 +32,12 @@ from penstock.lake.contract import (
     begun_ago,
     other_writer,
 )
-from penstock.lake.credentials import StoreOptions, without_secrets
+from penstock.lake.credentials import StoreOptions
 from penstock.lake.keyed_rows import DELETED_COLUMN, kept_rows, last_of_each
 from penstock.lake.kinds.iceberg_files import file_of, file_text
 from penstock.lake.kinds.iceberg_sorting import has_order, in_order, note_order, set_order
 from penstock.lake.kinds.iceberg_specs import transforms
+from penstock.lake.kinds.refused import answer_of
 from penstock.landing.files import with_whole_texts
 from penstock.landing.table import checked_writer
 
@@ -376,7 +377,7 @@ class IcebergTable:
 
             if isinstance(error, CommitFailedException):
                 raise _Conflict(str(error)) from error
-            text = f"cannot {what} {self.title}: {type(error).__name__}: {without_secrets(str(error))}"
+            text = f"cannot {what} {self.title}: {type(error).__name__}: {answer_of(error)}"
             if isinstance(error, (ValidationError, ValueError)) and what != "commit to":
                 raise ConfigError(text) from None
             raise StorageError(text) from None
