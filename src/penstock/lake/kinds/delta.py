@@ -8,6 +8,7 @@ texts of commits they do not go when the log is shortened.
     penstock:WRITER:id0 (1, 2)  the topic's id, in pieces of 62 bits
     penstock:WRITER:token       63 bits of the token of an attempt
     penstock:WRITER:3           the next offset of partition 3
+    penstock:WRITER:partitions  how many partitions there are to look for: some may have no offset yet
 """
 
 from __future__ import annotations
@@ -104,12 +105,13 @@ class DeltaLakeTable:
 
     def _by_partition(self, what: str) -> dict[int, int]:
         found: dict[int, int] = {}
-        for partition in range(PARTITIONS_MAX):
-            # The last partition is known by the first one that is missing: topics have no gaps.
+        count = self._table.transaction_version(f"{self._app}:partitions")
+        for partition in range(PARTITIONS_MAX if count is None else count):
             offset = self._table.transaction_version(f"{self._app}:{what}{partition}")
-            if offset is None:
-                break
-            found[partition] = offset
+            if offset is not None:
+                found[partition] = offset
+            elif count is None:
+                break  # releases before did not write the count
         return found
 
     def _refreshed(self) -> Any:
@@ -256,6 +258,7 @@ class DeltaLakeTable:
         own = [
             Transaction(self._app, after.batch),
             Transaction(f"{self._app}:token", int(token)),
+            Transaction(f"{self._app}:partitions", max(after.offsets, default=-1) + 1),
             *(Transaction(f"{self._app}:id{piece}", bits) for piece, bits in enumerate(ids)),
             *(Transaction(f"{self._app}:{partition}", at) for partition, at in sorted(after.offsets.items())),
         ]
