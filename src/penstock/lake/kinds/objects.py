@@ -27,8 +27,8 @@ REFUSED = {
 }
 """Stores that take no table of files and manifests, and why."""
 
-RETRIES_MAX = 7
-"""So often a request is made again that the store was too busy for: for some ten seconds, waits growing."""
+RETRIES_MAX = 10
+"""So often a request is made again that the store was too busy for: for some seconds, waits growing."""
 
 ANSWER_S_MAX = 30
 """How long a request may take without the bytes that it sends."""
