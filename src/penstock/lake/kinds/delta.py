@@ -369,7 +369,7 @@ class DeltaLakeTable:
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
         """Put files together, and remove files that the table does not name. Raises StorageError.
 
-        The library knows one size: files below that of files to come go together up to it, and
+        The library takes one size: files below that of files to come go together up to it, and
         `small_bytes` does not count.
 
         Older versions of the table stay readable for `keep_snapshots_s` seconds, and files that no version

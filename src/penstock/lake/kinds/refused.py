@@ -57,7 +57,7 @@ _ADVICE = (
 
 
 def answer_of(error: BaseException) -> str:
-    """Return what an error of a library says, on one line without secrets, and what to do about it."""
+    """Return the text of an error of a library, on one line without secrets, and what to do about it."""
     text = str(error) or type(error).__name__
     codes = [*_CODE.findall(text)]
     messages = _MESSAGE.findall(text)
