@@ -1,101 +1,184 @@
-"""What it costs to land a topic of JSON in a table of Iceberg on a local disk: `penstock land`, and beside it
-Kafka Connect with Iceberg's own sink, and a stream of Spark with the Kafka connector. All write zstd.
+"""What it costs to land a topic of JSON in a table of Iceberg: `penstock land`, and beside it Kafka Connect
+with Iceberg's own sink, and a stream of Spark with the Kafka connector. All write zstd into the same store.
 
 CPU is that of the process that lands, from its start to its end. Connect is ended once its table has every
-record. Maven fetches the jars.
+record. Maven fetches the jars. At the end small files of a table are put together, and their sizes shown.
 
     python benchmarks/landing.py [--quick] [--rounds N]
 
+PENSTOCK_BENCH_STORE=seaweedfs has the tables in SeaweedFS, a store that speaks S3, instead of on a local
+disk: it needs Go, which builds the store once by its module proxy, and some minutes for that. The CPU of the
+store is not counted; catalogs and Spark's checkpoint stay on the local disk.
+
 PENSTOCK_BENCH_CONNECT=no leaves Connect out. PENSTOCK_BENCH_SPARK is a Python with PySpark 4.1, for which
-Iceberg has a jar; without it Spark is left out. PENSTOCK_BENCH_ROWS is the number of records.
+Iceberg has a jar; without it Spark is left out. PENSTOCK_BENCH_TOPICS is the number of small topics that one
+process lands (0 leaves them out), PENSTOCK_BENCH_ROWS that of records.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from broker_process import running_broker
-from harness import Contestant, Outcome, arguments, measure, report
+from harness import Contestant, Outcome, arguments, measure, print_table, report
+from landing_stores import STORES, Store
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from spark_landing import json_rows
 
 HERE = Path(__file__).parent
 PARTITIONS = 4
-TOPICS = 1000
 COMMIT_MS = 5_000
 """How often the sink commits: it ends with the first commit that has everything."""
+
+SINK_S_MAX = 600
+"""How long the sink may take until its table has everything."""
+
+FILE_MIB = 4
+"""The size of files that is asked for where small ones are put together."""
 
 
 def main() -> None:
     options = arguments("a topic of JSON into a table of Iceberg", rounds=3)
     rows = 200_000 if options.quick else int(os.environ.get("PENSTOCK_BENCH_ROWS", 1_000_000))
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory, running_broker() as brokers:
+    topics = int(os.environ.get("PENSTOCK_BENCH_TOPICS", 1000))
+    chosen = os.environ.get("PENSTOCK_BENCH_STORE", "disk")
+    if chosen not in STORES:
+        raise SystemExit(f"landing: PENSTOCK_BENCH_STORE is {chosen!r}; it is one of {', '.join(STORES)}")
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory,
+        running_broker() as brokers,
+        STORES[chosen](Path(directory)) as store,
+    ):
         with Admin(bootstrap_servers=brokers) as admin:
             admin.create_topic("json", partitions=PARTITIONS)
             admin.create_topic("control-iceberg", partitions=1)
-            for number in range(TOPICS):
+            for number in range(topics):
                 admin.create_topic(f"many-{number}", partitions=1)
         write_topic(
             (json_rows(start, min(50_000, rows - start)) for start in range(0, rows, 50_000)), "json", brokers
         )
-        for number in range(TOPICS):
-            write_topic(json_rows(number, rows // TOPICS), f"many-{number}", brokers)
         place = Path(directory)
-        contestants = [Contestant("penstock land", partial(landed, brokers, place, rows))]
+        contestants = [Contestant("penstock land", partial(landed, brokers, place, rows, store))]
         if os.environ.get("PENSTOCK_BENCH_CONNECT") != "no":
             classpath = classpath_of("iceberg_sink", place)
             contestants.append(
-                Contestant("Connect, Iceberg's sink", partial(sunk, brokers, place, rows, classpath))
+                Contestant("Connect, Iceberg's sink", partial(sunk, brokers, place, rows, store, classpath))
             )
         if python := os.environ.get("PENSTOCK_BENCH_SPARK"):
             jars = classpath_of("spark_iceberg", place).replace(":", ",")
             contestants.append(
-                Contestant("Spark, JVM connector", partial(streamed, brokers, place, rows, python, jars))
+                Contestant(
+                    "Spark, JVM connector", partial(streamed, brokers, place, rows, store, python, jars)
+                )
             )
         measure(contestants, options.rounds, warm_up=False)
-        report(f"JSON to Iceberg, local disk, {rows:,} records", contestants)
-        many = [Contestant(f"penstock land, {TOPICS:,} topics", partial(many_landed, brokers, place, rows))]
-        measure(many, options.rounds, warm_up=False)
-        report(f"JSON to {TOPICS:,} directories of Parquet, {rows:,} records in all", many)
+        report(f"JSON to Iceberg, {store.title}, {rows:,} records", contestants)
+        show_ratios(contestants, rows)
+        show_sizes(brokers, place, rows, store)
+        if topics:
+            for number in range(topics):
+                write_topic(json_rows(number, rows // topics), f"many-{number}", brokers)
+            many = [
+                Contestant(
+                    f"penstock land, {topics:,} topics", partial(many_landed, brokers, place, rows, store)
+                )
+            ]
+            measure(many, options.rounds, warm_up=False)
+            report(f"JSON to {topics:,} tables of Parquet, {store.title}, {rows:,} records in all", many)
 
 
-def catalog_of(place: Path) -> dict[str, str]:
-    """A new catalog of pyiceberg in a directory."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    return {"type": "sql", "uri": f"sqlite:///{place}/catalog.db", "warehouse": f"file://{place}/warehouse"}
-
-
-def landed(brokers: str, place: Path, rows: int) -> Outcome:
-    options = catalog_of(place / "penstock")
-    stored = [f"--store={name}={value}" for name, value in options.items()]
-    words = ["land", "json", "--to", "iceberg://c/bench.json", "-b", brokers, "--format", "json", *stored]
-    done = cpu_of([sys.executable, "-m", "penstock", *words], place)
+def landed(brokers: str, place: Path, rows: int, store: Store) -> Outcome:
+    options = dict(store.new_catalog().python)
+    done = cpu_of(["--to", "iceberg://c/bench.json", *landing_words(brokers, options), "json"], place)
     check(count_of("c", options) == rows)
     return Outcome(units=rows, cpu_seconds=done)
 
 
-def many_landed(brokers: str, place: Path, rows: int) -> Outcome:
-    shutil.rmtree(place / "many", ignore_errors=True)
-    words = ["land", "many-*", "--to", f"{place}/many/{{topic}}", "-b", brokers, "--format", "json"]
-    done = cpu_of([sys.executable, "-m", "penstock", *words], place)
-    check(len(list((place / "many").glob("*/*.parquet"))) >= TOPICS)
+def many_landed(brokers: str, place: Path, rows: int, store: Store) -> Outcome:
+    words = [
+        "--to",
+        f"{store.new_place()}/{{topic}}",
+        *landing_words(brokers, store.objects),
+        "many-*",
+        "--json",
+    ]
+    done = cpu_of(words, place)
+    last = {}
+    for line in (place / "log").read_text().splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)
+            last[row["topic"]] = row["rows"]
+    check(sum(last.values()) == rows // len(last) * len(last))
     return Outcome(units=rows, cpu_seconds=done)
 
 
-def sunk(brokers: str, place: Path, rows: int, classpath: str) -> Outcome:
+def landing_words(brokers: str, options: Mapping[str, str]) -> list[str]:
+    return [
+        "-b",
+        brokers,
+        "--format",
+        "json",
+        *(f"--store={name}={value}" for name, value in options.items()),
+    ]
+
+
+def show_sizes(brokers: str, place: Path, rows: int, store: Store) -> None:
+    """Land by small commits, put the files together, and print how large they are before and after."""
+    options = dict(store.new_catalog().python)
+    words = ["--to", "iceberg://c/bench.json", *landing_words(brokers, options), "json"]
+    size = ["--file-size", str(FILE_MIB), "--small-size", str(FILE_MIB)]
+    cpu_of([*words, "--every", "50ms"], place)
+    before = file_sizes("c", options)
+    used = cpu_of([*words, "--tidy", *size, "--keep", "0s"], place)
+    after = file_sizes("c", options)
+    check(count_of("c", options) == rows)
+    print_table(
+        f"files of a table of Iceberg, {store.title}, those below {FILE_MIB} MiB put together into such",
+        ("", "files", "smallest KiB", "median KiB", "largest KiB", "all MB", "CPU s"),
+        [
+            ("as landed, a commit every 50 ms", *shown(before), ""),
+            (f"penstock land --tidy --file-size {FILE_MIB}", *shown(after), f"{used:.1f}"),
+        ],
+    )
+
+
+def shown(sizes: list[int]) -> tuple[str, ...]:
+    kib = [f"{size / 1024:,.0f}" for size in (min(sizes), statistics.median(sizes), max(sizes))]
+    return (f"{len(sizes):,}", *kib, f"{sum(sizes) / 1e6:.1f}")
+
+
+def file_sizes(name: str, options: dict[str, str]) -> list[int]:
+    from pyiceberg.catalog import load_catalog
+
+    tasks = load_catalog(name, **options).load_table("bench.json").scan().plan_files()
+    return [task.file.file_size_in_bytes for task in tasks]
+
+
+def show_ratios(contestants: list[Contestant], rows: int) -> None:
+    """Print the CPU of `penstock land` as a part of that of the others, and its rate."""
+    own = contestants[0].median_cpu_seconds
+    for each in contestants[1:]:
+        other = each.median_cpu_seconds
+        print(f"  CPU of penstock land: {own:.1f} s, {own / other:.2f} of {each.name}'s {other:.1f} s")
+    print(f"  penstock land: {rows / own:,.0f} records a second of CPU")
+
+
+def sunk(brokers: str, place: Path, rows: int, store: Store, classpath: str) -> Outcome:
+    catalog = store.new_catalog()
     target = place / "connect"
-    options = catalog_of(target)
+    target.mkdir(exist_ok=True)
+    (target / "offsets").unlink(missing_ok=True)
     worker = {
         "bootstrap.servers": brokers,
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -116,10 +199,7 @@ def sunk(brokers: str, place: Path, rows: int, classpath: str) -> Outcome:
         "iceberg.tables.auto-create-enabled": "true",
         "iceberg.tables.auto-create-props.write.parquet.compression-codec": "zstd",
         "iceberg.catalog": "c",
-        "iceberg.catalog.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "iceberg.catalog.uri": f"jdbc:sqlite:{target}/catalog.db",
-        "iceberg.catalog.jdbc.schema-version": "V0",
-        "iceberg.catalog.warehouse": target / "warehouse",
+        **{f"iceberg.catalog.{name}": value for name, value in catalog.java.items()},
         "iceberg.control.commit.interval-ms": COMMIT_MS,
     }
     files = []
@@ -127,25 +207,27 @@ def sunk(brokers: str, place: Path, rows: int, classpath: str) -> Outcome:
         files.append(target / f"{name}.properties")
         files[-1].write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     command = [
-        *("java", "-Xmx1G", "-XX:+UseSerialGC", "-cp", classpath),
+        *("java", "-Xmx1G", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
+        *("-cp", classpath),
         *("org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)),
     ]
-    done = cpu_of(command, target, until=lambda: count_of("c", options) >= rows)
+    options = dict(catalog.python)
+    done = cpu_of_program(command, target, until=lambda: count_of("c", options) >= rows)
     check(count_of("c", options) == rows)
     return Outcome(units=rows, cpu_seconds=done)
 
 
-def streamed(brokers: str, place: Path, rows: int, python: str, jars: str) -> Outcome:
-    target = place / "spark"
-    shutil.rmtree(target, ignore_errors=True)
+def streamed(brokers: str, place: Path, rows: int, store: Store, python: str, jars: str) -> Outcome:
+    catalog = json.dumps(dict(store.new_catalog().java))
     dropped = ("PYTHONPATH", "SPARK_", "PYSPARK_")
-    done = subprocess.run(
-        [python, str(HERE / "spark_iceberg" / "stream.py"), brokers, str(target), jars],
-        env={name: value for name, value in os.environ.items() if not name.startswith(dropped)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory(dir=place) as checkpoint:
+        done = subprocess.run(
+            [python, str(HERE / "spark_iceberg" / "stream.py"), brokers, checkpoint, jars, catalog],
+            env={name: value for name, value in os.environ.items() if not name.startswith(dropped)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     lines = [line for line in done.stdout.splitlines() if line.startswith("ACCOUNTS ")]
     if not lines:
         raise SystemExit(done.stderr[-3000:])
@@ -154,19 +236,25 @@ def streamed(brokers: str, place: Path, rows: int, python: str, jars: str) -> Ou
     return Outcome(units=rows, cpu_seconds=float(used))
 
 
-def cpu_of(command: list[str], place: Path, until: Callable[[], bool] | None = None) -> float:
+def cpu_of(words: list[str], place: Path) -> float:
+    """CPU seconds of `penstock land`."""
+    return cpu_of_program([sys.executable, "-m", "penstock", "land", *words], place)
+
+
+def cpu_of_program(command: list[str], place: Path, until: Callable[[], bool] | None = None) -> float:
     """CPU seconds of a program, which is ended where `until` says that it is done."""
     with (place / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=place)
+        last = time.monotonic() + SINK_S_MAX
         while until is not None and not until():
-            if process.poll() is not None:
+            if process.poll() is not None or time.monotonic() > last:
                 break
             time.sleep(0.5)
         if until is not None:
             process.kill()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if until is None and process.returncode:
+    if process.returncode if until is None else not until():
         raise SystemExit((place / "log").read_text()[-3000:])
     return used.ru_utime + used.ru_stime
 

@@ -1,10 +1,13 @@
 """Stream a topic of JSON into a table of Iceberg by Spark with the Kafka connector, to the end of the topic.
 
-python stream.py SERVERS DIRECTORY JARS
+python stream.py SERVERS CHECKPOINT JARS CATALOG
+
+CATALOG has the options of the catalog in JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -16,19 +19,19 @@ from pyspark.sql.functions import col, from_json
 FIELDS = "`order` bigint, place string, amount double, currency string, state string, note string"
 
 
-def main(servers: str, directory: str, jars: str) -> None:
+def main(servers: str, checkpoint: str, jars: str, catalog: str) -> None:
     settings = {
         "spark.jars": jars,
         "spark.ui.enabled": "false",
         "spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.c.type": "hadoop",
-        "spark.sql.catalog.c.warehouse": directory,
+        **{f"spark.sql.catalog.c.{name}": value for name, value in json.loads(catalog).items()},
         "spark.driver.memory": "1g",
     }
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    spark.sql("create namespace c.bench")
     spark.sql(
         f"create table c.bench.json (partition int, offset bigint, timestamp timestamp, key binary, {FIELDS})"
         " using iceberg tblproperties ('write.parquet.compression-codec' = 'zstd')"
@@ -40,7 +43,7 @@ def main(servers: str, directory: str, jars: str) -> None:
     rows = records.select("partition", "offset", "timestamp", "key", value).select(
         "partition", "offset", "timestamp", "key", "v.*"
     )
-    writer = rows.writeStream.format("iceberg").option("checkpointLocation", f"{directory}/checkpoint")
+    writer = rows.writeStream.format("iceberg").option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).toTable("c.bench.json").awaitTermination()
     # The JVM's, and that of this process, whose child it is.
     figures = (
@@ -52,4 +55,4 @@ def main(servers: str, directory: str, jars: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,92 +17,13 @@ import pytest
 
 from compat.faulty_proxy import faulty_proxy
 from compat.lake_kills import land_the_rest, land_through_kills
-from compat.peers import go_program
+from compat.seaweed_store import ACCESS_KEY, REGION, SECRET_KEY, SeaweedFS
 from penstock import Broker
 from penstock.lake.contract import LakeTable, TableSettings
 from penstock.lake.credentials import StoreOptions
 from penstock.lake.targets import open_table
 
 pytestmark = [pytest.mark.compat, pytest.mark.soak]
-
-
-class SeaweedFS:
-    """The store in a directory, which may be killed and started again."""
-
-    def __init__(self, directory: Path) -> None:
-        self._program = go_program("seaweedfs", "github.com/seaweedfs/seaweedfs/weed")
-        self._directory = directory
-        self._ports = [_port_pair() for _ in range(4)]
-        self.port = self._ports[0]
-        identity = {
-            "name": "penstock",
-            "credentials": [{"accessKey": "penstock", "secretKey": "hush"}],
-            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-        }
-        (directory / "s3.json").write_text(json.dumps({"identities": [identity]}))
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start, and wait until it answers."""
-        s3, master, volume, filer = self._ports
-        words = [f"-s3.port={s3}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"]
-        words += [
-            "-volume.max=30",
-            "-master.volumeSizeLimitMB=64",
-            "-ip=127.0.0.1",
-            f"-dir={self._directory}",
-        ]
-        with (self._directory / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._program, "server", "-s3", f"-s3.config={self._directory}/s3.json", *words],
-                stdout=log,
-                stderr=log,
-                cwd=self._directory,
-            )
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
-            try:
-                self.files().create_dir("lake")
-                # A write needs a volume, which a master hands out a while after its start.
-                with self.files().open_output_stream("lake/ready") as sink:
-                    sink.write(b"1")
-                return
-            except OSError:
-                time.sleep(0.5)
-        pytest.fail(f"SeaweedFS does not answer: {(self._directory / 'log').read_text()[-2000:]}")
-
-    def kill(self) -> None:
-        """End it at once."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def files(self) -> pa.fs.S3FileSystem:
-        """What another library reads there."""
-        return pa.fs.S3FileSystem(
-            access_key="penstock",
-            secret_key="hush",
-            endpoint_override=f"127.0.0.1:{self.port}",
-            scheme="http",
-            region="us-east-1",
-            allow_bucket_creation=True,
-            connect_timeout=5,
-            request_timeout=20,
-        )
-
-
-def _port_pair() -> int:
-    """A port that is free, and so is the one 10,000 above it, which the store takes for itself."""
-    drawn = random.SystemRandom()
-    while True:
-        port = drawn.randrange(15_000, 25_000)
-        try:
-            for each in (port, port + 10_000):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", each))
-            return port
-        except OSError:
-            continue
 
 
 @pytest.fixture
@@ -124,19 +42,19 @@ def seaweed(tmp_path: Path) -> Iterator[SeaweedFS]:
 def options_of(kind: str, url: str, directory: Path) -> tuple[str, dict[str, str]]:
     """The name of a table, and the options of its store."""
     if kind == "object":
-        own = {"endpoint": url, "access_key_id": "penstock", "secret_access_key": "hush"}
-        return "s3://lake/orders/", {**own, "region": "us-east-1"}
+        own = {"endpoint": url, "access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY}
+        return "s3://lake/orders/", {**own, "region": REGION}
     if kind == "delta":
-        own = {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "penstock", "AWS_SECRET_ACCESS_KEY": "hush"}
-        return "delta://s3://lake/delta", {**own, "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true"}
+        own = {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+        return "delta://s3://lake/delta", {**own, "AWS_REGION": REGION, "AWS_ALLOW_HTTP": "true"}
     return "iceberg://c/sales.orders", {
         "type": "sql",
         "uri": f"sqlite:///{directory}/catalog.db",
         "warehouse": "s3://lake/wh",
         "s3.endpoint": url,
-        "s3.access-key-id": "penstock",
-        "s3.secret-access-key": "hush",
-        "s3.region": "us-east-1",
+        "s3.access-key-id": ACCESS_KEY,
+        "s3.secret-access-key": SECRET_KEY,
+        "s3.region": REGION,
     }
 
 

@@ -63,8 +63,9 @@ def test_a_topic_is_landed_looked_at_and_tidied(
     assert main([*words, "--status"]) == 0
     assert "iceberg://c/sales.orders: 13 rows in 2 files (" in capsys.readouterr().out
     assert main([*words, "--tidy", "--keep", "0s", "--json"]) == 0
-    row = check("land tidy", capsys.readouterr().out)
-    assert (row["compacted_files"], row["compacted_into"]) == (2, 1)
+    for line in capsys.readouterr().out.splitlines():  # the table, and that of dead letters
+        row = check("land tidy", line)
+        assert (row["compacted_files"], row["compacted_into"]) == (2, 1)
     assert main([*words, "--tidy"]) == 0
     assert "put 0 files into 0" in capsys.readouterr().out
 
@@ -195,3 +196,25 @@ def test_several_topics_go_each_into_a_table_of_its_own(
     ):
         assert main(wrong) != 0
         assert why in " ".join(capsys.readouterr().err.split())
+
+
+def test_dead_letters_are_tidied_and_a_table_that_is_missing_is_said(
+    store: Store, servers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = place("iceberg", store, tmp_path)
+    stored = [f"--store={name}={value}" for name, value in there.options.items()]
+    words = ["land", "orders", "--to", there.where, *stored, "-b", servers]
+    write_topic(pa.table({"value": [b"wrong"]}), "orders", bootstrap_servers=servers)
+    for word in ("--status", "--tidy"):
+        assert main([*words, word]) == 0
+        assert "iceberg://c/sales.orders: there is no table yet" in capsys.readouterr().out
+    for _ in range(2):
+        fill(servers, 5)
+        assert main([*words, "--format", "json"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--tidy", "--keep", "0s", "--json"]) == 0
+    rows = [check("land tidy", line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["table"], row["compacted_files"]) for row in rows] == [
+        ("iceberg://c/sales.orders", 2),
+        ("iceberg://c/sales.orders_dead_letters", 2),
+    ]

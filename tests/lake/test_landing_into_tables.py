@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from penstock import Producer, write_topic
 from penstock.client.blocking.admin import Admin
 from penstock.errors import ConfigError, StorageError
 from penstock.lake.contract import OtherWriterError, Positions
+from penstock.lake.kinds import iceberg_upkeep as upkeep
 from penstock.lake.lander import Lander, LandSettings
 from penstock.lake.shapes import ShapeSettings
 
@@ -171,6 +173,75 @@ def test_a_table_is_tidied(kind: str, store: Store, servers: str, tmp_path: Path
     assert land(there, servers, JSON).written.commits == 0
     fill(servers, 30, 3)
     assert land(there, servers, JSON).written.rows == 3
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_files_put_together_have_the_size_that_is_asked_for(
+    kind: str, store: Store, servers: str, tmp_path: Path
+) -> None:
+    there = place(kind, store, tmp_path)
+    noise = random.Random(kind)
+    for _ in range(9):
+        text = noise.randbytes(20_000).hex()
+        write_topic(
+            pa.table({"value": [json.dumps({"s": text}).encode()]}), "orders", bootstrap_servers=servers
+        )
+        land(there, servers, JSON)
+    before = there.table().state()
+    each = before.size_bytes // 9
+    asked = 4 * each + each // 2
+    done = there.table(file_bytes=asked).tidy(small_bytes=2 * each, keep_snapshots_s=0, orphan_s=0)
+    assert (done.compacted_files, done.compacted_into) == (8, 2)
+    after = there.table().state()
+    assert after.files == 3
+    assert after.rows == 9
+    sizes = sorted(Path(name).stat().st_size for name in there.files())
+    assert [0.75 * asked < size <= asked for size in sizes] == [False, True, True]
+
+
+def test_files_are_put_together_while_others_append(store: Store, servers: str, tmp_path: Path) -> None:
+    there = place("iceberg", store, tmp_path)
+    for part in range(3):
+        fill(servers, 10 * part, 7)
+        land(there, servers, JSON)
+    table = there.table()
+    tidied = upkeep._put_together
+
+    def slowly(*words: object) -> list[object]:
+        made: list[object] = tidied(*words)
+        fill(servers, 30, 7)
+        land(there, servers, JSON)
+        return made
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(upkeep, "_put_together", slowly)
+        done = table.tidy(small_bytes=1 << 20, keep_snapshots_s=0, orphan_s=0)
+    assert (done.compacted_files, done.compacted_into) == (3, 1)
+    assert there.table().state().files == 2
+    expected = [10 * part + n for part in range(4) for n in range(7)]
+    assert sorted(there.rows().column("n").to_pylist()) == expected
+
+
+def test_files_that_others_replace_are_not_put_together(store: Store, servers: str, tmp_path: Path) -> None:
+    there = place("iceberg", store, tmp_path)
+    for part in range(3):
+        fill(servers, 10 * part, 7)
+        land(there, servers, JSON)
+    tidied = upkeep._put_together
+
+    def slowly(*words: object) -> list[object]:
+        made: list[object] = tidied(*words)
+        with pytest.MonkeyPatch.context() as as_before:
+            as_before.setattr(upkeep, "_put_together", tidied)
+            assert there.table().tidy(small_bytes=1 << 20, keep_snapshots_s=9, orphan_s=9).compacted_into == 1
+        return made
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(upkeep, "_put_together", slowly)
+        done = there.table().tidy(small_bytes=1 << 20, keep_snapshots_s=0, orphan_s=9)
+    assert (done.compacted_files, done.compacted_into) == (0, 0)
+    assert len(there.files()) == 4  # three that are young orphans, and the other one's
+    assert len(there.rows()) == 21
 
 
 def test_positions_are_read_as_they_were_written() -> None:

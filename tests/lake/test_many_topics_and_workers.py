@@ -14,6 +14,7 @@ from lake.places import Place, place
 from lake.s3_server import Store
 from penstock import Admin, write_topic
 from penstock.errors import ConfigError
+from penstock.lake import shared_reading
 from penstock.lake.contract import OtherWriterError, OvertakenError, Positions, TableSettings, on_top
 from penstock.lake.credentials import StoreOptions
 from penstock.lake.fleet import Fleet, Tables
@@ -194,3 +195,84 @@ def test_a_group_and_a_single_writer_are_told_apart(servers: str, store: Store, 
     fleet = Fleet(LandSettings("", servers), ["orders"], opened(there, shares=True), group="g")
     with fleet, pytest.raises(ConfigError, match="follow their topics"):
         fleet.run(follow=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "group"), [("directory", None), ("delta", "landers"), ("iceberg", "landers")]
+)
+def test_partitions_that_are_added_are_landed_meanwhile(
+    kind: str,
+    group: str | None,
+    servers: str,
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared_reading, "LOOK_EVERY_S", 0.05)
+    there = place(kind, store, tmp_path)
+    if kind == "delta":
+        there = replace(there, where=f"delta://{tmp_path}/orders")
+    for topic in ("orders", "other"):
+        write_topic(pa.table({"value": [b"0", b"1"]}), topic, bootstrap_servers=servers)
+    later = pa.table({"value": [b"2", b"3"], "partition": pa.array([2, 2], pa.int32())})
+    settings = LandSettings("", servers, commit_every_s=0.01, config={"metadata.max.age.ms": 100})
+    seen: set[str] = set()
+
+    def committed(lander: Lander) -> None:
+        if lander.positions.topic == "orders" and not seen:
+            with Admin(servers) as admin:
+                admin.create_partitions("orders", 3)
+            write_topic(later, "orders", bootstrap_servers=servers)
+        seen.add(lander.positions.topic)
+
+    def is_done(rows: int) -> bool:
+        return "orders" in fleet.landers and sum(fleet.landers["orders"].positions.offsets.values()) >= rows
+
+    opens = opened(there, shares=group is not None)
+    with Fleet(settings, ["orders", "other"], opens, group=group) as fleet:
+        fleet.run(follow=True, stopped=lambda: is_done(4) and len(seen) == 2, committed=committed)
+    assert values_of(there, "orders") == [0, 1, 2, 3]
+    assert values_of(there, "other") == [0, 1]
+    # Started again, the table says where those are.
+    write_topic(later, "orders", bootstrap_servers=servers)
+    with Fleet(settings, ["orders", "other"], opens, group=group) as fleet:
+        fleet.run(follow=True, stopped=lambda: is_done(6))
+    assert values_of(there, "orders") == [0, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("kind", ["object", "delta", "iceberg"])
+def test_offsets_of_partitions_between_may_be_missing(kind: str, store: Store, tmp_path: Path) -> None:
+    table = place(kind, store, tmp_path).table(shares=True)
+    rows = pa.record_batch({"value": [b"1"]})
+    table.prepare(rows.schema)
+    table.write(rows)
+    begun = Positions("orders", "BZCV756mTQS0BWDJk0Rv_g", {0: 5, 1: 7, 4: 0}, -1)
+    table.commit(begun, replace(begun, offsets={0: 6, 4: 3}, batch=0, token="a" * 32))
+    found = table.positions()
+    assert found is not None
+    assert (found.offsets[0], found.offsets[4]) == (6, 3)
+
+
+def test_a_topic_that_is_created_anew_while_it_is_landed_is_said(
+    servers: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_reading, "LOOK_EVERY_S", 3600)
+    there = place("directory", store, tmp_path)
+    write_topic(pa.table({"value": [b"0"]}), "orders", bootstrap_servers=servers)
+    settings = LandSettings("", servers, commit_every_s=0.01, config={"metadata.max.age.ms": 100})
+
+    def anew(lander: Lander) -> None:
+        with Admin(servers) as admin:
+            admin.delete_topics(["orders"])
+            admin.create_topic("orders")
+
+    for many in (True, False):
+        expected = pytest.raises(ConfigError, match="Land the present one under another --name")
+        if many:
+            with Fleet(settings, ["orders"], opened(there, shares=False)) as fleet, expected:
+                fleet.run(follow=True, committed=anew)
+        else:
+            place_anew = replace(there, where=f"{there.where}-alone")
+            with Lander(replace(settings, topic="orders"), place_anew.table()) as lander, expected:
+                lander.run(follow=True, committed=anew)
+        write_topic(pa.table({"value": [b"0"]}), "orders", bootstrap_servers=servers)

@@ -221,10 +221,6 @@ def command(
     if backfill and len(chosen) > 1:
         raise ConfigError("--backfill is for one topic: give each a command of its own")
 
-    if tidy:
-        for topic in chosen:
-            _tidy(topic, table_of(topic), small_mib, keep, orphan_age, as_json)
-        return
     settings = LandSettings(
         chosen[0],
         bootstrap,
@@ -262,6 +258,10 @@ def command(
 
     if dead_letters is not None:
         places_of(dead_letters, chosen)
+    if tidy:
+        for topic in chosen:
+            _tidy(topic, table_of(topic), dead_of(topic), small_mib, keep, orphan_age, as_json)
+        return
     landing: Lander | Fleet
     if len(chosen) == 1 and group is None:
         landing = Lander(settings, *tables_of(chosen[0]), source)
@@ -355,6 +355,8 @@ def _row(lander: Lander) -> dict[str, object]:
 
 
 def _status(topic: str, lander: Lander, as_json: bool) -> None:
+    from penstock.lake.contract import TableState
+
     state = lander.table.state()
     offsets = lander.positions.offsets
     rows: list[dict[str, Any]] = [
@@ -374,33 +376,53 @@ def _status(topic: str, lander: Lander, as_json: bool) -> None:
     ]
     waiting.step_aside()
     put_rows("land status", rows, as_json, ("topic", "partition", "position", "end", "lag"))
-    if not as_json:
-        put(
-            f"{lander.table.title}: {state.rows:,} rows in {state.files:,} files "
-            f"({state.size_bytes:,} bytes), {state.snapshots:,} snapshots"
-        )
-
-
-def _tidy(topic: str, table: LakeTable, small_mib: int, keep: str, orphan_age: str, as_json: bool) -> None:
-    waiting.idle(f"tidying {table.title}")
-    done = table.tidy(
-        small_bytes=small_mib * MIB,
-        keep_snapshots_s=parse_duration(keep, "--keep") / 1000,
-        orphan_s=parse_duration(orphan_age, "--orphan-age") / 1000,
-    )
-    waiting.step_aside()
     if as_json:
-        row = {
-            "topic": topic,
-            "table": table.title,
-            "compacted_files": done.compacted_files,
-            "compacted_into": done.compacted_into,
-            "expired_snapshots": done.expired_snapshots,
-            "orphans": done.orphans,
-        }
-        put_rows("land tidy", [row], as_json)
+        return
+    if state == TableState(None, 0, 0, 0, 0):
+        put(f"{lander.table.title}: there is no table yet")
         return
     put(
-        f"{table.title}: put {done.compacted_files:,} files into {done.compacted_into:,}, expired "
-        f"{done.expired_snapshots:,} snapshots, removed {done.orphans:,} files that no commit names"
+        f"{lander.table.title}: {state.rows:,} rows in {state.files:,} files "
+        f"({state.size_bytes:,} bytes), {state.snapshots:,} snapshots"
     )
+
+
+def _tidy(
+    topic: str,
+    table: LakeTable,
+    dead_letters: LakeTable,
+    small_mib: int,
+    keep: str,
+    orphan_age: str,
+    as_json: bool,
+) -> None:
+    """Tidy a table and that of its dead letters, which is shown where something was to be done."""
+    from penstock.lake.contract import Tidied
+
+    for each in (table, dead_letters):
+        waiting.idle(f"tidying {each.title}")
+        done = each.tidy(
+            small_bytes=small_mib * MIB,
+            keep_snapshots_s=parse_duration(keep, "--keep") / 1000,
+            orphan_s=parse_duration(orphan_age, "--orphan-age") / 1000,
+        )
+        waiting.step_aside()
+        if done == Tidied() and each is dead_letters:
+            continue
+        if as_json:
+            row = {
+                "topic": topic,
+                "table": each.title,
+                "compacted_files": done.compacted_files,
+                "compacted_into": done.compacted_into,
+                "expired_snapshots": done.expired_snapshots,
+                "orphans": done.orphans,
+            }
+            put_rows("land tidy", [row], as_json)
+        elif done == Tidied() and each.schema() is None:
+            put(f"{each.title}: there is no table yet")
+        else:
+            put(
+                f"{each.title}: put {done.compacted_files:,} files into {done.compacted_into:,}, expired "
+                f"{done.expired_snapshots:,} snapshots, removed {done.orphans:,} files that no commit names"
+            )

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
-from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
+from penstock.errors import (
+    ConfigError,
+    KafkaError,
+    NetworkError,
+    RequestTimeoutError,
+    TopicRecreatedError,
+)
 from penstock.lake.contract import Positions
 from penstock.model import COLUMN_NAMES, TopicPartition
 
@@ -105,11 +111,15 @@ class TopicReader:
         """Return the next records of one partition; None where nothing comes in time.
 
         Raises:
-            TopicRecreatedError: the topic was deleted and created anew.
+            ConfigError: the topic was deleted and created anew.
             KafkaError: records were removed before they were read, or the topic is gone.
             CorruptRecordError: a batch is damaged.
         """
-        batch = self._consumer.poll_arrow(timeout_ms, columns=columns)
+        try:
+            batch = self._consumer.poll_arrow(timeout_ms, columns=columns)
+        except TopicRecreatedError:
+            self.look()  # says it as a landing has to
+            raise
         if batch is not None and batch.num_rows:
             partition = batch.column("partition")[0].as_py()
             self._offsets[partition] = batch.column("offset")[-1].as_py() + 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
-from penstock.errors import KafkaError, NetworkError, RequestTimeoutError
+from penstock.errors import KafkaError, NetworkError, RequestTimeoutError, TopicRecreatedError
 from penstock.lake.contract import Positions
 from penstock.lake.reading import FETCH_OPTIONS, LOOK_EVERY_S, Bounds, check_positions, recreated
 from penstock.model import COLUMN_NAMES, TopicPartition
@@ -41,9 +41,16 @@ class TopicView:
         """Have the owned partitions read from the positions of a table. Raises as `TopicReader.begin`."""
         if positions is not None:
             check_positions(positions, self.topic, self.topic_id)
+        # A group gives partitions that were added since as well.
+        self.partitions = list(range(max([*self.partitions, *self.owned], default=-1) + 1))
         first, last = self._reader.bounds(self.topic, self.partitions)
-        bounds = Bounds(self.topic, first, last)
-        self._begins = bounds.begins(positions, self._reader.start, takes_losses=self._reader.takes_losses)
+        if positions is None and self._begins:
+            # Nothing was committed: the end is a newer one by now, and partitions may have been added.
+            self._begins = {p: max(at, self._begins.get(p, at)) for p, at in first.items()}
+        else:
+            bounds = Bounds(self.topic, first, last)
+            start, takes_losses = self._reader.start, self._reader.takes_losses
+            self._begins = bounds.begins(positions, start, takes_losses=takes_losses)
         self._offsets = {partition: self._begins[partition] for partition in self.owned}
         self.ends = {partition: last[partition] for partition in self.owned}
         self._reader.seek(self.topic, self._offsets)
@@ -106,6 +113,7 @@ class SharedReader:
             own["group.id"] = group
         self._consumer = Consumer(bootstrap_servers, {**FETCH_OPTIONS, **config, **own})
         self._looked_at = time.monotonic()
+        self._taken: Callable[[Sequence[TopicPartition]], None] = lambda tps: None
         self.views: dict[str, TopicView] = {}
         try:
             for found in self._admin.describe_topics(list(topics)):
@@ -139,12 +147,16 @@ class SharedReader:
         `taken` is called with partitions that are read from now on, in `poll` where there is a group; `left`
         before they go to another worker, and `lost` when they have gone already.
         """
+        self._taken = taken
         if self._group is not None:
             self._consumer.subscribe(list(self.views), on_assigned=taken, on_revoked=left, on_lost=lost)
             return
+        self._take([TopicPartition(view.topic, p) for view in self.views.values() for p in view.partitions])
+
+    def _take(self, added: Sequence[TopicPartition]) -> None:
         every = [TopicPartition(view.topic, p) for view in self.views.values() for p in view.partitions]
         self._consumer.assign(every)
-        taken(every)
+        self._taken(added)
 
     def bounds(self, topic: str, partitions: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
         """The first and the next offset of partitions. Raises KafkaError, NetworkError."""
@@ -163,7 +175,11 @@ class SharedReader:
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
         """Return the next records of one partition; None where nothing comes in time. Raises as `look`."""
-        batch = self._consumer.poll_arrow(timeout_ms, columns=COLUMN_NAMES)
+        try:
+            batch = self._consumer.poll_arrow(timeout_ms, columns=COLUMN_NAMES)
+        except TopicRecreatedError:
+            self.look()  # says it as a landing has to
+            raise
         if batch is None:
             if time.monotonic() - self._looked_at >= LOOK_EVERY_S:
                 self.look()
@@ -173,18 +189,23 @@ class SharedReader:
         return batch
 
     def look(self) -> None:
-        """Find out where the topics end by now.
+        """Find out where the topics end by now, and read partitions that were added, but in a group.
 
         Raises:
             ConfigError: a topic was deleted and created anew.
             KafkaError: a topic is gone.
         """
         self._looked_at = time.monotonic()
+        added = []
         try:
             for found in self._admin.describe_topics(list(self.views)):
                 view = self.views[found.name]
                 if found.topic_id != view.topic_id:
                     raise recreated(found.name, view.topic_id, found.topic_id)
+                if self._group is None:
+                    numbers = sorted(one.partition for one in found.partitions)
+                    added += [TopicPartition(view.topic, p) for p in numbers if p not in view.owned]
+                    view.partitions = numbers
             owned = [TopicPartition(view.topic, p) for view in self.views.values() for p in view.owned]
             for tp, end in self._consumer.end_offsets(owned).items():
                 self.views[tp.topic].ends[tp.partition] = end
@@ -193,3 +214,5 @@ class SharedReader:
         except KafkaError as error:
             if not error.retriable:
                 raise
+        if added:
+            self._take(added)

@@ -8,6 +8,7 @@ texts of commits they do not go when the log is shortened.
     penstock:WRITER:id0 (1, 2)  the topic's id, in pieces of 62 bits
     penstock:WRITER:token       63 bits of the token of an attempt
     penstock:WRITER:3           the next offset of partition 3
+    penstock:WRITER:partitions  how many partitions there are to look for: some may have no offset yet
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from penstock.lake.keyed_rows import DELETED_COLUMN, last_of_each
 from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import layout_of
 from penstock.lake.kinds.objects import Files, files_at
+from penstock.lake.kinds.refused import answer_of
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.arrow_schema import partition_schema
 from penstock.landing.files import FileSettings
@@ -103,12 +105,13 @@ class DeltaLakeTable:
 
     def _by_partition(self, what: str) -> dict[int, int]:
         found: dict[int, int] = {}
-        for partition in range(PARTITIONS_MAX):
-            # The last partition is known by the first one that is missing: topics have no gaps.
+        count = self._table.transaction_version(f"{self._app}:partitions")
+        for partition in range(PARTITIONS_MAX if count is None else count):
             offset = self._table.transaction_version(f"{self._app}:{what}{partition}")
-            if offset is None:
-                break
-            found[partition] = offset
+            if offset is not None:
+                found[partition] = offset
+            elif count is None:
+                break  # releases before did not write the count
         return found
 
     def _refreshed(self) -> Any:
@@ -255,6 +258,7 @@ class DeltaLakeTable:
         own = [
             Transaction(self._app, after.batch),
             Transaction(f"{self._app}:token", int(token)),
+            Transaction(f"{self._app}:partitions", max(after.offsets, default=-1) + 1),
             *(Transaction(f"{self._app}:id{piece}", bits) for piece, bits in enumerate(ids)),
             *(Transaction(f"{self._app}:{partition}", at) for partition, at in sorted(after.offsets.items())),
         ]
@@ -363,7 +367,10 @@ class DeltaLakeTable:
         )
 
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
-        """Put small files together, and remove files that the table does not name. Raises StorageError.
+        """Put files together, and remove files that the table does not name. Raises StorageError.
+
+        The library takes one size: files below that of files to come go together up to it, and
+        `small_bytes` does not count.
 
         Older versions of the table stay readable for `keep_snapshots_s` seconds, and files that no version
         names stay for `orphan_s`; the larger one of both counts, in whole hours.
@@ -372,7 +379,7 @@ class DeltaLakeTable:
             return Tidied()
         hours = -(-int(max(keep_snapshots_s, orphan_s)) // 3600)
         with self._refusals("tidy"):
-            metrics = self._table.optimize.compact(target_size=max(small_bytes, 1))
+            metrics = self._table.optimize.compact(target_size=self._settings.file_bytes)
             self._refreshed()
             removed = self._table.vacuum(
                 retention_hours=hours, dry_run=False, enforce_retention_duration=False, full=True
@@ -386,7 +393,7 @@ class DeltaLakeTable:
         except (ConfigError, StorageError, DecodeError, OtherWriterError):
             raise
         except Exception as error:  # the library has errors of its own, as file systems do
-            raise StorageError(f"cannot {what} {self.title}: {without_secrets(str(error))}") from error
+            raise StorageError(f"cannot {what} {self.title}: {answer_of(error)}") from error
 
 
 def _id_pieces(topic_id: str) -> list[int]:

@@ -32,11 +32,12 @@ from penstock.lake.contract import (
     begun_ago,
     other_writer,
 )
-from penstock.lake.credentials import StoreOptions, without_secrets
+from penstock.lake.credentials import StoreOptions
 from penstock.lake.keyed_rows import DELETED_COLUMN, kept_rows, last_of_each
 from penstock.lake.kinds.iceberg_files import file_of, file_text
 from penstock.lake.kinds.iceberg_sorting import has_order, in_order, note_order, set_order
 from penstock.lake.kinds.iceberg_specs import transforms
+from penstock.lake.kinds.refused import answer_of
 from penstock.landing.files import with_whole_texts
 from penstock.landing.table import checked_writer
 
@@ -48,9 +49,6 @@ POSITIONS_PREFIX = "penstock.positions."
 
 BUFFERED_BYTES_MAX = 64 << 20
 """Arrow bytes of rows that are held before they become a file, where files may be larger than that."""
-
-COMPACTED_BYTES_MAX = 1 << 30
-"""Bytes of files that are put together at a time, in memory."""
 
 
 class IcebergTable:
@@ -359,9 +357,7 @@ class IcebergTable:
         if self._refreshed() is None:
             return Tidied()
         with self._refusals("tidy"):
-            before, after = 0, 0
-            with suppress(_Conflict), self._refusals("compact"):
-                before, after = compact(self._table, small_bytes, self._settings.file_bytes)
+            before, after = compact(self._table, small_bytes, self._settings.file_bytes)
             table = self._refreshed()
             expired = 0
             with suppress(_Conflict), self._refusals("expire snapshots of"):
@@ -381,7 +377,7 @@ class IcebergTable:
 
             if isinstance(error, CommitFailedException):
                 raise _Conflict(str(error)) from error
-            text = f"cannot {what} {self.title}: {type(error).__name__}: {without_secrets(str(error))}"
+            text = f"cannot {what} {self.title}: {type(error).__name__}: {answer_of(error)}"
             if isinstance(error, (ValidationError, ValueError)) and what != "commit to":
                 raise ConfigError(text) from None
             raise StorageError(text) from None

@@ -5,67 +5,150 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from penstock.lake.kinds.iceberg_sorting import in_order, note_order
 
-COMPACTED_BYTES_MAX = 1 << 30
-"""Bytes of files that are put together at a time, since they pass through memory."""
+COMMITTED_BYTES_MAX = 1 << 30
+"""Bytes of files that one commit replaces: where it fails, that much is written anew."""
 
 SNAPSHOTS_KEPT = 1
 """So many of the newest snapshots stay, however old they are."""
 
+ATTEMPTS_MAX = 10
+"""So often a commit is tried that other writers of the table were faster with."""
+
+_WHOLE = {"write.target-file-size-bytes": str(1 << 62)}
+"""Has the library make one file of the rows that it is given, for each partition."""
+
 
 def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
-    """Write the rows of files under `small_bytes` into fewer files, by one snapshot; return both counts.
+    """Write the rows of files under `small_bytes` into files of about `file_bytes`; return both counts.
 
-    They have the sort order of the table. A partition with less than two such files is left alone. Rows are
-    those of the snapshot that the table is at; a commit of another writer meanwhile makes the catalog refuse
-    this one.
+    They have the sort order of the table. In memory are the rows of one such file at a time. Rows that others
+    append meanwhile stay; where others replace what is put together here, that is given up.
     """
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
+    before = after = 0
+    for bins in _commits(_small(table, small_bytes), file_bytes):
+        chosen = [task for each in bins for task in each]
+        made: list[Any] = []
+        try:
+            for each in bins:
+                made += _put_together(table, each)
+        except BaseException:
+            _remove_unnamed(table, made)
+            raise
+        # Where the end of the commit is uncertain, the files stay: it may take effect later.
+        if not _replace(table, chosen, made):
+            _remove_unnamed(table, made)
+            break
+        before, after = before + len(chosen), after + len(made)
+    return before, after
 
+
+def _small(table: Any, small_bytes: int) -> list[list[Any]]:
+    """The scan tasks of small files, those of a partition together."""
     groups: dict[str, list[Any]] = {}
     for task in table.scan().plan_files():
         if task.file.file_size_in_bytes < small_bytes:
             groups.setdefault(f"{task.file.spec_id}{task.file.partition}", []).append(task)
-    chosen: list[Any] = []
-    size = 0
-    for tasks in groups.values():
-        fitting = []
-        for task in tasks:
-            if size + task.file.file_size_in_bytes <= COMPACTED_BYTES_MAX:
-                fitting.append(task)
-                size += task.file.file_size_in_bytes
-        if len(fitting) > 1:
-            chosen += fitting
-    if not chosen:
-        return 0, 0
-    rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(chosen)
-    rows = in_order(rows, table.metadata)
-    made = list(_dataframe_to_data_files(table.metadata, rows, table.io, uuid.uuid4(), itertools.count()))
-    note_order(made, table.metadata)
-    table.properties["commit.retry.num-retries"] = "0"
-    try:
-        transaction = table.transaction()
-        with transaction.update_snapshot(
-            snapshot_properties={"penstock.compacted-files": str(len(chosen))}
-        ).overwrite() as overwrite:
-            for task in chosen:
-                overwrite.delete_data_file(task.file)
-            for file in made:
-                overwrite.append_data_file(file)
-        transaction.commit_transaction()
-    except BaseException as error:
-        from pyiceberg.exceptions import CommitFailedException
+    return list(groups.values())
 
-        if isinstance(error, CommitFailedException):
-            for file in made:
+
+def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any]]]:
+    """Yield the files of each commit, those that become one file together: two of them at least."""
+    bins: list[list[Any]] = []
+    size = 0
+    for group in groups:
+        for each in _bins(group, file_bytes):
+            bins.append(each)
+            size += sum(task.file.file_size_in_bytes for task in each)
+            if size >= COMMITTED_BYTES_MAX:
+                yield bins
+                bins, size = [], 0
+    if bins:
+        yield bins
+
+
+def _bins(tasks: list[Any], file_bytes: int) -> Iterator[list[Any]]:
+    """Yield neighbours that are as large as one file together; what has none to go with is left out."""
+    found: list[Any] = []
+    size = 0
+    for task in tasks:
+        if found and size + task.file.file_size_in_bytes > file_bytes:
+            if len(found) > 1:
+                yield found
+            found, size = [], 0
+        found.append(task)
+        size += task.file.file_size_in_bytes
+    if len(found) > 1:
+        yield found
+
+
+def _put_together(table: Any, tasks: list[Any]) -> list[Any]:
+    """Write the rows of some files into one, or into one for each partition of a newer specification."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
+
+    metadata = table.metadata
+    rows = in_order(ArrowScan(metadata, table.io, table.schema(), AlwaysTrue()).to_table(tasks), metadata)
+    whole = metadata.model_copy(update={"properties": {**metadata.properties, **_WHOLE}})
+    made = list(_dataframe_to_data_files(whole, rows, table.io, uuid.uuid4(), itertools.count()))
+    note_order(made, metadata)
+    return made
+
+
+def _replace(table: Any, chosen: list[Any], made: list[Any]) -> bool:
+    """Whether one snapshot replaces files, on top of what others have appended meanwhile."""
+    from pyiceberg.exceptions import CommitFailedException
+
+    before = table.metadata
+    read = {task.file.file_path: _deletes(task) for task in chosen}
+    for _ in range(ATTEMPTS_MAX):
+        # The library would commit again on top of what another writer has committed, unseen. Only the copy in
+        # memory changes.
+        table.properties["commit.retry.num-retries"] = "0"
+        try:
+            transaction = table.transaction()
+            with transaction.update_snapshot(
+                snapshot_properties={"penstock.compacted-files": str(len(chosen))}
+            ).overwrite() as overwrite:
+                for task in chosen:
+                    overwrite.delete_data_file(task.file)
+                for file in made:
+                    overwrite.append_data_file(file)
+            transaction.commit_transaction()
+            return True
+        except CommitFailedException:
+            table.refresh()
+            there = {task.file.file_path: _deletes(task) for task in table.scan().plan_files()}
+            if made[0].file_path in there:
+                return True  # what answers for the catalog has asked it twice
+            is_other = (table.metadata.current_schema_id, table.metadata.default_spec_id) != (
+                before.current_schema_id,
+                before.default_spec_id,
+            )
+            if is_other or any(there.get(path) != deletes for path, deletes in read.items()):
+                return False
+    return False
+
+
+def _deletes(task: Any) -> frozenset[str]:
+    """The files that say which rows of a file are deleted."""
+    return frozenset(each.file_path for each in task.delete_files)
+
+
+def _remove_unnamed(table: Any, made: list[Any]) -> None:
+    """Remove files that no snapshot names. What stays, where the catalog does not answer, is an orphan."""
+    with suppress(Exception):
+        table.refresh()
+        named = _named(table)
+        for file in made:
+            if file.file_path not in named:
                 table.io.delete(file.file_path)
-        raise
-    return len(chosen), len(made)
 
 
 def expire(table: Any, moment: datetime) -> int:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from penstock.common.extras import missing
 from penstock.errors import ConfigError, StorageError
 from penstock.lake.credentials import StoreOptions, without_secrets
+from penstock.lake.kinds.refused import answer_of
 from penstock.landing.atomic_files import make_directory, storage_error, write_whole
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
@@ -25,6 +26,26 @@ REFUSED = {
     "https": "a web server takes no tables: name the store by its scheme, as in s3://bucket/prefix/",
 }
 """Stores that take no table of files and manifests, and why."""
+
+RETRIES_MAX = 10
+"""So often a request is made again that the store was too busy for: for some seconds, waits growing."""
+
+ANSWER_S_MAX = 30
+"""How long a request may take without the bytes that it sends."""
+
+SENT_BYTES_PER_S_MIN = 1 << 20
+"""A file is sent at this rate at least: over a slower line, smaller files have to be asked for."""
+
+_CLIENT_OPTIONS = (
+    "timeout",
+    "connect_timeout",
+    "proxy_url",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "allow_invalid_certificates",
+    "user_agent",
+)
+"""Options that the library takes apart, since they are those of a client of any store."""
 
 
 class Found(NamedTuple):
@@ -99,21 +120,32 @@ class Objects:
         self._obstore = obstore
         self.title = without_secrets(url)
         # The library takes what a client of the store is allowed apart from what the store is.
-        config = {name: value for name, value in options.items() if "allow_http" not in name.lower()}
+        config, client = {}, {"timeout": f"{ANSWER_S_MAX}s"}
+        for name, value in options.items():
+            if name.lower() in _CLIENT_OPTIONS:
+                client[name.lower()] = value
+            elif "allow_http" not in name.lower():
+                config[name] = value
+        self._has_own_timeout = any(name.lower() == "timeout" for name in options)
         names = {"endpoint", "aws_endpoint", "aws_endpoint_url", "endpoint_url"}
         endpoints = [value for name, value in config.items() if name.lower() in names]
         endpoints.append(os.environ.get("AWS_ENDPOINT_URL", ""))
-        allows_http = any(each.startswith("http:") for each in endpoints)
-        try:
+        allows_http = {"allow_http": True} if any(each.startswith("http:") for each in endpoints) else {}
+
+        def store(**more: str) -> Any:
             make: Any = from_url
-            self._store: Any = make(
-                url.replace("s3a://", "s3://", 1),
-                config=config,
-                client_options={"allow_http": True} if allows_http else None,
-                retry_config={"max_retries": 5},
-            )
-        except Exception as error:  # the library has errors of its own for each mistake
-            raise ConfigError(f"{self.title}: {without_secrets(str(error))}") from None
+            try:
+                return make(
+                    url.replace("s3a://", "s3://", 1),
+                    config=config,
+                    client_options={**client, **allows_http, **more},
+                    retry_config={"max_retries": RETRIES_MAX},
+                )
+            except Exception as error:  # the library has errors of its own for each mistake
+                raise ConfigError(f"{self.title}: {answer_of(error)}") from None
+
+        self._make_store = store
+        self._store: Any = store()
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes of an object; None where there is none. Raises StorageError."""
@@ -162,8 +194,13 @@ class Objects:
 
     def send(self, path: str, file: Path) -> None:
         """Write a file of this machine by one request. Raises StorageError."""
+        store = self._store
+        # The library counts the time for the bytes in: a large file would never go over a slow line.
+        sending_s = file.stat().st_size // SENT_BYTES_PER_S_MIN
+        if sending_s and not self._has_own_timeout:
+            store = self._make_store(timeout=f"{ANSWER_S_MAX + sending_s}s")
         with self._refusals("write", path):
-            self._obstore.put(self._store, path, file, use_multipart=False)
+            self._obstore.put(store, path, file, use_multipart=False)
 
     def found(self, prefix: str) -> Iterator[Found]:
         """Yield the objects below a prefix. Raises StorageError."""
@@ -194,5 +231,4 @@ class Objects:
                 "between two writers. Use iceberg:// there, whose catalog decides"
             ) from error
         except Exception as error:  # the library has errors of its own
-            said = (str(error) or type(error).__name__).splitlines()[0]
-            raise StorageError(f"cannot {what} {path} in {self.title}: {without_secrets(said)}") from None
+            raise StorageError(f"cannot {what} {path} in {self.title}: {answer_of(error)}") from None

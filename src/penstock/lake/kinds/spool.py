@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ from penstock.landing.manifest import LandedFile
 
 PREFIX = "penstock-land-"
 """How directories of spooled files are named, in the directory for temporary files."""
+
+EMPTY_S_MAX = 60
+"""A directory that is empty after so many seconds, and has no lock, is one of a process that was killed."""
 
 Send = Callable[[str, Path], None]
 """Sends a file of this machine to its path in the table. Raises StorageError."""
@@ -72,7 +76,8 @@ class _Directory:
             shutil.rmtree(each, ignore_errors=True)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another process may hold it for the moment that it takes to see that nothing is left behind here.
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
         if self._lock >= 0:
@@ -89,7 +94,8 @@ def _left_behind(parent: str) -> Iterator[Path]:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # One that was made a moment ago may not have its lock yet.
-                if any(each.iterdir()):
+                age_s = time.time() - os.fstat(descriptor).st_mtime
+                if age_s > EMPTY_S_MAX or any(each.iterdir()):
                     yield each
             finally:
                 os.close(descriptor)
