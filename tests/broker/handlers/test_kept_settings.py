@@ -122,10 +122,24 @@ def test_numbers_of_threads_are_halved_or_doubled_step_by_step() -> None:
 
 
 def test_bounds_of_groups_are_those_of_the_broker() -> None:
-    node = make_node(**{"group.consumer.min.session.timeout.ms": 100, "group.consumer.max.size": 5})
+    heartbeats = {f"group.consumer.{each}heartbeat.interval.ms": 50 for each in ("", "min.")}
+    node = make_node(
+        **{"group.consumer.min.session.timeout.ms": 100, "group.consumer.max.size": 5, **heartbeats}
+    )
     assert alter(node, (SESSION, SET, "100"), kind=GROUP, name="g") == (0, None)
     assert alter(node, (SESSION, SET, "99"), kind=GROUP, name="g")[0] == 40
     assert described(node, SESSION, GROUP, "g").value == "100"
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_sessions_of_a_group_are_longer_than_the_time_between_heartbeats(kind: str) -> None:
+    session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+    node = make_node(**{f"group.{kind}.max.heartbeat.interval.ms": 60_000})
+    refused = 40, f"{session} must be greater than {heartbeat}"
+    assert alter(node, (heartbeat, SET, "45000"), kind=GROUP, name="g") == refused
+    assert alter(node, (heartbeat, SET, "45000"), (session, SET, "45001"), kind=GROUP, name="g") == (0, None)
+    assert alter(node, (session, DELETE, None), kind=GROUP, name="g") == refused
+    assert alter(node, (heartbeat, DELETE, None), (session, DELETE, None), kind=GROUP, name="g") == (0, None)
 
 
 def test_hidden_settings_are_listed_where_they_are_set() -> None:

@@ -250,13 +250,18 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
                 raise ConfigError(f"{name} must be greater than or equal to {least_name}")
             if upper is not None and int(text) > upper:
                 raise ConfigError(f"{name} must be less than or equal to {most_name}")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        session_ms, heartbeat_ms = (
+            int(texts[name]) if name in texts else _bound(config, f"group.{name}") or 0
+            for name in (session, heartbeat)
+        )
+        if (session in texts or heartbeat in texts) and session_ms <= heartbeat_ms:
+            raise ConfigError(f"{session} must be greater than {heartbeat}")
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
-    """Return what the broker says for a bound of groups' settings; None where there is no such bound.
-
-    The bounds keep sessions longer than heartbeats, too.
-    """
+    """Return what the broker says for a setting or a bound of groups; None where there is no such one."""
     key = BROKER_KEYS.get(name)
     if key is None:
         setting = inert_keys(config).get(name)

@@ -156,8 +156,10 @@ class StreamsGroup:
         self._reconcile(beat, draft, is_delayed=delay_left_ms is not None)
         after = draft.state.current(beat.member_id)
         has_moved = beat.epoch == JOIN_EPOCH or not after.has_same_tasks(before)
-        # Who says that it has other tasks may have lost an answer, and would wait for them forever.
-        tells = has_moved or (beat.owned is not None and beat.owned != after.assigned)
+        # A member with other tasks may have lost an answer, and would wait for them forever. While an
+        # assignment is due it waits for that one: Apache Kafka gives tasks with what has changed alone.
+        has_others = beat.owned is not None and beat.owned != after.assigned
+        tells = has_moved or (has_others and wait_ms is None)
         endpoint_epoch = self._next_endpoint_epoch(beat, draft.state, has_moved=has_moved)
         if configured.problem is not None:
             statuses.append(configured.problem)
