@@ -95,7 +95,7 @@ public final class Objects {
 
     private static KafkaConfig config(int id, Host host, Supplier<Admin> admins) {
         Properties all = properties(host.settings());
-        if (admins != null && host.runs()) {
+        if (admins != null && host.ids(true).contains(id)) {
             ConfigResource itself = new ConfigResource(ConfigResource.Type.BROKER, "" + id);
             ask(admins, admin -> admin.describeConfigs(List.of(itself)).all().get().get(itself)).entries().stream()
                 .filter(each -> each.value() != null && Set.of(ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG).contains(each.source()))
