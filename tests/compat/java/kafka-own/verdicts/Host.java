@@ -94,10 +94,6 @@ public final class Host {
         return String.join(",", ports.stream().map(each -> "localhost:" + each).toList());
     }
 
-    public boolean runs() {
-        return runs;
-    }
-
     public List<Integer> ports() {
         return ports;
     }
