@@ -36,9 +36,9 @@ class Listener(NamedTuple):
     """Host and port for clients; None where they get the address they have connected to."""
 
     def bound_to(self, port: int) -> Listener:
-        """Return it with the port where it listens, and with what clients are told of it.
+        """Return it with the port where it listens, and with the address that is for clients.
 
-        A listener with a name tells clients that name, as Apache Kafka does: a certificate is valid for names.
+        A listener with a name gives clients that name, as Apache Kafka does: certificates are for names.
         """
         host, told = self.advertised or (self.host if _is_name(self.host) else "", 0)
         return self._replace(port=port, advertised=(host, told or port) if host else None)

@@ -110,7 +110,7 @@ class Server:
         self.addresses: dict[str, tuple[str, int]] = {}
         """Host and port of each listener, by its name."""
         self.endpoints: dict[str, tuple[str, int]] = {}
-        """Host and port that clients are told of each listener: the advertised one, else where it listens."""
+        """Host and port of each listener for clients: those advertised, else where it listens."""
         self._runs_due = False
         node.purgatory.earlier = self._set_deadline_timer
         node.call_soon = self._call_soon
