@@ -1,4 +1,4 @@
-"""Public suites that use testcontainers-python's Kafka: fetched as they are, run without Docker.
+"""Public suites that use testcontainers-python's Kafka, or a broker that they are given: fetched as they are.
 
 A suite is a commit of a repository. `PENSTOCK_SUITES` may name a directory with copies of the repositories,
 as ``OWNER+NAME/repo``; without it they come from GitHub. Nothing of them is kept here.
@@ -6,6 +6,7 @@ as ``OWNER+NAME/repo``; without it they come from GitHub. Nothing of them is kep
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compat.peers import CACHE, HERE
+from penstock import Broker
 
 
 class Suite(NamedTuple):
@@ -30,11 +32,25 @@ class Suite(NamedTuple):
     source: str | None = None
     """What goes on the path of modules, in the repository."""
     left_out: tuple[tuple[str, str], ...] = ()
+    reaches: tuple[tuple[str, str], ...] = ()
+    """Variables of the environment for a suite that wants a broker, no container; {} is its address."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Settings of that broker."""
 
 
 REQUIREMENTS = (
     *("testcontainers==4.14.1", "kafka-python==3.0.12", "confluent-kafka==2.16.1", "requests", "pytest>=9"),
-    *("aiokafka[zstd,lz4,snappy]==0.14.0", "pytest-asyncio", "pytest-cov", "pymongo", "fastapi", "pydantic"),
+    *(
+        "aiokafka[zstd,lz4,snappy]==0.14.0",
+        "pytest-asyncio",
+        "pytest-cov",
+        "pytest-mock",
+        "pytest-timeout",
+        "py",
+        "pymongo",
+        "fastapi",
+        "pydantic",
+    ),
     *("pydantic_settings", "PyYAML", "jsonschema", "opentelemetry-api", "httpx", "trio", "hexkit==8.6.0"),
     *(
         "click",
@@ -82,6 +98,63 @@ SUITES = (
         python=(3, 13),
         source=".",
     ),
+    Suite(
+        "dpkp/kafka-python",
+        "a3b3836ff3a4b34ebaa42fd93500bfcb16c1e9b7",
+        ("test/integration",),
+        48,
+        source=".",
+        left_out=(
+            ("test_kafka_consumer_offsets_for_times_errors", "it waits a minute"),
+            ("TestSSLConnection", "it starts Apache Kafka's scripts, whatever broker is named"),
+        ),
+        reaches=(("KAFKA_URI", "kafka://{}"), ("KAFKA_VERSION", "4.3.0"), ("KAFKA_ROOT", ".")),
+        settings=(
+            ("broker.id", "0"),
+            ("group.min.session.timeout.ms", "1000"),
+            ("num.partitions", "4"),
+            ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+            ("allow.everyone.if.no.acl.found", "true"),
+        ),
+    ),
+)
+
+
+class RunByHand(NamedTuple):
+    """Tests of a client that need its build and its own settings of brokers, so nothing here runs them."""
+
+    repository: str
+    commit: str
+    passes: str
+    rest: str
+
+
+RUN_BY_HAND = (
+    RunByHand(
+        "confluentinc/librdkafka",
+        "4c3b017c3",
+        "166 programs of `test-runner -Q`, at three brokers",
+        "8 ask for SASL, a proxy or another protocol of groups; 0184 was cut off after 200 s",
+    ),
+    RunByHand(
+        "segmentio/kafka-go",
+        "3ce2979",
+        "144 tests",
+        "3 use a function that they have not set; one waits for 12 records of 8; "
+        "two count on a topic not being there yet once Metadata has made it",
+    ),
+    RunByHand(
+        "platformatic/kafka",
+        "f84b496",
+        "Admin, producer, consumer, SASL",
+        "they count on the order of a Java map in quotas, Apache Kafka's texts, and its directory of logs",
+    ),
+    RunByHand(
+        "confluentinc/confluent-kafka-python",
+        "8b1c7a61",
+        "21 of admin, consumer and producer",
+        "one counts on min.insync.replicas being set for all topics, as eligible leader replicas have it",
+    ),
 )
 
 
@@ -114,21 +187,22 @@ def fetched(suite: Suite, directory: Path) -> Path:
 
 
 def run(suite: Suite, directory: Path) -> tuple[int, str]:
-    """Run a suite with ``--penstock-containers``; return how many tests passed, and what pytest printed."""
+    """Run a suite, for containers or at a broker; return how many tests passed, and what pytest printed."""
     place = fetched(suite, directory)
     paths = [str(HERE.parents[1] / "src"), *([str(place / suite.source)] if suite.source else [])]
     command = [str(environment()), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "penstock.testing.plugin", "--penstock-containers"]
-    for name, _ in suite.left_out:
-        command += ["-k", f"not {name}"]
-    done = subprocess.run(
-        [*command, *suite.paths],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "default"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    if not suite.reaches:
+        command += ["-p", "penstock.testing.plugin", "--penstock-containers"]
+    if suite.left_out:
+        command += ["-k", f"not ({' or '.join(name for name, _ in suite.left_out)})"]
+    given = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "default"}
+    with contextlib.ExitStack() as stack:
+        if suite.reaches:
+            broker = stack.enter_context(Broker(config=dict(suite.settings)))
+            given |= {name: text.format(broker.bootstrap_servers) for name, text in suite.reaches}
+        done = subprocess.run(
+            [*command, *suite.paths], cwd=place, env=given, capture_output=True, text=True, check=False
+        )
     found = re.search(r"(\d+) passed", done.stdout)
     printed = done.stdout[-6000:] + done.stderr[-2000:]
     return (int(found[1]) if found and done.returncode == 0 else 0), printed

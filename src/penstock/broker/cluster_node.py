@@ -260,7 +260,7 @@ class ClusterNode:
                 assert member is not None
                 shared.nodes[self.id] = server.node
                 shared.transport.attach(self.id, member.receive, server.run_due)
-                member.join(self._endpoints(server))
+                member.join(dict(server.endpoints))
                 self._save_later()
                 started.set_result(None)
                 try:
@@ -314,15 +314,6 @@ class ClusterNode:
         if self._memory is None:
             self._memory = MemoryStore(self.id, self._shared.clock)
         return self._memory
-
-    def _endpoints(self, server: Server) -> dict[str, tuple[str, int]]:
-        """Return the address of each listener for clients: the advertised one, else where it listens."""
-        found = dict(server.addresses)
-        for each in listeners_of(self.config):
-            if each.advertised is not None:
-                host, port = each.advertised
-                found[each.name] = host, port or server.addresses[each.name][1]
-        return found
 
     def _keep_ports(self, server: Server) -> None:
         """Keep the ports, so that the next start listens on the same ones."""

@@ -145,3 +145,10 @@ def test_clients_are_told_what_is_advertised(advertised: str, ports: list[int] |
                 )
                 [result] = ask(cluster, node, DescribeConfigsRequest(resources=[resource]), 1).results
                 assert result.configs[0].value == f"PLAINTEXT://broker.example:{ports[node - 1]}"
+
+
+def test_clients_are_told_the_name_of_a_listener() -> None:
+    with KafkaCluster(3, host="localhost") as cluster:
+        response = ask(cluster, 1, MetadataRequest(topics=[]), 9)
+        assert [each.host for each in response.brokers] == ["localhost"] * 3
+        assert [each.port for each in response.brokers] == cluster.ports

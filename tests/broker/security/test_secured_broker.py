@@ -360,6 +360,22 @@ def three() -> Iterator[Broker]:
     security.close()
 
 
+def test_a_listener_with_a_name_tells_clients_that_name() -> None:
+    settings = {
+        "listeners": "NAMED://localhost:0,ADDRESSED://127.0.0.1:0,RENAMED://localhost:0",
+        "advertised.listeners": "RENAMED://kafka.example:0",
+        "listener.security.protocol.map": "NAMED:PLAINTEXT,ADDRESSED:PLAINTEXT,RENAMED:PLAINTEXT",
+    }
+    with Broker(config=settings) as broker:
+        assert broker.server is not None
+        ports = {name: port for name, (_, port) in broker.server.addresses.items()}
+        hosts = {"NAMED": "localhost", "ADDRESSED": "127.0.0.1", "RENAMED": "kafka.example"}
+        for name, port in ports.items():
+            with WireClient(port) as client:
+                (found,) = client.ask(MetadataRequest(topics=None), 1).brokers
+            assert (found.host, found.port) == (hosts[name], port)
+
+
 def test_each_listener_tells_its_own_address(three: Broker) -> None:
     assert three.server is not None
     addresses = three.server.addresses

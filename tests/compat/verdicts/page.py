@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat.suites import SUITES
+from compat.suites import RUN_BY_HAND, SUITES
 from compat.verdicts.judging import Verdict
 
 HERE = Path(__file__).resolve().parent
@@ -183,7 +183,7 @@ def page(
         "",
         "Suites of others that use testcontainers-python's Kafka, unchanged, run with",
         "`--penstock-containers` (`tests/compat/test_public_suites.py`). A container starts in 3 to 30 ms;",
-        "users report 30 to 60 s of Docker's.",
+        "users report 30 to 60 s of Docker's. kafka-python's own tests run at a broker.",
         "",
         "| Suite | Passes | Left out |",
         "|---|---|---|",
@@ -192,6 +192,20 @@ def page(
         left_out = "; ".join(f"`{name}`: {reason}" for name, reason in suite.left_out) or "nothing"
         url = f"https://github.com/{suite.repository}"
         lines.append(f"| [{suite.repository}]({url}) | {suite.passes} | {left_out} |")
+    lines += [
+        "",
+        "## Tests of clients, run by hand",
+        "",
+        "Clients' own integration tests, unchanged but for ports, in November 2026 at a broker, or at three.",
+        "",
+        "| Client | At | Passes | What does not |",
+        "|---|---|---|---|",
+    ]
+    for client in RUN_BY_HAND:
+        url = f"https://github.com/{client.repository}"
+        lines.append(
+            f"| [{client.repository}]({url}) | `{client.commit}` | {client.passes} | {client.rest} |"
+        )
     lines += [
         "",
         "## Run it",

@@ -35,6 +35,14 @@ class Listener(NamedTuple):
     advertised: tuple[str, int] | None = None
     """Host and port for clients; None where they get the address they have connected to."""
 
+    def bound_to(self, port: int) -> Listener:
+        """Return it with the port where it listens, and with the address that is for clients.
+
+        A listener with a name gives clients that name, as Apache Kafka does: certificates are for names.
+        """
+        host, told = self.advertised or (self.host if _is_name(self.host) else "", 0)
+        return self._replace(port=port, advertised=(host, told or port) if host else None)
+
     @property
     def has_tls(self) -> bool:
         """Whether connections are encrypted."""
@@ -116,6 +124,11 @@ def listening_at(config: BrokerConfig) -> tuple[str, int]:
     """
     first = listeners_of(config)[0]
     return first.host, first.port
+
+
+def _is_name(host: str) -> bool:
+    """Whether it is a name, not an address of IPv4 or IPv6 or every one of the machine."""
+    return ":" not in host and not all(part.isdecimal() for part in host.split(".") if part)
 
 
 def _parsed(setting: str, config: BrokerConfig) -> list[Listener]:

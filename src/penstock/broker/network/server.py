@@ -111,6 +111,8 @@ class Server:
         self._acceptors: list[Acceptor] = []
         self.addresses: dict[str, tuple[str, int]] = {}
         """Host and port of each listener, by its name."""
+        self.endpoints: dict[str, tuple[str, int]] = {}
+        """Host and port of each listener for clients: those advertised, else where it listens."""
         self._runs_due = False
         node.purgatory.earlier = self._set_deadline_timer
         node.call_soon = self._call_soon
@@ -151,17 +153,21 @@ class Server:
             for _, opened in bound:
                 opened.close()
             raise
-        texts = []
-        for each, opened in bound:
+        texts, told = [], []
+        for place, (each, opened) in enumerate(bound):
             address = self.addresses[each.name] = opened.getsockname()[:2]
+            placed = each.bound_to(address[1])
+            bound[place] = placed, opened
+            self.endpoints[each.name] = placed.advertised or address
             texts.append(f"{each.name}://{_host_port(address)}")
+            told.append(f"{each.name}://{_host_port(self.endpoints[each.name])}")
             if not (each.has_sasl or self._asks_for_certificates(each)):
                 warn_if_exposed(opened, "read, write and delete all topics", logger)
         self.address = self.addresses[first.name]
         shown = {
             "node.id": str(self.node.node_id),
             "listeners": ",".join(texts),
-            "advertised.listeners": ",".join(texts),
+            "advertised.listeners": ",".join(told),
         }
         config.started_with = {name: shown[name] for name in shown if name not in config.settings}
         self.loop.set_exception_handler(self._loop_caught)

@@ -57,6 +57,7 @@ public class EmbeddedKafkaCluster {
         Map<String, String> all = new TreeMap<>(Map.of("group.initial.rebalance.delay.ms", "0", "group.min.session.timeout.ms", "1",
             "offsets.topic.replication.factor", "1", "offsets.topic.num.partitions", "5", "transaction.state.log.num.partitions", "5",
             "transaction.state.log.replication.factor", "1", "transaction.state.log.min.isr", "1", "auto.create.topics.enable", "true"));
+        all.putAll(Map.of("group.streams.min.session.timeout.ms", "100", "group.streams.min.heartbeat.interval.ms", "100"));
         settings.forEach((name, value) -> all.put(name.toString(), value.toString()));
         host = new Host(brokers, 1, all, own, "EXTERNAL", "PLAINTEXT");
     }
