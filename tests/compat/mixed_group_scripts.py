@@ -7,7 +7,7 @@ from typing import Any
 
 from compat.group_scripts import coordinated
 from compat.scripts import script
-from compat.transcript import Talk
+from compat.transcript import WAITS_MAX, Talk
 
 MEMBER_ID_REQUIRED = 79
 UNSUPPORTED_VERSION = 35
@@ -244,7 +244,11 @@ def members_that_wait_are_told(t: Talk) -> None:
         "protocols": [{"name": "range", "metadata": subscription(mixed.topic)}],
     }
     t.send("JoinGroup", 3, tree, on=1)
-    t.settle()
+    for _ in range(WAITS_MAX):  # the other connection is not served before this one for being written first
+        [found] = t.ask_quietly("DescribeGroups", 0, {"groups": [mixed.group]})["groups"]
+        if found["group_state"] == "PreparingRebalance":
+            break
+        t.settle()
     mixed.beat(member, 1)
     mixed.consumer("new", 0)
     told = t.receive(on=1)
