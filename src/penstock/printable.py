@@ -9,7 +9,8 @@ from __future__ import annotations
 
 
 def printable(text: str, kept: str = "") -> str:
-    """The text with every character that is not printed spelled out as in Python: ``\\x1b``, ``\\u202e``.
+    """Return the text with every character that is not printed spelled out as in Python: ``\\x1b``,
+    ``\\u202e``.
 
     These are control characters (line ends and tabs among them), invisible ones such as those that change
     the direction of text, separators other than the space, surrogates, and what Unicode has not assigned.

@@ -127,5 +127,5 @@ def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
 
 
 def _word(kind: type[IntEnum], code: int) -> str:
-    """The name of a code in lower case; the number of one that is not known."""
+    """Return the name of a code in lower case; the number of one that is not known."""
     return kind(code).name.lower() if code in kind.__members__.values() else str(code)

@@ -51,7 +51,7 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_config(path: str) -> dict[str, str]:
-    """The settings of a file that concern every client: addresses, security, time-outs.
+    """Return the settings of a file that concern every client: addresses, security, time-outs.
 
     What concerns only producers or consumers is left out, since one file serves all commands.
 
@@ -124,7 +124,7 @@ def _concerns_all(name: str) -> bool:
 
 
 def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str, str]:
-    """The settings, with a password from the keyboard where one is due."""
+    """Return the settings, with a password from the keyboard where one is due."""
     made = dict(settings)
     protocol = made.get("security.protocol", "PLAINTEXT").upper()
     mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
@@ -135,7 +135,7 @@ def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str,
 
 
 def _asked(username: str) -> str:
-    """A password from the keyboard, asked for once in a command."""
+    """Return a password from the keyboard, asked for once in a command."""
     context = click.get_current_context(silent=True)
     answers: dict[str, str] = {} if context is None else context.meta.setdefault(ASKED, {})
     if username not in answers:
@@ -144,7 +144,7 @@ def _asked(username: str) -> str:
 
 
 def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of ``-X``, which other users of the machine can read.
+    """Return the settings of ``-X``, which other users of the machine can read.
 
     Raises:
         ConfigError: one of them is a secret. References to an environment variable or a file are none.

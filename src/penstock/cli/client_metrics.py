@@ -95,7 +95,7 @@ def unsubscribe(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
 
 
 def _fetch(address: str) -> list[dict[str, object]]:
-    """The page of a broker, checked.
+    """Return the page of a broker, checked.
 
     Raises:
         ConfigError: `address` is no address, or another server's.

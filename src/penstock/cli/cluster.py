@@ -70,7 +70,7 @@ def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None
 
 
 def broker_row(node: Node, controller: int) -> dict[str, object]:
-    """A broker as a row of the noun `broker`."""
+    """Return a broker as a row of the noun `broker`."""
     return {
         "broker": node.node_id,
         "host": node.host,

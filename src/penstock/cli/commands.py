@@ -130,7 +130,7 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
 
 
 def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
-    """The message in one line, and where the right spelling is explained."""
+    """Return the message in one line, and where the right spelling is explained."""
     message = " ".join(error.format_message().split()).rstrip(".")
     for theirs, plain in PLAIN_WORDS.items():
         message = message.replace(theirs, plain)
@@ -154,7 +154,9 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
 
 
 def _command_path(words: Sequence[str]) -> str:
-    """The command that `words` name: without a value for an option, click has no context for its error."""
+    """Return the command that `words` name: without a value for an option, click has no context for its
+    error.
+    """
     path: list[str] = []
     command: click.Command = penstock
     for word in words:

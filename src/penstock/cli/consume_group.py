@@ -25,7 +25,8 @@ TERMINATED = 128 + signal.SIGTERM
 def group_config(
     config: Mapping[str, str], group: str, partitions: Sequence[int], span: Span
 ) -> dict[str, object]:
-    """The options of a member. Where nothing is committed it begins at the beginning, or where -o says.
+    """Return the options of a member. Where nothing is committed it begins at the beginning, or where -o
+    says.
 
     Raises:
         ConfigError: partitions, or a start that cannot be meant for a group.

@@ -93,7 +93,9 @@ class DecodedFields:
         return found
 
     def _decoder(self, topic: str, field: str) -> Decoder:
-        """The one of a topic's field: into the subject's newest schema, or else one that a value names."""
+        """Return the one of a topic's field: into the subject's newest schema, or else one that a value
+        names.
+        """
         decoder = self._decoders.get((topic, field))
         if decoder is None:
             from penstock.registry.decoding import Decoder, newest_version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def known_names() -> list[str]:
-    """The names of all APIs and messages."""
+    """Return the names of all APIs and messages."""
     from penstock.protocol.api import API_TABLE
     from penstock.protocol.message_index import HOMES
 

@@ -29,7 +29,7 @@ def quiet_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def is_quiet() -> bool:
-    """Whether the command that runs was called with ``-q``."""
+    """Return whether the command that runs was called with ``-q``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET))
 

@@ -38,7 +38,7 @@ class Message(NamedTuple):
 
 
 def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
-    """One line of JSON with kcat's names, and with base64 beside what is not UTF-8.
+    """Return one line of JSON with kcat's names, and with base64 beside what is not UTF-8.
 
     JSON escapes some control characters. With `for_terminal`, a line with any other is ASCII throughout.
     """
@@ -51,7 +51,7 @@ def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
 
 
 def _line(record: Record, string: Callable[[str], str]) -> str:
-    """The line of a record; `string` writes text as a string of JSON."""
+    """Return the line of a record; `string` writes text as a string of JSON."""
     kind = TIMESTAMP_NAMES.get(record.timestamp_type, "unknown")
     line = (
         f'{{"topic":{string(record.topic)},"partition":{record.partition},"offset":{record.offset},'
@@ -82,7 +82,7 @@ def _pairs(headers: Iterable[tuple[str, str | None]], string: Callable[[str], st
 
 
 def parse_envelope(line: bytes, decoded: Container[str] = ()) -> Message:
-    """The record of a line that ``penstock consume -J`` or ``kcat -J`` has printed.
+    """Return the record of a line that ``penstock consume -J`` or ``kcat -J`` has printed.
 
     Of "key" and "payload", those that are among `decoded` may be any JSON, whose text they are then.
 
@@ -176,7 +176,7 @@ def _refuse_base64(name: str) -> bytes:
 
 
 def _text(value: bytes | None) -> tuple[str | None, bool]:
-    """The text of a value, and whether it is all of it: it is not where bytes are no UTF-8."""
+    """Return the text of a value, and whether it is all of it: it is not where bytes are no UTF-8."""
     if value is None:
         return None, True
     try:

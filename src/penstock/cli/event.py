@@ -320,7 +320,7 @@ def read(
 
 
 def _advice(outcome: object, value: bytes) -> str:
-    """What to do about a record that is not an event, though its value is one."""
+    """Return what to do about a record that is not an event, though its value is one."""
     from penstock.cloudevents import NotAnEvent
     from penstock.cloudevents.formats.json_format import has_required_members
 
@@ -347,7 +347,7 @@ def _for_terminal(printer: Printer) -> Printer:
 
 
 def _summary(record: Record, options: LineOptions) -> bytes:
-    """Where the record is, what it is, and the beginning of its data, for a person."""
+    """Return where the record is, what it is, and the beginning of its data, for a person."""
     from penstock.cloudevents import Event
 
     outcome = options.outcome(record.key, record.value, record.headers)

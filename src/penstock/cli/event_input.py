@@ -27,7 +27,7 @@ def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:
 
 
 def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """The lines of `file`, as many at a time as have come. A line beyond the limit is cut there."""
+    """Yield the lines of `file`, as many at a time as have come. A line beyond the limit is cut there."""
     read = getattr(file, "read1", file.read)
     rest: list[bytes] = []
     rest_bytes = 0
@@ -45,7 +45,7 @@ def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def events_in(body: bytes, event_format: str | None, options: LineOptions, option: str) -> list[Any]:
-    """The events in a file; `option` is the one that says what format they are in."""
+    """Return the events in a file; `option` is the one that says what format they are in."""
     from penstock.cloudevents import InvalidEventError, read_events
 
     if event_format is None:

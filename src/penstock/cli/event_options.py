@@ -26,7 +26,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What decides which events are valid."""
+    """Return what decides which events are valid."""
     for option in (
         click.option(
             "--type",
@@ -47,7 +47,7 @@ def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What decides which records are events."""
+    """Return what decides which records are events."""
     assume = click.option(
         "--assume-structured", is_flag=True, help="Read records without content-type as structured JSON."
     )
@@ -55,7 +55,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def writing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How events become records."""
+    """Return how events become records."""
     for option in (
         click.option("--key-from-partitionkey", is_flag=True, help="partitionkey, where set, is the key."),
         click.option("--binary-headers", is_flag=True, help="Structured: the ce_ headers as well."),

@@ -103,13 +103,13 @@ def command(
 
 
 def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """The end of each of these partitions; None where it has none."""
+    """Return the end of each of these partitions; None where it has none."""
     found = admin.list_offsets(dict.fromkeys(tps, LATEST))
     return {tp: None if at is None else at.offset for tp, at in found.items()}
 
 
 def topic_ids_of(admin: Admin, topics: Iterable[str]) -> dict[str, bytes]:
-    """The ids of topics that have one."""
+    """Return the ids of topics that have one."""
     found = admin.describe_topics(list(topics))
     return {each.name: uuid_from_text(each.topic_id) for each in found if each.topic_id is not None}
 
@@ -152,7 +152,7 @@ class Screen:
 
 
 def summary(view: View) -> str:
-    """One line with the batch, the rate and the lag, as far as they are known."""
+    """Return one line with the batch, the rate and the lag, as far as they are known."""
     words = ["no micro-batch is through yet" if view.batch_id is None else f"batch {view.batch_id}"]
     if view.planned_id is not None and view.planned_id != view.batch_id:
         words.append(f"batch {view.planned_id} runs")
@@ -166,7 +166,7 @@ def summary(view: View) -> str:
 
 
 def table(view: View, rows_max: int) -> list[str]:
-    """The partitions that are furthest behind, with their offsets."""
+    """Return the partitions that are furthest behind, with their offsets."""
     behind = {tp: end - view.offsets[tp] for tp, end in view.ends.items() if tp in view.offsets}
     chosen = sorted(view.offsets, key=lambda tp: (-behind.get(tp, 0), tp))[: min(ROWS_SHOWN_MAX, rows_max)]
     lines = []
@@ -180,7 +180,7 @@ def table(view: View, rows_max: int) -> list[str]:
 
 
 def moment(seconds: float | None) -> str:
-    """A time in seconds since 1970 in ISO 8601; a dash where there is none."""
+    """Return a time in seconds since 1970 in ISO 8601; a dash where there is none."""
     if seconds is None:
         return "-"
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

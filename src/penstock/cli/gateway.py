@@ -280,7 +280,7 @@ def picture(rows: Sequence[ClientCount], where: str) -> list[str]:
 
 
 def _configured() -> str:
-    """The cluster that a file of settings, the profile or the environment names."""
+    """Return the cluster that a file of settings, the profile or the environment names."""
     found = settings_in_force()
     named = [setting.value for name, setting in found.items() if meaning(name) == meaning(BOOTSTRAP)]
     if not named:

@@ -46,7 +46,7 @@ def parse_target(
     by_duration: str | None,
     shift_by: int | None,
 ) -> Target:
-    """The one target that was given.
+    """Return the one target that was given.
 
     Raises:
         ConfigError: none or several, or one that cannot be read.
@@ -77,7 +77,7 @@ def parse_target(
 
 
 def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:
-    """Topics with the partitions after a colon; None for all of them.
+    """Return topics with the partitions after a colon; None for all of them.
 
     Raises:
         ConfigError: something else than numbers and commas follows the colon.
@@ -103,7 +103,7 @@ def planned(
     last: Offsets,
     at_time: Mapping[TopicPartition, int | None],
 ) -> dict[TopicPartition, int]:
-    """The new offset of each partition, cut to what its log holds.
+    """Return the new offset of each partition, cut to what its log holds.
 
     Raises:
         ConfigError: a shift of a partition for which nothing was committed.

@@ -56,7 +56,7 @@ def _watch(reader: int) -> None:
 
 
 def _is_interrupt(numbers: bytes) -> bool:
-    """Whether SIGINT is among these signals; others that have a handler are reported as well."""
+    """Return whether SIGINT is among these signals; others that have a handler are reported as well."""
     return signal.SIGINT in numbers
 
 

@@ -36,7 +36,7 @@ _KIND_ENDS = np.array(_ENDS, dtype=np.int64)
 
 
 def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = None) -> memoryview:
-    """The lines of rows 0 to before `last` (all) of `columns`, all of which must have been decoded.
+    """Return the lines of rows 0 to before `last` (all) of `columns`, all of which must have been decoded.
 
     Raises:
         ValueError: a column is missing.
@@ -71,7 +71,9 @@ def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = No
 
 
 def rows_before(columns: RecordColumns, stop_ms: int | None) -> tuple[int, bool]:
-    """How many rows come before the first with a timestamp from `stop_ms` on, and whether there is one."""
+    """Return how many rows come before the first with a timestamp from `stop_ms` on, and whether there is
+    one.
+    """
     if stop_ms is None or columns.timestamps is None:
         return columns.row_count, False
     late = np.flatnonzero(columns.timestamps >= stop_ms)

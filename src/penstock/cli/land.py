@@ -295,7 +295,7 @@ def command(
 
 
 def _chosen(topics: Sequence[str], bootstrap: str, config: Mapping[str, object]) -> list[str]:
-    """The topics that names say, in their order, with ``*`` for any characters.
+    """Return the topics that names say, in their order, with ``*`` for any characters.
 
     Raises:
         ConfigError: no topic has such a name.

@@ -24,7 +24,7 @@ _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
 def registry_option(*names: str) -> Decorator:
-    """The URL of a schema registry, under some names on the command line."""
+    """Return the URL of a schema registry, under some names on the command line."""
     return click.option(
         *names,
         metavar="URL",
@@ -54,7 +54,7 @@ CONFIG_PATH, PROFILE = "penstock.config", "penstock.profile"
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
-    """A callback for click that keeps what an option says, for `settings_in_force`."""
+    """Return a callback for click that keeps what an option says, for `settings_in_force`."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -129,14 +129,16 @@ def settings_in_force(words: Iterable[str] = ()) -> dict[str, Setting]:
 
 
 def profile_in_force() -> str | None:
-    """The profile that ``--profile`` or PENSTOCK_PROFILE names; None where neither does."""
+    """Return the profile that ``--profile`` or PENSTOCK_PROFILE names; None where neither does."""
     context = click.get_current_context(silent=True)
     typed = None if context is None else context.meta.get(PROFILE)
     return typed or os.environ.get(PROFILE_VARIABLE) or None
 
 
 def _known_bootstrap() -> str:
-    """The addresses that files, profile or environment name; the broker of this machine where none does."""
+    """Return the addresses that files, profile or environment name; the broker of this machine where none
+    does.
+    """
     try:
         found = settings_in_force()
     except ConfigError as error:
@@ -183,7 +185,7 @@ def pairs(values: Iterable[str], option: str) -> dict[str, str]:
 
 
 def is_text(word: str) -> bool:
-    """Whether the shell gave UTF-8. Other bytes become characters that cannot be encoded."""
+    """Return whether the shell gave UTF-8. Other bytes become characters that cannot be encoded."""
     return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
@@ -207,7 +209,7 @@ def unescape(text: str) -> bytes:
 
 
 def delimiter(text: str, option: str) -> bytes:
-    """The bytes that separate messages or keys; never empty.
+    """Return the bytes that separate messages or keys; never empty.
 
     Raises:
         ConfigError: nothing is left of `text`.

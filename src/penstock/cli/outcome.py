@@ -58,7 +58,7 @@ def put(line: str = "", *, bold: bool = False) -> None:
 
 
 def readable(text: str) -> str:
-    """A cell of a table as `put` will write it, so that columns are as wide as they look."""
+    """Return a cell of a table as `put` will write it, so that columns are as wide as they look."""
     return printable(text) if is_terminal() else text
 
 
@@ -85,7 +85,7 @@ def put_bytes(data: bytes) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun, as in ``1 topic`` and ``2 topics``."""
+    """Return a number with its noun, as in ``1 topic`` and ``2 topics``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -95,7 +95,7 @@ def note(line: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Whether a person reads stdout."""
+    """Return whether a person reads stdout."""
     return sys.stdout.isatty()
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def partitions_of(
     bootstrap: str, topic: str, chosen: Collection[int], config: Mapping[str, str]
 ) -> list[TopicPartition]:
-    """The partitions of `topic`, or the `chosen` ones among them.
+    """Return the partitions of `topic`, or the `chosen` ones among them.
 
     Raises:
         ConfigError: a chosen partition does not exist.
@@ -36,7 +36,7 @@ def partitions_of(
 
 
 def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list[TopicPartition]:
-    """The partitions of topics, all where none are named, in order.
+    """Return the partitions of topics, all where none are named, in order.
 
     Raises:
         ConfigError: a partition that is named does not exist.
@@ -53,5 +53,5 @@ def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list
 
 
 def span(count: int) -> str:
-    """Which partitions a topic has, as the end of a sentence about one that it has not."""
+    """Return which partitions a topic has, as the end of a sentence about one that it has not."""
     return f"it has {count} partitions, 0 to {count - 1}" if count > 1 else "it has one, partition 0"

@@ -290,7 +290,9 @@ class Meter:
 
 
 def percentile(ordered: Sequence[float], per_cent: int) -> float | None:
-    """The smallest value that so many per cent of sorted values do not exceed; None where there are none."""
+    """Return the smallest value that so many per cent of sorted values do not exceed; None where there are
+    none.
+    """
     if not ordered:
         return None
     return round(ordered[max(0, -(-len(ordered) * per_cent // 100) - 1)], 3)

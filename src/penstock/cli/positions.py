@@ -47,7 +47,7 @@ class Ends(Protocol):
 
 
 def parse_span(words: Iterable[str]) -> Span:
-    """The span that ``-o`` values ask for: `beginning`, `end`, `N`, `-N`, TIME, `s@TIME`, `e@TIME`.
+    """Return the span that ``-o`` values ask for: `beginning`, `end`, `N`, `-N`, TIME, `s@TIME`, `e@TIME`.
 
     Raises:
         ConfigError: anything else, or two starts.
@@ -89,7 +89,7 @@ def _parse(word: str) -> tuple[Kind | None, int]:
 
 
 def resolve(span: Span, partitions: list[TopicPartition], ends: Ends) -> dict[TopicPartition, int]:
-    """The offset at which to start in each partition, never outside what the log holds."""
+    """Return the offset at which to start in each partition, never outside what the log holds."""
     first = ends.beginning_offsets(partitions)
     last = ends.end_offsets(partitions)
     if span.start is Kind.BEGINNING:

@@ -198,7 +198,7 @@ def command(
 
 
 def _first_word(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The topic and the files, where no option says which topic.
+    """Return the topic and the files, where no option says which topic.
 
     Raises:
         UsageError: there is no word, or the only one is the name of a file.
@@ -283,14 +283,15 @@ def _envelopes(
 
 
 def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
-    """What a record may take (``max.request.size``): what is larger need not be read to its end."""
+    """Return what a record may take (``max.request.size``): what is larger need not be read to its end."""
     from penstock.client.config import ProducerConfig
 
     return ProducerConfig.parse(config, {"bootstrap_servers": bootstrap}).max_request_size
 
 
 def split(stream: IO[bytes], separator: bytes, most: int | None = None) -> Iterator[bytes]:
-    """The pieces of `stream` between separators, in bounded memory; a last one without separator counts.
+    """Yield the pieces of `stream` between separators, in bounded memory; a last one without separator
+    counts.
 
     Raises:
         ConfigError: a piece has more than `most` bytes.

@@ -60,7 +60,7 @@ def produce_tables(
 
 
 def _placed(table: pa.Table, partition: int | None) -> pa.Table:
-    """The table with the partition that was chosen for all of it, if one was."""
+    """Return the table with the partition that was chosen for all of it, if one was."""
     if partition is None:
         return table
     if "partition" in table.schema.names:

@@ -32,7 +32,7 @@ class Profiles(NamedTuple):
     default: str | None = None
 
     def named(self, name: str, asked_by: str) -> Mapping[str, str]:
-        """The settings of a profile. `asked_by` says what named it, for the error.
+        """Return the settings of a profile. `asked_by` says what named it, for the error.
 
         Raises:
             ConfigError: there is no such profile.
@@ -48,13 +48,15 @@ class Profiles(NamedTuple):
 
 
 def profiles_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the user's file is: under ``$XDG_CONFIG_HOME``, which is ``~/.config`` where it is not set."""
+    """Return where the user's file is: under ``$XDG_CONFIG_HOME``, which is ``~/.config`` where it is not
+    set.
+    """
     home = environment.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path("~/.config").expanduser()) / "penstock" / "config.toml"
 
 
 def read_profiles(path: Path) -> Profiles:
-    """The profiles of a file; none where there is no file.
+    """Return the profiles of a file; none where there is no file.
 
     Raises:
         ConfigError: the file cannot be read, is no TOML, or has a value that is no setting.

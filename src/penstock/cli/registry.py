@@ -237,7 +237,7 @@ def diff(old: str, new: str | None, url: str) -> int:
 
 
 def _before_newest(client: RegistryClient, subject: str) -> int:
-    """The number of the version before the newest. Raises ConfigError where there is none."""
+    """Return the number of the version before the newest. Raises ConfigError where there is none."""
     versions = client.versions(subject)
     if len(versions) < 2:
         raise ConfigError(f"subject {subject!r} has one version: name what to compare it with")
@@ -271,7 +271,7 @@ def register(subject: str, file: str, url: str) -> None:
 
 
 def _session(timeout_ms: int) -> dict[str, int]:
-    """The session of a registry, and a heartbeat as often as Kafka's clients have it."""
+    """Return the session of a registry, and a heartbeat as often as Kafka's clients have it."""
     return {"session_timeout_ms": timeout_ms, "heartbeat_interval_ms": max(1, timeout_ms * 3 // 10)}
 
 

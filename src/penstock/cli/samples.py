@@ -112,7 +112,7 @@ def _sizes(admin: Admin) -> dict[str, int] | None:
 
 
 def topic_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
-    """Rows of the noun `topic rate`, those with most records a second first."""
+    """Return rows of the noun `topic rate`, those with most records a second first."""
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in now.first:
         by_topic.setdefault(tp.topic, []).append(tp)
@@ -140,7 +140,7 @@ def _by_rate(row: dict[str, object]) -> tuple[float, float, str]:
 
 
 def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
-    """Rows of the noun `group rate`, those with most lag first."""
+    """Return rows of the noun `group rate`, those with most lag first."""
     rows: list[dict[str, object]] = []
     for name, group in now.groups.items():
         was = None if before is None or name not in before.groups else before.groups[name].committed
@@ -158,7 +158,7 @@ def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
 
 
 def _behind(committed: Offsets, ends: Offsets) -> int:
-    """How many offsets there are from what is committed to the ends of partitions."""
+    """Return how many offsets there are from what is committed to the ends of partitions."""
     return sum(max(0, ends.get(tp, at) - at) for tp, at in committed.items())
 
 

@@ -176,7 +176,7 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
 
 
 def _definitions(word: str) -> list[Definition]:
-    """The definitions that a word names: a file's, a message's, or both of an API."""
+    """Return the definitions that a word names: a file's, a message's, or both of an API."""
     from penstock.protocol.api import API_TABLE
     from penstock.protocol.message_index import HOMES
     from penstock.protocol.schema.loader import load_definition, read_definition
@@ -200,7 +200,7 @@ def _in_version(definitions: list[Definition], version: int | None) -> list[Defi
 
 
 def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
-    """What belongs together: (old, new), or what is wrong instead of the new one."""
+    """Yield what belongs together: (old, new), or what is wrong instead of the new one."""
     from penstock.protocol.schema.definition import DefinitionError
     from penstock.protocol.schema.loader import read_definition
 

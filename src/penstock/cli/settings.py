@@ -45,7 +45,7 @@ def gathered(
     environment: Mapping[str, str] = os.environ,
     typed: Mapping[str, str] | None = None,
 ) -> dict[str, Setting]:
-    """Every setting in force by its name, with its origin; `typed` are those of ``-X``.
+    """Return every setting in force by its name, with its origin; `typed` are those of ``-X``.
 
     Of names that mean one thing, the one that wins is there. Settings of TLS and SASL in the environment
     count where the protocol has use for them.
@@ -120,12 +120,12 @@ def unread_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable for a setting."""
+    """Return the environment variable for a setting."""
     return VARIABLE_PREFIX + name.replace(".", "_").upper()
 
 
 def client_names() -> list[str]:
-    """Every name of a setting that concerns clients of all kinds and can be written as text."""
+    """Return every name of a setting that concerns clients of all kinds and can be written as text."""
     from penstock.client.config import ClientConfig, known_names
     from penstock.client.security.options import OPTIONS
 
@@ -134,7 +134,7 @@ def client_names() -> list[str]:
 
 
 def meaning(name: str) -> str:
-    """What a name means: the one of several names for a setting under which it is kept."""
+    """Return what a name means: the one of several names for a setting under which it is kept."""
     from penstock.client.config import ClientConfig, known_names
     from penstock.client.security.options import OPTIONS
 
@@ -145,7 +145,7 @@ def meaning(name: str) -> str:
 
 
 def shown(name: str, value: str) -> str:
-    """A value as it may be shown: secrets are hidden, references to where they are kept are not."""
+    """Return a value as it may be shown: secrets are hidden, references to where they are kept are not."""
     if (name in SECRETS or SECRET_WORDS.search(name)) and not REFERENCE.fullmatch(value):
         return HIDDEN
     return value
@@ -156,7 +156,7 @@ def _layer(settings: Mapping[str, str], origin: str) -> Layer:
 
 
 def _of_profile(profiles: Profiles, name: str, asked_by: str) -> Layer:
-    """The settings of a profile that concern every client, as `read_config` has those of a file."""
+    """Return the settings of a profile that concern every client, as `read_config` has those of a file."""
     from penstock.client.config import SECURITY_NAMES, ConsumerConfig, ProducerConfig, known_names
 
     mine = set(client_names())
@@ -179,7 +179,7 @@ def _has_no_use(name: str, protocol: str) -> bool:
 
 
 def is_readable_by_others(path: Path) -> bool:
-    """Whether other users of the machine may read a file."""
+    """Return whether other users of the machine may read a file."""
     try:
         return bool(path.stat().st_mode & 0o044)
     except OSError:

@@ -84,7 +84,7 @@ def describe_groups(
 
 
 def _member_rows(group: ShareGroupDescription) -> list[dict[str, object]]:
-    """A row for each member; one with nothing about a member for a group that has none."""
+    """Return a row for each member; one with nothing about a member for a group that has none."""
     about = {
         "group": group.group_id,
         "state": group.state,

@@ -94,7 +94,7 @@ def _text(value: object) -> str:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values as Python has them; times beyond its years as whole numbers."""
+    """Return the values as Python has them; times beyond its years as whole numbers."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):
@@ -102,7 +102,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def plain(value: object) -> object:
-    """A value as JSON has it."""
+    """Return a value as JSON has it."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" " if is_terminal() else "T").replace("+00:00", "Z")
     if isinstance(value, (date, time)):
@@ -122,7 +122,7 @@ def plain(value: object) -> object:
 
 
 def summary(watch: Watch, rows: int, seconds: float) -> str:
-    """One line about a statement: its rows, its time, and what was read for it."""
+    """Return one line about a statement: its rows, its time, and what was read for it."""
     fetched = f"; {watch.wire_bytes:,} bytes fetched, {watch.records:,} records read" if watch.ranges else ""
     return f"% {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s{fetched}"
 
@@ -166,7 +166,7 @@ def raise_for_table() -> None:
 
 
 def json_writer(schema: pa.Schema, file: IO[bytes]) -> Callable[[pa.RecordBatch], None]:
-    """A function that writes each row of a batch as a line of JSON."""
+    """Return a function that writes each row of a batch as a line of JSON."""
     names = _different(schema.names)
 
     def write(batch: pa.RecordBatch) -> None:
@@ -188,7 +188,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def csv_writer(schema: pa.Schema, file: IO[bytes]) -> Callable[[pa.RecordBatch], None]:
-    """A function that writes a batch as lines of CSV, behind a first line with the names."""
+    """Return a function that writes a batch as lines of CSV, behind a first line with the names."""
     import csv
     import io
 

@@ -105,13 +105,13 @@ class Completer:
         self._found: list[str] = []
 
     def complete(self, word: str, number: int) -> str | None:
-        """The completion of a number, as readline asks for them; None behind the last."""
+        """Return the completion of a number, as readline asks for them; None behind the last."""
         if number == 0:
             self._found = self.words(word, _line())
         return self._found[number] if number < len(self._found) else None
 
     def words(self, word: str, line: str) -> list[str]:
-        """All completions of a word in a line."""
+        """Return all completions of a word in a line."""
         from penstock.queries.session import table_reference
 
         plain = word.lstrip('"').lower()
@@ -166,6 +166,6 @@ def history(complete: Callable[[str, int], str | None]) -> Iterator[None]:
 
 
 def history_path() -> Path:
-    """Where lines are kept, as freedesktop.org's directories have it."""
+    """Return where lines are kept, as freedesktop.org's directories have it."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "penstock" / "sql_history"

@@ -205,7 +205,7 @@ def _not_text(batch: pa.RecordBatch, name: str) -> ConfigError:
 
 
 def tables(path: str, kind: str) -> Iterator[pa.Table]:
-    """The tables of a file, in bounded memory; ``-`` is stdin, for CSV.
+    """Yield the tables of a file, in bounded memory; ``-`` is stdin, for CSV.
 
     Raises:
         ConfigError: the file is not of this kind.
@@ -237,7 +237,7 @@ def tables(path: str, kind: str) -> Iterator[pa.Table]:
 
 
 def records_of(table: pa.Table, path: str) -> pa.Table:
-    """The columns of a file that records are made of, as a producer takes them.
+    """Return the columns of a file that records are made of, as a producer takes them.
 
     Raises:
         ConfigError: a column would be lost, or there is neither key nor value.
@@ -264,7 +264,7 @@ def records_of(table: pa.Table, path: str) -> pa.Table:
 
 
 def rows_as_json(table: pa.Table, key_column: str | None, path: str) -> pa.Table:
-    """Each row as a JSON object of its columns; its key is the text of one of them, if that is named.
+    """Return each row as a JSON object of its columns; its key is the text of one of them, if that is named.
 
     Raises:
         ConfigError: there is no such column, or a value has no form in JSON.

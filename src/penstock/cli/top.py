@@ -138,7 +138,7 @@ def draw(lines: list[str], *, is_live: bool) -> None:
 
 
 def picture(now: Sample, before: Sample | None, where: str) -> list[str]:
-    """The lines for one look."""
+    """Return the lines for one look."""
     at = time.strftime("%H:%M:%S", time.gmtime(now.time_ms / 1000))
     topics, groups = topic_rows(now, before), group_rows(now, before)
     total = sum(float(str(row["records_per_s"] or 0)) for row in topics)
@@ -178,7 +178,7 @@ def _cell(name: str, value: object) -> str:
 
 
 def _amount(value: float, unit: int = 1000) -> str:
-    """A number in at most six characters: 999, 12.3k, 4.0M; by 1,024 with Ki and so on."""
+    """Return a number in at most six characters: 999, 12.3k, 4.0M; by 1,024 with Ki and so on."""
     if abs(value) < (10_000 if unit == 1000 else unit):
         return f"{value:.0f}"
     for letter in "kMGTP":

@@ -261,7 +261,7 @@ def describe_topics(
 
 
 def _settings(admin: Admin, name: str) -> Mapping[str, ConfigValue] | None:
-    """The settings of a topic; None at a broker before 0.11, which cannot return them."""
+    """Return the settings of a topic; None at a broker before 0.11, which cannot return them."""
     try:
         return admin.describe_config(name)
     except UnsupportedVersionError:

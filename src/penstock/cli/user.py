@@ -110,7 +110,7 @@ _password_command("password", "Give USER another password.", is_new=False)
 
 
 def _read_password(user: str, path: str | None) -> Secret:
-    """The password from a file, the environment, or the keyboard."""
+    """Return the password from a file, the environment, or the keyboard."""
     from penstock.security.secrets import Secret, secret_from_file
 
     if path is not None:

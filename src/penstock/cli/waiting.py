@@ -116,7 +116,7 @@ def _said(text: str | Callable[[], str]) -> str:
 
 
 def _columns() -> int:
-    """The width of the terminal: a line that is continued in the next cannot be wiped away."""
+    """Return the width of the terminal: a line that is continued in the next cannot be wiped away."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):

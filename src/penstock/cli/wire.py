@@ -253,7 +253,7 @@ def _show(entries: Iterable[Entry], form: str | None) -> int:
 
 
 def _load(source: str | None) -> bytes:
-    """The bytes behind SOURCE: of stdin, of a file of that name, or the text itself."""
+    """Return the bytes behind SOURCE: of stdin, of a file of that name, or the text itself."""
     if source is None or source == "-":
         return _stdin().read()
     if _is_file(source):
@@ -284,7 +284,7 @@ def _past_blanks(text: str, position: int) -> int:
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """The JSON objects in some text, however it is broken into lines."""
+    """Yield the JSON objects in some text, however it is broken into lines."""
     try:
         text = data.decode()
         decoder = json.JSONDecoder()

@@ -58,7 +58,7 @@ def _int_of_float(value: object) -> int:
 
 
 def milliseconds(low: float = 0) -> Callable[[object], float]:
-    """A duration that may have a fraction, as librdkafka's ``linger.ms`` has."""
+    """Return a duration that may have a fraction, as librdkafka's ``linger.ms`` has."""
 
     def parse(value: object) -> float:
         try:
@@ -514,7 +514,7 @@ def _pairs(
 
 
 def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
-    """The dotted names of a config class's options, without those of `SECURITY_NAMES`."""
+    """Return the dotted names of a config class's options, without those of `SECURITY_NAMES`."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:

@@ -18,7 +18,7 @@ Kind = TypeVar("Kind", bound=type[Any])
 
 
 def hinted(place: str) -> Callable[[Call], Call]:
-    """A decorator of a function: arguments that do not fit are answered with what to type."""
+    """Return a decorator of a function: arguments that do not fit are answered with what to type."""
 
     def decorate(call: Call) -> Call:
         @functools.wraps(call)
@@ -95,7 +95,8 @@ def refusals() -> Any:
 
 
 def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], Kind]:
-    """A decorator of a class: names and arguments that it does not have are answered with what to type.
+    """Return a decorator of a class: names and arguments that it does not have are answered with what to
+    type.
 
     `place` is its section in the table. Methods in `leave` stay as they are: what is called for each record.
     """
@@ -120,7 +121,7 @@ def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], K
 
 
 def _getattr(place: str) -> Callable[[Any, str], Any]:
-    """A `__getattr__`, which Python calls for what it has not found."""
+    """Return a `__getattr__`, which Python calls for what it has not found."""
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807
         try:
@@ -134,7 +135,7 @@ def _getattr(place: str) -> Callable[[Any, str], Any]:
 
 
 def _getitem(place: str) -> Callable[[Any, Any], Any]:
-    """A `__getitem__` for a class of tuples, whose values other clients give by name in brackets.
+    """Return a `__getitem__` for a class of tuples, whose values other clients give by name in brackets.
 
     Attributes, iteration and unpacking do not pass it.
     """
@@ -165,7 +166,7 @@ class Refused:
 
 
 def _refusing(said: str) -> Callable[[Any], NoReturn]:
-    """A method for a statement that iterates: Python drops the text of another error there."""
+    """Return a method for a statement that iterates: Python drops the text of another error there."""
 
     def refuse_iteration(self: Any) -> NoReturn:
         raise refusals().CallError(said)

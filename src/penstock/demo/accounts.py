@@ -79,7 +79,7 @@ def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cel
 def _pairs(
     accounts: Accounts, replayed: Replayed, written: Written, cells: pa.Table
 ) -> Iterator[tuple[str, int, int]]:
-    """What must be equal, by name."""
+    """Yield what must be equal, by name."""
     yield "departures decoded and replayed", accounts["flights.decoded"], replayed.departures
     yield (
         "departures in structured mode, read and replayed",
@@ -98,7 +98,7 @@ def _pairs(
 
 
 def sum_of_batches(directory: Path) -> Accounts:
-    """The counts of all micro-batches, one file each, added up."""
+    """Return the counts of all micro-batches, one file each, added up."""
     total: Accounts = {}
     for path in sorted(directory.glob("*.json")):
         for name, count in read_json(path).items():

@@ -67,7 +67,7 @@ class Plan:
         return [int(count) for count in np.bincount(self._partition, minlength=self.partitions)]
 
     def missing(self, written: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """What is to be written after the first `written` records of each partition, in order.
+        """Yield what is to be written after the first `written` records of each partition, in order.
 
         Batches have the columns key, value, headers, timestamp and partition.
         """

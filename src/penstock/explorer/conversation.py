@@ -178,7 +178,7 @@ class Conversation:
 
 
 def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
-    """The messages of a file of frames, each a size and what it counts.
+    """Yield the messages of a file of frames, each a size and what it counts.
 
     With `answers`, `data` holds requests and each is followed by its answer. Otherwise frames that
     answer a request before them are recognised by their correlation id.
@@ -219,7 +219,7 @@ def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
 
 
 def read_capture(data: bytes, port: int | None = None) -> Iterator[Entry]:
-    """The messages of a capture, connection by connection merged into the order of time.
+    """Return the messages of a capture, connection by connection merged into the order of time.
 
     `port` is the broker's: other connections are left out. Without it, connections whose bytes are
     no Kafka are left out where others are.

@@ -54,7 +54,7 @@ def is_capture(data: bytes) -> bool:
 
 
 def read_segments(data: bytes) -> Iterator[Segment]:
-    """The TCP segments of a capture file, in its order.
+    """Yield the TCP segments of a capture file, in its order.
 
     Raises:
         DecodeError: this is no capture file.

@@ -44,7 +44,7 @@ def to_bytes(data: bytes) -> bytes:
 
 
 def read_any(data: bytes, answers: bytes | None = None, port: int | None = None) -> Iterator[Entry]:
-    """The messages in a capture, in frames with sizes, or in one request without a size."""
+    """Return the messages in a capture, in frames with sizes, or in one request without a size."""
     if is_capture(data):
         return read_capture(data, port)
     if answers is None and not _ends_with_a_frame(data):

@@ -33,7 +33,7 @@ class Tree:
         self._colour = colour
 
     def entry(self, entry: Entry) -> Iterator[str]:
-        """The lines of one message: what it is, then its header and fields."""
+        """Yield the lines of one message: what it is, then its header and fields."""
         yield self._title(entry)
         shown: dict[str, Any] = {}
         if entry.header is not None:

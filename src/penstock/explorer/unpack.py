@@ -180,7 +180,7 @@ def _record(record: Record) -> dict[str, Any]:
 
 
 def _readable(name: str, value: bytes | None) -> dict[str, str | None]:
-    """Bytes as text where they are text, else in base64 under a name that says so."""
+    """Return bytes as text where they are text, else in base64 under a name that says so."""
     if value is None:
         return {name: None}
     try:

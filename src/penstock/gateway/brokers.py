@@ -341,7 +341,9 @@ class Brokers:
 def _credentials(
     authenticator: Authenticator, version: int, done: Callable[[float], None]
 ) -> Generator[Call, Any, None]:
-    """The requests that show credentials again; `done` is called with the new session's length in seconds."""
+    """Yield the requests that show credentials again; `done` is called with the new session's length in
+    seconds.
+    """
     message: Any = authenticator.begin()
     key, at = int(ApiKey.SASL_HANDSHAKE), authenticator.handshake_version
     while message is not None:

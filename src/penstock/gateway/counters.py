@@ -70,7 +70,7 @@ class Counters:
         self._kinds: dict[tuple[str, str, str, str], Counts] = {}
 
     def of(self, software: str, version: str, client_id: str, peer: str) -> Counts:
-        """The counts of a kind of client; `peer` is its address with the port, as ``host:port``."""
+        """Return the counts of a kind of client; `peer` is its address with the port, as ``host:port``."""
         kind = (
             software[:NAME_CHARACTERS_MAX],
             version[:NAME_CHARACTERS_MAX],

@@ -66,11 +66,11 @@ class TopicBackfill:
         return records
 
     def begins(self) -> dict[int, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
-        """The next offset of each partition, at most its end."""
+        """Return the next offset of each partition, at most its end."""
         found = self._reader.offsets()
         return {
             number: end if number in self._done else min(end, found.get(number, end))
@@ -168,11 +168,11 @@ class LogBackfill:
         return records
 
     def begins(self) -> dict[int, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return dict(self._offsets)
 
     def offsets(self) -> dict[int, int]:
-        """The next offset of each partition, behind what `poll` has returned."""
+        """Return the next offset of each partition, behind what `poll` has returned."""
         return dict(self._offsets)
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class Positions:
     begins: Mapping[int, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The text that stands in a table's commit."""
+        """Return the text that stands in a table's commit."""
         return json.dumps(
             {
                 "formatVersion": FORMAT_VERSION,
@@ -70,7 +70,7 @@ class Positions:
 
     @classmethod
     def from_json(cls, text: str) -> Positions:
-        """The inverse of `to_json`.
+        """Return the inverse of `to_json`.
 
         Raises:
             DecodeError: the text is something else, or of a newer version.
@@ -287,7 +287,7 @@ def begun_ago(begun_s: float) -> float:
 
 
 def other_writer(table: str, writer: str) -> OtherWriterError:
-    """The error for a table that another process has written under the same name."""
+    """Return the error for a table that another process has written under the same name."""
     return OtherWriterError(
         f"another process writes into {table} as {writer!r} and was faster, so this one ends: every record "
         "is to be there once. Let one of them run, or give each its --name"

@@ -34,7 +34,7 @@ _USER = re.compile(r"(\w[\w+.-]*://)[^/\s@]*:[^/\s@]*@")
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the value of an option is hidden in messages."""
+    """Return whether the value of an option is hidden in messages."""
     lowered = name.lower()
     return any(part in lowered for part in SECRET_NAMES) or is_secret_name(name)
 

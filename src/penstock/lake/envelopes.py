@@ -28,7 +28,7 @@ def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
 
 
 def _row(value: bytes) -> tuple[bytes | None, str | None]:
-    """The row of an envelope, or why there is none."""
+    """Return the row of an envelope, or why there is none."""
     try:
         envelope = json.loads(value)
     except (ValueError, RecursionError):

@@ -50,10 +50,10 @@ class Source(Protocol):
         """Have it read from the positions of a table."""
 
     def begins(self) -> dict[int, int]:
-        """The first offset of each partition, those that other workers read included."""
+        """Return the first offset of each partition, those that other workers read included."""
 
     def offsets(self) -> dict[int, int]:
-        """The next offset of each partition that is read here."""
+        """Return the next offset of each partition that is read here."""
 
     def close(self) -> None:
         """Close what it has opened."""
@@ -273,7 +273,7 @@ class Lander:
         return self._settings.start != "latest" or self.positions.batch >= 0
 
     def _shape_before_records(self) -> RowShape | None:
-        """What rows will be, as far as that needs no records."""
+        """Return what rows will be, as far as that needs no records."""
         from penstock.registry.client import RegistryError
 
         kept = self._rows.table.schema()
@@ -357,7 +357,7 @@ class Lander:
         self.due = self.due or time.monotonic() + self._settings.commit_every_s
 
     def is_due(self, now: float) -> bool:
-        """Whether a commit is due at `now`, by `time.monotonic`."""
+        """Return whether a commit is due at `now`, by `time.monotonic`."""
         is_full = self._rows.table.pending_bytes >= self._settings.pending_bytes_max
         return self.due is not None and (is_full or now >= self.due)
 
@@ -411,7 +411,7 @@ class Lander:
         self._rows.write(rows, partition, records.column("offset"))
 
     def _without_envelopes(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of envelopes; what is no change of a row is a dead letter."""
+        """Return the rows of envelopes; what is no change of a row is a dead letter."""
         found, reasons = unwrapped(records)
         if not reasons:
             return found
@@ -425,7 +425,7 @@ class Lander:
         return found.filter(pc.invert(pc.is_in(found.column("offset"), lost.column("offset"))))
 
     def _with_keys(self, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-        """The records that have keys; the others update no row."""
+        """Return the records that have keys; the others update no row."""
         lost = records.filter(records.column("key").is_null())
         reasons = pa.repeat(pa.scalar("the record has no key, and is to update a row"), lost.num_rows)
         arrays = [reasons if name == "reason" else lost.column(name) for name in DEAD_SCHEMA.names]

@@ -161,11 +161,11 @@ class TopicReader:
         self._consumer.pause([TopicPartition(self.topic, number) for number in partitions])
 
     def begins(self) -> dict[int, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
-        """The next offset of each partition, behind what `poll` has returned."""
+        """Return the next offset of each partition, behind what `poll` has returned."""
         for number in self._offsets:
             # Behind the last record there may be markers of transactions, which are read as nothing.
             position = self._consumer.position(TopicPartition(self.topic, number))
@@ -233,7 +233,7 @@ def check_positions(positions: Positions, topic: str, topic_id: str | None) -> N
 
 
 def recreated(topic: str, known: str | None, found: str | None) -> ConfigError:
-    """The error for a topic that is another one by its id."""
+    """Return the error for a topic that is another one by its id."""
     return ConfigError(
         f"topic {topic!r} was deleted and created anew: the table has records of the one with id "
         f"{known}, the present one is {found}. Land the present one under another --name: its records "

@@ -56,11 +56,11 @@ class TopicView:
         self._reader.seek(self.topic, self._offsets)
 
     def begins(self) -> dict[int, int]:
-        """Where each partition of the topic began, those of other workers as well."""
+        """Return where each partition of the topic began, those of other workers as well."""
         return dict(self._begins)
 
     def offsets(self) -> dict[int, int]:
-        """The next offset of each owned partition, behind what was read."""
+        """Return the next offset of each owned partition, behind what was read."""
         for number in self._offsets:
             position = self._reader.position(TopicPartition(self.topic, number))
             self._offsets[number] = max(self._offsets[number], position)
@@ -159,7 +159,7 @@ class SharedReader:
         self._taken(added)
 
     def bounds(self, topic: str, partitions: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
-        """The first and the next offset of partitions. Raises KafkaError, NetworkError."""
+        """Return the first and the next offset of partitions. Raises KafkaError, NetworkError."""
         tps = [TopicPartition(topic, number) for number in partitions]
         first, last = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
         return {tp.partition: first[tp] for tp in tps}, {tp.partition: last[tp] for tp in tps}
@@ -170,7 +170,7 @@ class SharedReader:
             self._consumer.seek(TopicPartition(topic, partition), offset)
 
     def position(self, tp: TopicPartition) -> int:
-        """The next offset to be read, as far as the consumer has one."""
+        """Return the next offset to be read, as far as the consumer has one."""
         return self._consumer.position(tp)
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:

@@ -33,7 +33,7 @@ COMPRESSED_SHARE_MAX = 0.95
 
 
 def columns_with_dictionary(rows: Sequence[pa.RecordBatch]) -> list[str]:
-    """The names of columns whose values repeat, as far as the first of `rows` show."""
+    """Return the names of columns whose values repeat, as far as the first of `rows` show."""
     first = rows[0].slice(0, REPEATS_ROWS)
     return [
         name
@@ -74,7 +74,7 @@ def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """The paths of the columns in the file that a column of Arrow becomes."""
+    """Yield the paths of the columns in the file that a column of Arrow becomes."""
     if pa.types.is_map(kind):
         yield f"{path}.key_value.key"
         yield from _leaves(f"{path}.key_value.value", kind.item_type)

@@ -26,7 +26,7 @@ Values = tuple[str | None, ...]
 
 
 def split(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[Values, pa.RecordBatch]]:
-    """The rows of each partition, in their order, with the values of the partition columns as texts."""
+    """Yield the rows of each partition, in their order, with the values of the partition columns as texts."""
     if not layout.partition_by:
         yield (), batch
         return

@@ -195,7 +195,7 @@ class LandingTable:
         return decided
 
     def files(self) -> Iterator[tuple[LandedFile, Path]]:
-        """The files that count, in the order of their batches, with where they are.
+        """Yield the files that count, in the order of their batches, with where they are.
 
         Raises:
             DecodeError: a manifest is damaged, or of a newer release.
@@ -396,7 +396,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _between(root: Path, directory: Path) -> Iterator[Path]:
-    """The directories above `directory`, up to `root`."""
+    """Yield the directories above `directory`, up to `root`."""
     while directory != root:
         directory = directory.parent
         yield directory

@@ -70,7 +70,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def encode(self, message: M) -> bytes:
-        """The bytes of a message.
+        """Return the bytes of a message.
 
         Raises:
             EncodeError: a value does not fit its type, or this version cannot carry it.
@@ -83,7 +83,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def encode_chunks(self, message: M) -> list[Any]:
-        """The bytes of a message in chunks, so that large values need not be copied.
+        """Return the bytes of a message in chunks, so that large values need not be copied.
 
         Bytes-like values over 4 KiB are chunks of their own, and so is any records value that is
         not bytes-like, such as a region of a file: it only needs a length.
@@ -169,7 +169,7 @@ class Codec(Generic[M]):
 
 
 def codec_for(message_class: type[M], version: int) -> Codec[M]:
-    """The codec of a message class at a version.
+    """Return the codec of a message class at a version.
 
     Raises:
         UnsupportedVersionError: the message has no such version.

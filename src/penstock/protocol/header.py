@@ -121,7 +121,7 @@ def _skip_tags(frame: Data, position: int) -> int:
 def encode_request_header(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """The bytes of a request header, of the version that the API and its version ask for."""
+    """Return the bytes of a request header, of the version that the API and its version ask for."""
     header_version = request_header_version(api_key, api_version)
     if header_version == 0:
         return _START.pack(api_key, api_version, correlation_id)

@@ -70,7 +70,7 @@ class CaptureSource:
                 return
 
     def _partitions(self, ask: Ask) -> Iterator[pa.Table]:
-        """The records of one partition after the other, of those that are wanted, with offsets beside."""
+        """Yield the records of each wanted partition, one after the other, with offsets beside."""
         columns = tuple(dict.fromkeys((*ask.columns, "offset")))
         found: dict[TopicPartition, list[CapturedBatches]] = {}
         for one in captured_batches(_read(self.path), self.port):

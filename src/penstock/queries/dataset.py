@@ -102,7 +102,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(**options).to_reader()
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
-        """A scan batch by batch. The options are those of `scanner`; raises as `penstock.read_topic`."""
+        """Return a scan batch by batch. Options are those of `scanner`; raises as `penstock.read_topic`."""
         return self.scanner(**options).to_batches()
 
     def to_table(self, **options: Any) -> pa.Table:
@@ -114,7 +114,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:
-        """Rows by their numbers in a scan, which is read whole. Raises as `penstock.read_topic`."""
+        """Return rows by their numbers in a scan, which is read whole. Raises as `penstock.read_topic`."""
         return self.to_table(**options).take(indices)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: object) -> int:
@@ -307,7 +307,7 @@ class RecordScanner:
         return pa.Table.from_batches(found, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows by their numbers; all are read."""
+        """Return rows by their numbers; all are read."""
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:

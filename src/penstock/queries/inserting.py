@@ -13,7 +13,7 @@ COLUMNS = ("key", "value", "headers", "partition", "timestamp")
 
 
 def records_in(reader: pa.RecordBatchReader, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The batches of a query with the columns of records, as `penstock.write_topic` takes them.
+    """Yield the batches of a query with the columns of records, as `penstock.write_topic` takes them.
 
     `columns` are the names that the statement gives them; by default they have their own. A map of texts is
     taken for headers.

@@ -290,7 +290,7 @@ class Session:
         return datasets
 
     def _like_views(self, tree: Any) -> set[str]:
-        """Topics that a query names and that have the name of a view of DuckDB's own, as ``pg_class``."""
+        """Return topics of a query that have the name of a view of DuckDB's own, as ``pg_class``."""
         named = table_names(tree)
         if not named:
             return set()

@@ -203,8 +203,8 @@ class _Fetching:
             yield from self._read(plan, plan.ranges, FETCH_BYTES)
 
     def _first(self, plan: Plan, limit: int) -> Generator[pa.RecordBatch, None, None]:
-        """The first records, partition after partition: of each only as many offsets as are wanted, then
-        the rest, where compaction or transactions have left gaps.
+        """Yield the first records, partition after partition: of each only as many offsets as are wanted,
+        then the rest, where compaction or transactions have left gaps.
         """
         left = limit
         size = _fetch_size(limit)
@@ -288,7 +288,7 @@ def _fetch_size(records: int) -> int:
 def _known_rows(
     ranges: Iterable[OffsetRange], ask: Ask, watch: Watch
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of ranges in which each offset has a record, without reading them."""
+    """Yield the rows of ranges in which each offset has a record, without reading them."""
     import numpy as np
     import pyarrow as pa
 

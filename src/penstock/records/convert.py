@@ -203,7 +203,7 @@ def _messages(
 
 
 def _message_size(record: Record, magic: int) -> int:
-    """Bytes of a record as a message of `magic`."""
+    """Return bytes of a record as a message of `magic`."""
     return _MESSAGE_BYTES[magic] + len(record.key or b"") + len(record.value or b"")
 
 

@@ -120,7 +120,7 @@ def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
 
 
 def _maker_of(given: object) -> Callable[[Any, SerializationContext], Any] | None:
-    """What makes instances of dictionaries, where a class stands for the schema."""
+    """Return what makes instances of dictionaries, where a class stands for the schema."""
     return (lambda found, _: row_of(given, found)) if is_model(given) else None
 
 

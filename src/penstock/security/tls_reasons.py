@@ -69,8 +69,8 @@ def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
 
 
 def certificate_names(tls: ssl.SSLObject) -> str:
-    """The names in the certificate of a peer that was not verified: ``DNS:a, IP Address:::1``; empty if
-    unknown.
+    """Return the names in the certificate of a peer that was not verified: ``DNS:a, IP Address:::1``; empty
+    if unknown.
     """
     try:
         chain: Any = tls._sslobj.get_unverified_chain()  # type: ignore[attr-defined]

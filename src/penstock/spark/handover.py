@@ -156,7 +156,7 @@ def _named(lines: Sequence[str], file: Path) -> list[tuple[str, str]]:
 
 
 def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
-    """Offsets per topic and partition; None where the line is of a source of another kind."""
+    """Return offsets per topic and partition; None where the line is of a source of another kind."""
     if document is None or not all(isinstance(value, dict) for value in document.values()):
         return None
     try:

@@ -114,7 +114,7 @@ class Follower:
             await self._opened.close()
 
     def decoded(self, part: FetchedPart, batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a part that are asked for. Raises CorruptRecordError and UnpackLimitError."""
+        """Return the rows of a part that are asked for. Raises CorruptRecordError and UnpackLimitError."""
         config = self._reading.config
         batches = decode_part(
             part,

@@ -116,7 +116,7 @@ class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
         return (await self._placed.__anext__())[1]
 
     def placed(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]:
-        """The batches with their partitions."""
+        """Return the batches with their partitions."""
         return aiter(self._placed)
 
     async def aclose(self) -> None:
@@ -128,7 +128,7 @@ class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
 
 
 def chosen(batches: Batches, spec: ReadSpec) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of decoded batches that a spec asks for."""
+    """Yield the rows of decoded batches that a spec asks for."""
     limit = RowLimit(spec.bounds.limit)
     with closing(batches):
         while not limit.is_reached() and (decoded := next(batches, None)) is not None:

@@ -46,7 +46,7 @@ Tabular = ArrowStream | ArrowArray | InterchangeFrame
 
 
 def tables_in(data: Tabular | Iterable[Tabular]) -> Iterator[pa.Table | pa.RecordBatch]:
-    """The tables and batches of `data` one after another, small ones put together.
+    """Yield the tables and batches of `data` one after another, small ones put together.
 
     What is written at once is grouped by partition, and streams often come in small pieces.
 
@@ -86,7 +86,7 @@ def _pieces(data: object) -> Iterator[pa.Table | pa.RecordBatch]:
 
 
 def _arrow(data: object) -> Iterable[pa.Table | pa.RecordBatch] | None:
-    """The batches of one table of any library; None for what is none."""
+    """Return the batches of one table of any library; None for what is none."""
     import pyarrow as pa
 
     if isinstance(data, (pa.Table, pa.RecordBatch)):

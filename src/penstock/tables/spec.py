@@ -197,7 +197,7 @@ def topic_given(topic: Topics) -> Topics:
 
 
 def _topics(topic: Topics) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """The names, or the pattern, that the first argument of a reader says."""
+    """Return the names, or the pattern, that the first argument of a reader says."""
     if isinstance(topic, re.Pattern):
         if isinstance(topic.pattern, str):
             return (), topic

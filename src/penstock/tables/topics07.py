@@ -128,7 +128,7 @@ class Topics07:
         check_crcs: bool = True,
         unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
-        """The messages of a range, in order."""
+        """Return the messages of a range, in order."""
         driver, number = self._at(wanted.partition)
         return driver.scan(
             wanted.topic,

@@ -155,7 +155,7 @@ class ByteLog:
         return FileRegion(segment.file, offset - segment.start, size) if size > 0 else None
 
     def offsets_before(self, time_ms: int, count_max: int, *, now_ms: int) -> list[int]:
-        """Offsets to fetch from, newest first: segment starts, and the end of the log (OFFSETS)."""
+        """Return offsets to fetch from, newest first: segment starts, and the end of the log (OFFSETS)."""
         candidates = [(segment.start, segment.changed_ms) for segment in self._segments]
         if self._segments[-1].size:
             candidates.append((self._readable, now_ms))

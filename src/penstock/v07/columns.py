@@ -283,7 +283,7 @@ def to_batches(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages as Arrow batches with the columns `names` (see `penstock.model.COLUMN_NAMES`)."""
+    """Yield the messages as Arrow batches with the columns `names` (see `penstock.model.COLUMN_NAMES`)."""
     with naming_place(f"{topic}-{partition}"):
         for columns, _ in decode(data, base_offset, check_crcs=check_crcs, unpack=unpack):
             yield to_arrow(columns, topic, partition, names)

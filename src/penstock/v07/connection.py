@@ -167,7 +167,7 @@ class Connection07:
         return [Fetched07(part, *answer) for part, answer in zip(parts, answers, strict=True)]
 
     def offsets(self, part: OffsetsPart) -> list[int]:
-        """Offsets from before a time, newest first.
+        """Return offsets from before a time, newest first.
 
         Raises:
             NetworkError: as `fetch`; also where no such partition can exist: the broker hangs up.

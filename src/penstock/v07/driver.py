@@ -195,7 +195,9 @@ class Driver07:
         check_crcs: bool = True,
         unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
-        """The messages as Arrow batches with the columns `names`; `partition` there is `shown_partition`."""
+        """Yield the messages as Arrow batches with the columns `names`; `partition` there is
+        `shown_partition`.
+        """
         need_arrow("reading into Arrow")
         from penstock.v07 import columns
 

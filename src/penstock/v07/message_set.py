@@ -133,7 +133,7 @@ def _read(data: memoryview, start: int, stop: int) -> _Outer:
 
 
 def cut(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Where the complete messages of a set start and stop; a partial tail is left out.
+    """Yield where the complete messages of a set start and stop; a partial tail is left out.
 
     Raises:
         CorruptRecordError: a negative length.
@@ -153,7 +153,7 @@ def cut(data: memoryview) -> Iterator[tuple[int, int]]:
 def iter_messages(
     data: Buffer, base_offset: int = 0, unpack: UnpackLimits = DEFAULT_LIMITS
 ) -> Iterator[Message]:
-    """The messages in bytes fetched from `base_offset` on, those inside wrappers included.
+    """Yield the messages in bytes fetched from `base_offset` on, those inside wrappers included.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or a wrapper does not decompress.
@@ -196,7 +196,7 @@ def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
 
 
 def _unwrapped(wrapper: _Outer, budget: UnpackBudget, depth: int = 1) -> Iterator[memoryview]:
-    """The payloads in a wrapper and the wrappers in it, as views of what has been decompressed."""
+    """Yield the payloads in a wrapper and the wrappers in it, as views of what has been decompressed."""
     if depth > NESTING_MAX:
         raise CorruptRecordError(f"wrappers nested more than {NESTING_MAX} deep at {wrapper.start}")
     data = _decompressed(wrapper, budget)

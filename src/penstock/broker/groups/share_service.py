@@ -112,7 +112,7 @@ class ShareGroupService:
         self._carry_out(store, self.coordinator.note(group, change), self._host.clock.monotonic())
 
     def _is_here(self, group: ShareGroup) -> bool:
-        """Whether the group is still coordinated by this node: an answer may come after it has moved."""
+        """Return whether this node still coordinates the group: an answer may come after it has moved."""
         return self.groups.get(group.id) is group
 
     # --- states of share partitions ----------------------------------------------------------------------

@@ -349,7 +349,9 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
 
 
 def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransaction]:
-    """The aborted transactions that a reader of committed data has to leave out; more of them do no harm."""
+    """Return the aborted transactions that a reader of committed data has to leave out; more of them do no
+    harm.
+    """
     if not size:
         return _NONE_ABORTED
     found = partition.aborted_transactions(offset, size)
@@ -361,7 +363,8 @@ def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransa
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
-    """Where the fetcher's log and ours part, if what it has read last does not lead to where it is (v12).
+    """Return where the fetcher's log and ours part, if what it has read last does not lead to where it is
+    (v12).
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE (1), nothing is known of that epoch.

@@ -123,7 +123,7 @@ def _append_all(
 
 
 def _takes_turns(topics: list[TopicProduceData]) -> bool:
-    """Whether a request names so many partitions that others are served between them.
+    """Return whether a request names so many partitions that others are served between them.
 
     Each append is a write of its own. A request with many records keeps the loop, since to put it off would
     be to copy it.
@@ -161,7 +161,7 @@ def _append_in_turns(
 
 
 def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
-    """The parts of a request, none of which names more than `APPENDS_PER_TURN` partitions."""
+    """Yield the parts of a request, none of which names more than `APPENDS_PER_TURN` partitions."""
     for topic in topics:
         data = topic.partition_data
         for start in range(0, len(data), APPENDS_PER_TURN):
@@ -194,7 +194,7 @@ def _append_to_topic(
 
 
 def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> Topic | KafkaError:
-    """The topic, or the error that each of its partitions is answered with."""
+    """Return the topic, or the error that each of its partitions is answered with."""
     cluster = context.node.cluster
     try:
         topic = (

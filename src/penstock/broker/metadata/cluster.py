@@ -153,7 +153,7 @@ class Cluster:
         return topic
 
     def partitions(self) -> Iterable[Partition]:
-        """Every partition there is."""
+        """Return every partition there is."""
         return self.replicas.partitions()
 
     # --- creating --------------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ class MetadataLog:
         self._log.delete_before(offset)
 
     def replay(self) -> Iterator[Message]:
-        """Every record ever appended that means something here, in order.
+        """Yield every record ever appended that means something here, in order.
 
         Those of a metadata transaction come when it ends, and never if it was aborted, or is open.
 

@@ -101,7 +101,7 @@ class ReplicaManager:
         return self._plain_config
 
     def partitions(self) -> Iterable[Partition]:
-        """Every partition there is."""
+        """Yield every partition there is."""
         for topic in self.topics.values():
             yield from topic.partitions
 

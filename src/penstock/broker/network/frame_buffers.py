@@ -21,7 +21,7 @@ class FrameBuffers:
         self.lent_bytes = 0
 
     def is_short_of(self, size: int) -> bool:
-        """Whether lending `size` bytes more would exceed the limit."""
+        """Return whether lending `size` bytes more would exceed the limit."""
         return 0 <= self._limit_bytes < self.lent_bytes + size
 
     def borrow(self, size: int) -> bytearray:

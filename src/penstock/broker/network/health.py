@@ -68,5 +68,5 @@ class Health:
 
 
 def live() -> str:
-    """The page of a broker that answers."""
+    """Return the page of a broker that answers."""
     return '{"status": "live"}\n'

@@ -76,7 +76,7 @@ class ConnectionHost(Protocol):
     """What shares the loop between TLS handshakes and other work."""
 
     def next_number(self) -> int:
-        """The number of a new connection."""
+        """Return the number of a new connection."""
 
     def admit(self, connection: Hosted) -> bool:
         """Add a new connection; False where it is to be closed."""

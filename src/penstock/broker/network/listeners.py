@@ -68,7 +68,7 @@ def parse_listener(text: str) -> Listener:
 
 
 def listeners_of(config: BrokerConfig) -> list[Listener]:
-    """The listeners that are for clients, in their order, with what is advertised for each.
+    """Return the listeners that are for clients, in their order, with what is advertised for each.
 
     Raises:
         ConfigError: a listener is malformed, named or placed twice, or of an unknown protocol; there is none
@@ -127,12 +127,12 @@ def listening_at(config: BrokerConfig) -> tuple[str, int]:
 
 
 def _is_name(host: str) -> bool:
-    """Whether it is a name, not an address of IPv4 or IPv6 or every one of the machine."""
+    """Return whether it is a name, not an address of IPv4 or IPv6 or every one of the machine."""
     return ":" not in host and not all(part.isdecimal() for part in host.split(".") if part)
 
 
 def _parsed(setting: str, config: BrokerConfig) -> list[Listener]:
-    """The listeners that a setting names, without those for controllers."""
+    """Return the listeners that a setting names, without those for controllers."""
     text = config.text(setting) or ""
     listeners = [parse_listener(part) for part in text.split(",") if part.strip()]
     controllers = {
@@ -153,7 +153,7 @@ def _protocols(config: BrokerConfig) -> Mapping[str, str]:
 
 
 def bind_error(host: str, port: int, error: OSError) -> NetworkError:
-    """What it means that an address cannot be listened on."""
+    """Return what it means that an address cannot be listened on."""
     where = f"{host}:{port}"
     if error.errno == errno.EADDRINUSE:
         return NetworkError(

@@ -110,7 +110,7 @@ class Metrics:
         """When the request in progress was decoded. Handling and encoding follow without a pause."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """The route with its requests counted, from before they are decoded until they are encoded."""
+        """Return the route with its requests counted, from before they are decoded until they are encoded."""
         counts = self.apis.setdefault(route.key, ApiCounts())
         handle = route.handle
 
@@ -293,7 +293,7 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
 
 
 def _clients(clients: Clients) -> Iterator[_Family]:
-    """What each client id has asked for: the aggregates that client ids are there for."""
+    """Yield what each client id has asked for: the aggregates that client ids are there for."""
     counted = [(_quoted(name), counts) for name, counts in sorted(clients.counts.items())]
     for what, text in (
         ("requests", "Requests with a client id."),
@@ -313,7 +313,7 @@ def _clients(clients: Clients) -> Iterator[_Family]:
 
 
 def _quoted(value: str) -> str:
-    """A text as the value of a label."""
+    """Return a text as the value of a label."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -407,7 +407,7 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
 
 
 def _label(text: str) -> str:
-    """The value of a label: ids of groups may have any characters."""
+    """Return the value of a label: ids of groups may have any characters."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 

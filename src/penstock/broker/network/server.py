@@ -194,7 +194,7 @@ class Server:
         return security is not None and security.settings.text("ssl.client.auth") == "required"
 
     def _maker_for(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
-        """What makes the protocol object of a connection that a listener accepts."""
+        """Return what makes the protocol object of a connection that a listener accepts."""
         security = self.securities.get(listener.name)
 
         def make() -> Connection:
@@ -303,7 +303,7 @@ class Server:
     # --- connections -------------------------------------------------------------------------------------
 
     def next_number(self) -> int:
-        """The number of a new connection; the first of a broker is 1."""
+        """Return the number of a new connection; the first of a broker is 1."""
         self.accepted += 1
         return next(self._numbers)
 
@@ -447,7 +447,7 @@ class Server:
             self._set_deadline_timer()
 
     def _loop_time(self, deadline: float) -> float:
-        """A deadline of the node's clock on the clock of the loop."""
+        """Return a deadline of the node's clock on the clock of the loop."""
         return self.loop.time() + deadline - self.monotonic()
 
     # --- housekeeping ------------------------------------------------------------------------------------

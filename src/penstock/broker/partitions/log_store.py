@@ -115,7 +115,7 @@ class LogStore(Protocol):
         """Return a directory for data that are no partitions. They live as long as the partitions do."""
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """What was missing at the start, in words, and empty strings in between. For any thread.
+        """Return what was missing at the start, in words, and empty strings in between. For any thread.
 
         `known` returns whether a partition is in the metadata.
         """

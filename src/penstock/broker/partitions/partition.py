@@ -312,7 +312,8 @@ class Partition:
         return self._producers
 
     def aborted_transactions(self, offset: int, size: int) -> list[AbortedTransaction]:
-        """The aborted transactions that may have data in `size` bytes from `offset` on, ordered by markers.
+        """Return the aborted transactions that may have data in `size` bytes from `offset` on, ordered by
+        markers.
 
         Raises as `log`.
         """
@@ -465,7 +466,7 @@ class Partition:
         return log.start_offset
 
     def producers(self) -> Producers:
-        """The state of the log's producers; read from the log on first use after a start.
+        """Return the state of the log's producers; read from the log on first use after a start.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -475,7 +476,7 @@ class Partition:
         return self._no_producers() if self._producers is None else self._producers.producers
 
     def out_of_range(self, offset: int) -> KafkaError:
-        """The error for an offset that the log does not have: OFFSET_OUT_OF_RANGE (1)."""
+        """Return the error for an offset that the log does not have: OFFSET_OUT_OF_RANGE (1)."""
         log = self.reader
         return error_for(
             ErrorCode.OFFSET_OUT_OF_RANGE,

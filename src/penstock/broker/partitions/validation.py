@@ -459,7 +459,7 @@ def storage_codec(sent: int, config: TopicConfig) -> int:
 
 
 def compression_level(codec: int, config: TopicConfig) -> int | None:
-    """The level a topic asks for in a codec; None where the codec has none."""
+    """Return the level a topic asks for in a codec; None where the codec has none."""
     if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
         return None
     name = Codec(codec).name.lower()

@@ -526,7 +526,9 @@ class _AtCoordinator:
 
 
 def _comes_later(response: Any) -> bool:
-    """Whether a response about offsets has the error of a node that is about to become the coordinator."""
+    """Return whether a response about offsets has the error of a node that is about to become the
+    coordinator.
+    """
     return any(part.error_code in _COMES_LATER for topic in response.topics for part in topic.partitions)
 
 

@@ -37,7 +37,7 @@ def is_mostly_records(frame: memoryview, position: int, version: int, limit_byte
 
 
 def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: int) -> int:
-    """Bytes of the body that are no records; counting ends where there are more than `limit_bytes`."""
+    """Return bytes of the body that are no records; counting ends where there are more than `limit_bytes`."""
     flexible = version >= FLEXIBLE_SINCE
 
     def length_at(position: int, width: int) -> tuple[int, int]:

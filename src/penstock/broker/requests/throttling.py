@@ -132,5 +132,5 @@ def _fetched(response: Any) -> int:
 
 
 def _size(records: Any) -> int:
-    """Bytes of records, in one piece or in several."""
+    """Return bytes of records, in one piece or in several."""
     return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records or b"")

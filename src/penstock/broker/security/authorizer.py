@@ -115,7 +115,7 @@ class Authorizer:
         self._prefix_lengths[acl.resource_type] = sorted(counts)
 
     def covering(self, resource_type: int, name: str) -> Iterable[Acl]:
-        """Every entry whose pattern covers this resource, of any principal."""
+        """Yield every entry whose pattern covers this resource, of any principal."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())

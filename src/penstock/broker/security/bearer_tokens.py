@@ -258,7 +258,7 @@ def validator_of(settings: SecuritySettings, clock: Clock) -> Callable[[str], Go
 
 
 def _reader_of(url: str) -> Callable[[], str]:
-    """What reads a key set. Only files and https are read: plain http could bring forged keys."""
+    """Return what reads a key set. Only files and https are read: plain http could bring forged keys."""
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)

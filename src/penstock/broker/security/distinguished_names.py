@@ -72,7 +72,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
-    """The subject alternative names of an X.509 certificate in DER, each with its tag and length.
+    """Return the subject alternative names of an X.509 certificate in DER, each with its tag and length.
 
     Raises:
         DecodeError: the bytes are no certificate.

@@ -152,7 +152,7 @@ class TopicAdministration:
             raise refusal(result.error_code, f"topic {topic!r}", result.error_message)
 
     async def names(self, *, include_internal: bool) -> list[str]:
-        """The names of all topics, sorted."""
+        """Return the names of all topics, sorted."""
         client = self._client
         await client.retrying("listing topics", lambda: client.refresh(all_topics=True))
         topics = client.cluster.topics.values()

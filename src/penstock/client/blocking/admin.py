@@ -159,7 +159,7 @@ class Admin(Blocking):
         self._run(self._admin.delete_topics(names))
 
     def list_topics(self, *, include_internal: bool = False) -> list[str]:
-        """The names of all topics, sorted. Raises NetworkError or RequestTimeoutError."""
+        """Return the names of all topics, sorted. Raises NetworkError or RequestTimeoutError."""
         return self._run(self._admin.list_topics(include_internal=include_internal))
 
     def describe_topics(self, names: Collection[str]) -> list[TopicDescription]:

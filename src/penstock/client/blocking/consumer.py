@@ -265,7 +265,7 @@ class Consumer(Blocking, Generic[K, V]):
                 return part
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        """Every record, for ever. The position follows record by record."""
+        """Yield every record, for ever. The position follows record by record."""
         while True:
             if self._consumer.needs_attention:
                 self._attend()

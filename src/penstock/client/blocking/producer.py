@@ -244,11 +244,11 @@ class Producer(Blocking, Generic[K, V]):
         return self._producer.config.transactional_id
 
     def at_once(self) -> AbstractContextManager[None]:
-        """A transaction where there is a transactional id; otherwise a block that changes nothing."""
+        """Return a transaction where there is a transactional id; otherwise a block that changes nothing."""
         return nullcontext() if self.transactional_id is None else self.transaction()
 
     def transaction(self) -> BlockingTransactionBlock:
-        """A transaction as a block: committed at its end, aborted where it is left by an exception.
+        """Return a transaction as a block: committed at its end, aborted where it is left by an exception.
 
         >>> with producer.transaction():
         ...     producer.send("orders", b"two tickets")

@@ -200,7 +200,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
             call()
 
     def __iter__(self) -> Iterator[ShareRecord[K, V]]:
-        """Every record, for ever. In implicit mode each is accepted when the next one is asked for."""
+        """Yield every record, for ever. In implicit mode each is accepted when the next one is asked for."""
         consumer = self._consumer
         while True:
             if self._begin_poll(time.monotonic() + ITERATION_POLL_S):

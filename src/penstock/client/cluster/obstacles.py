@@ -62,7 +62,7 @@ class Troubles:
         self._entries.clear()
 
     def present(self, now: float) -> Iterator[Obstacle]:
-        """Those that still hold at the monotonic time `now`, from any thread."""
+        """Yield those that still hold at the monotonic time `now`, from any thread."""
         for what, (since, until, text) in list(self._entries.items()):
             if until > now:
                 yield Obstacle(f"{text}; trying again", since, is_effect=isinstance(what, str))

@@ -218,7 +218,7 @@ def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> 
 def fetch_answers(
     answer: FetchResponse, cluster: ClusterMetadata
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """The partitions of an answer by name, whether it names topics or their ids."""
+    """Yield the partitions of an answer by name, whether it names topics or their ids."""
     for topic in answer.responses:
         name = topic.topic or cluster.name_of(topic.topic_id)
         if name is not None:

@@ -242,7 +242,7 @@ def decode_part(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of one part within its range, as batches of about `batch_bytes`.
+    """Yield the records of one part within its range, as batches of about `batch_bytes`.
 
     Raises:
         CorruptRecordError: a batch is damaged.

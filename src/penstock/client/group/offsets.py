@@ -275,7 +275,7 @@ async def _at_once() -> None:
 
 
 def checked_offsets(offsets: object, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets to commit, by partition.
+    """Return offsets to commit, by partition.
 
     Raises:
         ConfigError: it is no mapping of partitions to offsets, or an offset is negative.

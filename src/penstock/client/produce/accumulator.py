@@ -63,7 +63,7 @@ class Transaction(Protocol):
     """What batches need of the transaction that they are part of."""
 
     def admits(self, tp: TopicPartition) -> bool:
-        """Whether batches of a partition may be sent now."""
+        """Return whether batches of a partition may be sent now."""
 
     def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
         """Take account of a batch that was given up, and of whether it had a sequence number."""
@@ -107,7 +107,7 @@ class Accumulator:
         return bool(self.memory.used >= self.memory.limit)
 
     def unsettled(self) -> list[Outcome]:
-        """The outcomes that are still open."""
+        """Return the outcomes that are still open."""
         with self._lock:
             return list(self._unsettled)
 
@@ -137,7 +137,9 @@ class Accumulator:
             return Delivery(batch.outcome, index, row[3]), is_news
 
     def writer(self, tp: TopicPartition) -> Any:
-        """What takes records of a partition by itself: its open batch's writer; None where none is open."""
+        """Return what takes records of a partition by itself: its open batch's writer; None where none is
+        open.
+        """
         queue = self._queues.get(tp)
         batch = None if queue is None else queue.open
         return None if batch is None else batch.writer
@@ -334,7 +336,7 @@ class Accumulator:
         batch.outcome.split([(first, part.outcome) for first, part in parts])
 
     def _part_of(self, batch: Batch) -> Batch:
-        """An empty batch for some records of one that is split."""
+        """Return an empty batch for some records of one that is split."""
         tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
         part = self._row_batch(tp, batch.created, INT32_MAX)
         part.owner = batch.owner
@@ -491,7 +493,7 @@ class Accumulator:
         written.add(batch.count, batch.size)
 
     def waiting(self) -> dict[TopicPartition, tuple[int, int]]:
-        """How many records of each partition wait to be acknowledged, and their bytes."""
+        """Return how many records of each partition wait to be acknowledged, and their bytes."""
         with self._lock:
             batches = {tp: [*queue.in_flight, *queue.waiting()] for tp, queue in self._queues.items()}
             return {
@@ -511,7 +513,7 @@ class Accumulator:
         )
 
     def take_failures(self) -> list[tuple[Outcome, int]]:
-        """The outcomes that failed since the last call, and how many records each; the latest of them."""
+        """Return the outcomes that failed since the last call, the latest of them, each with its records."""
         with self._lock:
             failures = list(self._failures)
             self._failures.clear()
@@ -545,7 +547,7 @@ def _too_large(tp: TopicPartition, size: int, limit: int) -> KafkaError:
 
 
 def _final(error: PenstockError, batch: Batch) -> PenstockError:
-    """The error as the application sees it."""
+    """Return the error as the application sees it."""
     if isinstance(error, KafkaError) and error.code in TOO_LARGE:
         return KafkaError(
             error.code,

@@ -67,7 +67,7 @@ def rows_of(batch: Batch) -> list[Row]:
 
 
 def row_size(row: Row) -> int:
-    """The most bytes that a record takes in a batch."""
+    """Return the most bytes that a record takes in a batch."""
     return record_size_max(row[0], row[1], row[2])
 
 

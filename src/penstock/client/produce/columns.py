@@ -120,7 +120,7 @@ class ColumnEncoder:
 
 
 def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> int | None:
-    """The oldest timestamp of a table, in milliseconds since 1970; None where it has none."""
+    """Return the oldest timestamp of a table, in milliseconds since 1970; None where it has none."""
     name = fields.get("timestamp", "timestamp")
     if name not in data.schema.names or not data.num_rows:
         return None
@@ -184,7 +184,7 @@ def _field_names(present: Sequence[str], fields: Mapping[str, str]) -> dict[str,
 
 
 def _wanted_partitions(batch: pa.RecordBatch, count: int) -> Int32s | None:
-    """The column `partition`, with `UNDECIDED` for null; None where there is no such column."""
+    """Return the column `partition`, with `UNDECIDED` for null; None where there is no such column."""
     if "partition" not in batch.schema.names:
         return None
     column = batch.column("partition")

@@ -93,7 +93,7 @@ class Outcome:
             listener()
 
     def leaves(self) -> list[Outcome]:
-        """The outcomes that count: this one, or those of its parts."""
+        """Return the outcomes that count: this one, or those of its parts."""
         if self.parts is None:
             return [self]
         return [leaf for _, part in self.parts for leaf in part.leaves()]
@@ -119,7 +119,7 @@ class Outcome:
         return True
 
     def part_of(self, index: int) -> tuple[Outcome, int]:
-        """The outcome that counts for record `index`, and the record's index in it."""
+        """Return the outcome that counts for record `index`, and the record's index in it."""
         outcome = self
         while outcome.parts is not None:
             first, part = outcome.parts[0]
@@ -170,7 +170,7 @@ class Delivery(Place):
         return self._outcome.partition
 
     def done(self) -> bool:
-        """Whether the record has been acknowledged, or has failed for good."""
+        """Return whether the record has been acknowledged, or has failed for good."""
         return self._outcome.part_of(self._index)[0].is_settled
 
     def result(self, timeout: float | None = None) -> RecordMetadata:

@@ -56,7 +56,7 @@ class TableDelivery:
         self._bytes += len(batch.data)
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Where the batches have gone, in the order of sending: partition, base offset and count each.
+        """Return where the batches have gone, in the order of sending: partition, base offset and count each.
 
         To be called when all are acknowledged. The base offset is -1 where a broker did not report it. A
         batch that had to be divided has a place for each part, and one that failed has none.
@@ -69,7 +69,7 @@ class TableDelivery:
         ]
 
     def done(self) -> bool:
-        """Whether every row has been acknowledged, or has failed for good."""
+        """Return whether every row has been acknowledged, or has failed for good."""
         return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
 
     def result(self, timeout: float | None = None) -> WriteSummary:

@@ -15,11 +15,11 @@ class GroupMember(Protocol):
     """A consumer of a group, blocking or for asyncio."""
 
     def group_metadata(self) -> GroupMetadata:
-        """The member's id and generation."""
+        """Return the member's id and generation."""
 
 
 def group_metadata_of(group: object) -> GroupMetadata:
-    """The member's id and generation of a consumer.
+    """Return the member's id and generation of a consumer.
 
     Raises:
         ConfigError: it is no consumer.

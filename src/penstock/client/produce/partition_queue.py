@@ -51,16 +51,18 @@ class PartitionQueue:
         return bool(self.again or self.sealed or self.open)
 
     def is_within_reach(self, number: int) -> bool:
-        """Whether the broker will still recognise the oldest unsettled batch when it has this one as well."""
+        """Return whether the broker will still recognise the oldest unsettled batch when it has this one as
+        well.
+        """
         oldest = min((batch.number for batch in (*self.in_flight, *self.again)), default=number)
         return number - oldest < REMEMBERED_BATCHES
 
     def waiting(self) -> list[Batch]:
-        """The batches that are not under way, in the order in which they are to be sent."""
+        """Return the batches that are not under way, in the order in which they are to be sent."""
         return [*self.again, *self.sealed, *([self.open] if self.open else [])]
 
     def first(self) -> Batch:
-        """The batch that is sent next. Something must be waiting."""
+        """Return the batch that is sent next. Something must be waiting."""
         return self.waiting()[0]
 
     def seal(self) -> None:
@@ -147,7 +149,7 @@ class PartitionQueue:
 
 
 def precedes(one: Batch, other: Batch) -> bool:
-    """Whether `one` was filled before `other`; both belong to one partition and have been sent."""
+    """Return whether `one` was filled before `other`; both belong to one partition and have been sent."""
     if one.base_sequence < 0:
         return one.created < other.created
     return ((one.base_sequence - other.base_sequence) & SEQUENCE_MASK) > SEQUENCE_MASK // 2

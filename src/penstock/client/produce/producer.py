@@ -323,7 +323,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return accepted
 
     def _free_partition(self, state: TopicState, size: int) -> int:
-        """The partition of a record that may go to any. There is no lane afterwards."""
+        """Return the partition of a record that may go to any. There is no lane afterwards."""
         lane = self.lanes.pop(state.info.name, None)
         if lane is not None:
             state.sticky.count(self._accumulator.close_lane(lane))
@@ -374,7 +374,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             )
 
     async def _know(self, topic: str, deadline: float) -> TopicState:
-        """The partitions of a topic, up to date."""
+        """Return the partitions of a topic, up to date."""
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
@@ -453,7 +453,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     # -- transactions
 
     def transaction(self) -> TransactionBlock:
-        """A transaction as a block: committed at its end, aborted where it is left by an exception.
+        """Return a transaction as a block: committed at its end, aborted where it is left by an exception.
 
         >>> async with producer.transaction():
         ...     await producer.send("orders", b"two tickets")
@@ -684,7 +684,7 @@ class TransactionBlock:
 
 
 def serializers_of(config: ProducerConfig) -> Serializers | None:
-    """The serializers of a producer; None where keys and values are bytes."""
+    """Return the serializers of a producer; None where keys and values are bytes."""
     if config.key_serializer is None and config.value_serializer is None:
         return None
     from penstock.client.serializers import Serializers

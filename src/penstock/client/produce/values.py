@@ -24,7 +24,7 @@ def as_bytes(what: str, value: object) -> bytes | None:
 
 
 def whole_ms(timestamp: object) -> int:
-    """The timestamp as an int: other integers and datetimes are taken, what spoils a batch is refused."""
+    """Return the timestamp as an int: other integers and datetimes too; what spoils a batch is refused."""
     if hasattr(timestamp, "tzinfo"):
         from datetime import datetime
 

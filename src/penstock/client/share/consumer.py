@@ -219,11 +219,13 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self._member.pump()
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to."""
+        """Return the topics that are subscribed to."""
         return set(self._topics)
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that the group has this member fetch from. Other members may have them as well."""
+        """Return the partitions that the group has this member fetch from. Other members may have them as
+        well.
+        """
         return sorted(self._membership.assignment) if self._membership is not None else []
 
     async def unsubscribe(self) -> None:
@@ -293,7 +295,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
                 return batch
 
     def poll_limit(self, max_records: int | None) -> int:
-        """How many records one poll may return.
+        """Return how many records one poll may return.
 
         Raises:
             ConfigError: `max_records` is no whole number above 0.
@@ -440,7 +442,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self._member.pump()
 
     async def __aiter__(self) -> AsyncIterator[ShareRecord[K, V]]:
-        """Every record, for ever. In implicit mode each is accepted when the next one is asked for."""
+        """Yield every record, for ever. In implicit mode each is accepted when the next one is asked for."""
         breathe_at = time.monotonic() + BREATH_S
         while True:
             self.begin_poll()

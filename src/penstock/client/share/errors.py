@@ -9,7 +9,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 def explain_heartbeat(code: int, group_id: str, detail: str | None = None) -> KafkaError:
-    """The error for a ShareGroupHeartbeat that was refused for good; `detail` is the broker's text."""
+    """Return the error for a ShareGroupHeartbeat that was refused for good; `detail` is the broker's text."""
     group = f"group {group_id!r}"
     advice = {
         ErrorCode.GROUP_ID_NOT_FOUND: (
@@ -57,7 +57,9 @@ MOVED_CODES = frozenset(
 
 
 def explain_acknowledgement(code: int, tp: TopicPartition, broker: object) -> KafkaError:
-    """The error for acknowledgements of a partition that a broker has refused, or that came to nothing."""
+    """Return the error for acknowledgements of a partition that a broker has refused, or that came to
+    nothing.
+    """
     again = "the records come again, perhaps to another member"
     advice = {
         ErrorCode.INVALID_RECORD_STATE: (

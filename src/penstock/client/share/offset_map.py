@@ -102,5 +102,5 @@ class OffsetMap:
         return runs
 
     def _overlap(self, first: int, last: int) -> tuple[int, int]:
-        """The runs that have some of these offsets, as a range of places."""
+        """Return the runs that have some of these offsets, as a range of places."""
         return bisect_left(self._lasts, first), bisect_right(self._firsts, last)

@@ -76,7 +76,7 @@ class Source(Protocol):
         """For how long records are locked; None before that is known."""
 
     def assignment(self) -> Sequence[TopicPartition]:
-        """The partitions to fetch from."""
+        """Return the partitions to fetch from."""
 
     def begin_poll(self) -> None:
         """Check that nothing of an earlier poll is in hand."""
@@ -229,7 +229,7 @@ class WorkerPool:
             return None
 
     def _wanted(self) -> int:
-        """How many records to ask for: for the workers that are free, and a moment's work beyond that."""
+        """Return how many records to ask for: for the free workers, and a moment's work beyond that."""
         ahead = int(self._workers * AHEAD_S / max(self._work_s, 1e-4)) if self._work_s else 0
         return max(1, self._idle + ahead)
 

@@ -310,7 +310,7 @@ def _size(texts: Texts) -> int:
 
 
 def _side_by_side(texts: list[bytes], width: int) -> Bytes:
-    """Each in its place of so many bytes."""
+    """Return each in its place of so many bytes."""
     return np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), np.uint8)
 
 

@@ -312,7 +312,7 @@ def streaming(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
     limit_bytes: int,
 ) -> Callable[[], asyncio.BaseProtocol]:
-    """What makes the protocol objects of connections that `serve` handles, each in a task of its own."""
+    """Return what makes the protocols of connections that `serve` handles, each in a task of its own."""
 
     def make() -> asyncio.BaseProtocol:
         reader = asyncio.StreamReader(limit=limit_bytes, loop=loop)

@@ -250,7 +250,9 @@ class DeltaLakeTable:
         self._spool, self._taken = None, files
 
     def _attempt(self, files: list[Any], rows: pa.Table | None, after: Positions, token: str) -> bool:
-        """Whether the entry is in the log; otherwise the table is another one by now, or it is not known."""
+        """Return whether the entry is in the log; otherwise the table is another one by now, or it is not
+        known.
+        """
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
@@ -397,7 +399,7 @@ class DeltaLakeTable:
 
 
 def _id_pieces(topic_id: str) -> list[int]:
-    """A topic's id of 128 bits in numbers that the log takes."""
+    """Return a topic's id of 128 bits in numbers that the log takes."""
     whole = int.from_bytes(base64.urlsafe_b64decode(topic_id + "=="), "big")
     return [whole >> 66, (whole >> 4) & _PIECE_MASK, whole & 15]
 
@@ -411,7 +413,7 @@ def _id_text(pieces: list[int | None]) -> str | None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """A type as shapes have it: offsets of texts and bytes have 32 bits."""
+    """Return a type as shapes have it: offsets of texts and bytes have 32 bits."""
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     for view, each in (("string_view", pa.string()), ("binary_view", pa.binary())):
         if hasattr(pa, view):

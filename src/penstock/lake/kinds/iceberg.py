@@ -269,7 +269,7 @@ class IcebergTable:
         raise StorageError(f"cannot commit to {self.title}: other writers were faster {ATTEMPTS_MAX} times")
 
     def _attempt(self, before: Positions, after: Positions, gone: list[Any]) -> bool:
-        """Whether the commit has taken effect; otherwise the table is another one by now.
+        """Return whether the commit has taken effect; otherwise the table is another one by now.
 
         Raises:
             OtherWriterError: another process has written under this name.
@@ -388,7 +388,8 @@ class _Conflict(Exception):
 
 
 def _stored(table: Any, key: str) -> str | None:
-    """The positions of the newest snapshot that has them; those of the table where snapshots have expired.
+    """Return the positions of the newest snapshot that has them; those of the table where snapshots have
+    expired.
 
     A table that was rolled back has the positions of what it was rolled back to.
     """
@@ -411,7 +412,7 @@ def _codec(name: str) -> str:
 
 
 def _any_of(rows: list[Mapping[str, Any]]) -> Any:
-    """The filter for rows with any of some keys."""
+    """Return the filter for rows with any of some keys."""
     from pyiceberg import expressions
 
     library: Any = expressions
@@ -423,7 +424,7 @@ def _any_of(rows: list[Mapping[str, Any]]) -> Any:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """A field as shapes have it: no metadata, and offsets of texts and bytes of 32 bits."""
+    """Return a field as shapes have it: no metadata, and offsets of texts and bytes of 32 bits."""
     small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     return pa.field(field.name, small.get(field.type, field.type))
 

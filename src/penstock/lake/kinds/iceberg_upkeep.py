@@ -50,7 +50,7 @@ def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
 
 
 def _small(table: Any, small_bytes: int) -> list[list[Any]]:
-    """The scan tasks of small files, those of a partition together."""
+    """Return the scan tasks of small files, those of a partition together."""
     groups: dict[str, list[Any]] = {}
     for task in table.scan().plan_files():
         if task.file.file_size_in_bytes < small_bytes:
@@ -102,7 +102,7 @@ def _put_together(table: Any, tasks: list[Any]) -> list[Any]:
 
 
 def _replace(table: Any, chosen: list[Any], made: list[Any]) -> bool:
-    """Whether one snapshot replaces files, on top of what others have appended meanwhile."""
+    """Return whether one snapshot replaces files, on top of what others have appended meanwhile."""
     from pyiceberg.exceptions import CommitFailedException
 
     before = table.metadata
@@ -137,7 +137,7 @@ def _replace(table: Any, chosen: list[Any], made: list[Any]) -> bool:
 
 
 def _deletes(task: Any) -> frozenset[str]:
-    """The files that say which rows of a file are deleted."""
+    """Return the files that say which rows of a file are deleted."""
     return frozenset(each.file_path for each in task.delete_files)
 
 
@@ -184,7 +184,7 @@ def remove_orphans(table: Any, orphan_s: float) -> int:
 
 
 def _named(table: Any) -> set[str]:
-    """Every file that the table's metadata lead to."""
+    """Return every file that the table's metadata lead to."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {each.statistics_path for each in metadata.statistics}

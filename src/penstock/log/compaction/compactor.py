@@ -223,7 +223,7 @@ class Compaction:
             self._map_end = segment.end_offset
 
     def _entries(self, segment: Segment, source: Source) -> Iterator[Entry]:
-        """The batches of a segment; fewer if the log is closed meanwhile.
+        """Yield the batches of a segment; fewer if the log is closed meanwhile.
 
         Raises:
             StorageError: it does not hold whole batches, in order, from its beginning to its end.

@@ -422,7 +422,7 @@ class Array(WireType):
 
 
 def _always(wire: WireType) -> Callable[[bool, bool], WireType]:
-    """A type of which there is one form, compact or not, nullable or not."""
+    """Return a type of which there is one form, compact or not, nullable or not."""
     return lambda compact, nullable: wire
 
 

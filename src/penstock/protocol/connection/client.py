@@ -194,7 +194,7 @@ class ClientConnection(Generic[Token]):
         return self._frames.is_receiving_long_frame
 
     def tokens(self) -> Iterator[Token]:
-        """The tokens of the requests in flight, oldest first."""
+        """Return the tokens of the requests in flight, oldest first."""
         return (token for _, _, _, token in self._in_flight)
 
     def oldest(self) -> tuple[int, str] | None:

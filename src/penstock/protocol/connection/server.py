@@ -38,7 +38,7 @@ class Memory(Protocol):
     """Memory for requests that do not arrive whole."""
 
     def lend(self, size: int) -> bytearray | None:
-        """A buffer of at least `size` bytes; None to refuse, which ends the connection."""
+        """Return a buffer of at least `size` bytes; None to refuse, which ends the connection."""
         ...
 
     def give_back(self, buffer: bytearray) -> None:
@@ -119,7 +119,7 @@ class ServerConnection:
     # --- bytes in ----------------------------------------------------------------------------------------
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes of the stream belong."""
+        """Return where the next bytes of the stream belong."""
         frame = self._frame
         return self._scratch if frame is None else frame[self._filled :]
 
@@ -272,7 +272,7 @@ class ServerConnection:
         return self._is_open
 
     def data_to_send(self) -> bytes:
-        """The answers that are queued, joined; they are not kept."""
+        """Return the answers that are queued, joined; they are not kept."""
         out = self._out
         if not out:
             return b""

@@ -215,7 +215,7 @@ def camel_case(name: str) -> str:
 
 
 def _compiled(condition: str) -> Callable[[Any], Any]:
-    """A function of `struct` from a condition about its fields."""
+    """Return a function of `struct` from a condition about its fields."""
     namespace: dict[str, Any] = {}
     exec(f"def condition(struct):\n    return {condition}", namespace)
     made: Callable[[Any], Any] = namespace["condition"]

@@ -22,7 +22,7 @@ TAGS = "_tagged_fields"
 
 
 def grammar(definition: Definition, version: int) -> Iterator[str]:
-    """The lines of a message's grammar at a version that it has."""
+    """Yield the lines of a message's grammar at a version that it has."""
     layout = resolve(definition, version)
     title = definition.name
     for kind in ("Request", "Response"):

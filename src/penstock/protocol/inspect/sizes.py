@@ -111,7 +111,7 @@ def _cost(path: str, field_type: FieldType, numbers: list[int]) -> FieldCost:
 
 
 def columns(sizes: Sizes) -> Iterator[tuple[str, ...]]:
-    """The rows of a table: headings, a row for every field, the totals."""
+    """Yield the rows of a table: headings, a row for every field, the totals."""
     yield ("field", "type", "values", "fixed", "zig-zag", "unsigned", "cheapest")
     for field in sizes.fields:
         costs = (field.values, field.fixed, field.zigzag, field.unsigned)

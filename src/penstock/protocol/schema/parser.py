@@ -149,7 +149,7 @@ class Parser:
                 self.check_elements(field, points, empty)
 
     def _ranges(self, root: StructSpec) -> Iterator[Versions]:
-        """Every range of versions that decides what takes up bytes."""
+        """Yield every range of versions that decides what takes up bytes."""
         yield self._flexible
         for struct in (root, *self._structs.values()):
             for field in struct.fields:
@@ -425,7 +425,7 @@ class Parser:
 
 
 def inner_structs(struct: StructSpec) -> Iterator[str]:
-    """The names of the structs that the fields of `struct` hold, in order."""
+    """Yield the names of the structs that the fields of `struct` hold, in order."""
     for field in struct.fields:
         if field.types[0][1].is_struct:
             yield field.types[0][1].base

@@ -125,7 +125,7 @@ def _named(row: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a text has no half of a surrogate pair, as ``"\\ud800"``, which no column takes."""
+    """Return whether a text has no half of a surrogate pair, as ``"\\ud800"``, which no column takes."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -149,7 +149,8 @@ def shape_of(
 
 
 def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:
-    """The names of columns for fields: their own, or ``value_<name>`` where a record has a column of it.
+    """Return the names of columns for fields: their own, or ``value_<name>`` where a record has a column of
+    it.
 
     SQL takes upper and lower case for the same, so that names which differ in case alone get numbers.
     `others` are further columns that there are.
@@ -168,7 +169,7 @@ def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict
 
 
 def text_of(column: pa.Array) -> pa.Array:
-    """Bytes as text; what is no UTF-8 becomes U+FFFD."""
+    """Return bytes as text; what is no UTF-8 becomes U+FFFD."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     try:

@@ -99,7 +99,7 @@ class _Validity:
             self._flags[at : at + count] = store.column(self._node.valid, self._node.group)
 
     def mask(self, count: int) -> tuple[pa.Buffer | None, int]:
-        """The bits of Arrow, if there is a null, and how many there are."""
+        """Return the bits of Arrow, if there is a null, and how many there are."""
         if self._flags is None:
             return None, 0
         flags = self._flags[:count]

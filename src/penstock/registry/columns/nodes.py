@@ -209,7 +209,7 @@ def _spans(
 
 
 def _symbols(node: Node, numbers: Ints, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
-    """The texts of an enum; a number that has none is written in digits."""
+    """Return the texts of an enum; a number that has none is written in digits."""
     known = node.symbols
     if all(key == place for place, key in enumerate(known)):
         texts, indices = list(known.values()), numbers

@@ -107,7 +107,7 @@ def parse_json_schema(text: str) -> Any:
 
 
 def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
-    """Rows as lines, or None where a row is not one object on one line."""
+    """Return rows as lines, or None where a row is not one object on one line."""
     sizes = ends - starts
     if not len(sizes) or int(sizes.min()) < 2:
         return None

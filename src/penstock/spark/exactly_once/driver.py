@@ -71,7 +71,7 @@ class SinkCluster(Protocol):
         ...
 
     async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
-        """The names of those topics that are gone, or are other topics by now."""
+        """Return the names of those topics that are gone, or are other topics by now."""
         ...
 
     async def copy(

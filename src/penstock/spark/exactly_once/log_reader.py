@@ -70,7 +70,8 @@ def _fate(found: Fate | None, is_cut: bool, is_seen: bool) -> Fate:
 async def rows(
     client: AsyncClient, transactions: Collection[TaskTransaction], ranges: Ranges
 ) -> AsyncIterator[tuple[str, pa.RecordBatch]]:
-    """The rows of transactions, committed or not, with their topics; those of a partition in their order.
+    """Yield the rows of transactions, committed or not, with their topics; those of a partition in their
+    order.
 
     Raises:
         CorruptRecordError: a batch is damaged.
@@ -102,7 +103,7 @@ def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
 async def _batches(
     client: AsyncClient, tp: TopicPartition, first: int, end: int
 ) -> AsyncGenerator[tuple[memoryview, BatchHeader], None]:
-    """The batches of a partition that were written by producers with an id, as they are in the log."""
+    """Yield the batches of a partition that were written by producers with an id, as they are in the log."""
     if first >= end:
         return
     reader = RangeReader(client, [OffsetRange(*tp, first, end)])

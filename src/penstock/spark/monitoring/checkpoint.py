@@ -101,7 +101,7 @@ def _offsets(path: Path) -> StreamOffsets:
 
 
 def topic_offsets(documents: Iterable[Any]) -> StreamOffsets:
-    """Offsets of sources, each as JSON text or as its object; those that do not read topics have none."""
+    """Return offsets of sources, each as JSON text or its object; those that read no topics have none."""
     found = StreamOffsets({})
     for document in documents:
         with suppress(ValueError, ConfigError):

@@ -76,7 +76,7 @@ class ParquetTable:
         return self.path / f"{self._prefix}-{batch_id:012d}.parquet"
 
     def files(self) -> Iterator[Path]:
-        """The files of this query's batches, in their order."""
+        """Return the files of this query's batches, in their order."""
         return iter(sorted(self.path.glob(f"{self._prefix}-{'[0-9]' * 12}.parquet")))
 
     def read(self) -> pa.Table:

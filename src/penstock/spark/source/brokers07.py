@@ -72,7 +72,8 @@ def fetch07(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of `spans`, each in order, as batches with `columns`. A broker that is gone is an error.
+    """Yield the messages of `spans`, each in order, as batches with `columns`. A broker that is gone is an
+    error.
 
     Raises:
         DataLossError: bytes of a span are no longer in the log, and that is to fail the query.

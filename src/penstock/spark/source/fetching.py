@@ -40,7 +40,8 @@ def fetch(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `spans` in the topics with these ids, each in offset order, as batches with `columns`.
+    """Yield the records of `spans` in the topics with these ids, each in offset order, as batches with
+    `columns`.
 
     Raises:
         DataLossError: records of a span are no longer in the log, and that is to fail the query.

@@ -110,7 +110,7 @@ class Selection:
         return names.pop() if len(names) == 1 else None
 
     def among(self, topics: Container[str]) -> Selection:
-        """This selection without the topics that are not in `topics`."""
+        """Return this selection without the topics that are not in `topics`."""
         return replace(
             self,
             topics=tuple(topic for topic in self.topics if topic in topics),

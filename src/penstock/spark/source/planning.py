@@ -47,7 +47,7 @@ class DataLossError(PenstockError):
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
-    """Offsets as Spark's checkpoint keeps them, in order of topic and partition number."""
+    """Return offsets as Spark's checkpoint keeps them, in order of topic and partition number."""
     document: OffsetsJson = {}
     for tp in sorted(offsets):
         document.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -193,7 +193,7 @@ def _refuse_other_partitions(
 
 
 def _look_up_ends(offsets: Mapping[TopicPartition, int], lookup: Lookup) -> dict[TopicPartition, int | None]:
-    """Offsets with EARLIEST and LATEST replaced by what they mean now."""
+    """Return offsets with EARLIEST and LATEST replaced by what they mean now."""
     ends = {tp: offset for tp, offset in offsets.items() if offset in (EARLIEST, LATEST)}
     return {**offsets, **(lookup(ends) if ends else {})}
 
@@ -394,5 +394,5 @@ def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def known_offsets(answers: Mapping[TopicPartition, int | None]) -> Offsets:
-    """The answers that are offsets."""
+    """Return the answers that are offsets."""
     return {tp: offset for tp, offset in answers.items() if offset is not None}

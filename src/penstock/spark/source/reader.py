@@ -92,7 +92,7 @@ class TaskWork(Protocol):
         """Return what of the ranges of a batch query is still to be read. Raises StorageError."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The Arrow batches of one task."""
+        """Return the Arrow batches of one task."""
 
 
 class RowWork:
@@ -217,7 +217,7 @@ def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
 def read_range(
     options: ReadOptions, projection: Projection, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The Arrow batches of one task, in offset order.
+    """Yield the Arrow batches of one task, in offset order.
 
     Raises:
         DataLossError: the log start moved past the range since it was planned.

@@ -51,7 +51,9 @@ def batches_of(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBat
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any] | None:
-    """What makes of a value of Spark one that Arrow takes for the same type; None where it is the same."""
+    """Return what makes of a value of Spark one that Arrow takes for the same type; None where it is the
+    same.
+    """
     if isinstance(kind, TimestampType):
         # A row has local time without a zone, Arrow would take it for UTC.
         return lambda value: None if value is None else kind.toInternal(value)

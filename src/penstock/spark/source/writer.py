@@ -82,7 +82,7 @@ class SinkColumns:
         check_type(self._written[name], arrow_schema_of(StructType([field])).field(0).type)
 
     def by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The records of a batch, per topic and in their order.
+        """Yield the records of a batch, per topic and in their order.
 
         Raises:
             EncodeError: a row names no topic, or does not fit its schema.

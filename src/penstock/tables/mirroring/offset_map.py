@@ -128,7 +128,7 @@ class OffsetMap:
         return None
 
     def _from(self, offset: int) -> Iterator[list[Run]]:
-        """The chunk that has an offset, or begins last before it; and those that follow."""
+        """Yield the chunk that has an offset, or begins last before it; and those that follow."""
         at = max(bisect_right(self._firsts, offset) - 1, 0)
         if not self._open or offset < self._open[0].source:
             for first in self._firsts[at:]:

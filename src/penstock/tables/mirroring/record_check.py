@@ -208,7 +208,7 @@ class _Walk:
 
 
 def _records(reader: Consumer, tp: TopicPartition, end: int) -> Iterator[Record[bytes, bytes]]:
-    """The records of a partition from its beginning up to an offset."""
+    """Yield the records of a partition from its beginning up to an offset."""
     reader.assign([tp])
     reader.seek_to_beginning(tp)
     stop = min(end, reader.end_offsets([tp])[tp])

@@ -75,7 +75,7 @@ def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """The names and what follows the first colon of each, of a list with commas."""
+    """Return the names and what follows the first colon of each, of a list with commas."""
     found = [word.strip().partition(":") for word in text.split(",")]
     return [(name, value) for name, _, value in found if name]
 

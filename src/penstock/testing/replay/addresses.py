@@ -20,7 +20,7 @@ def has_addresses(api_key: int) -> bool:
 
 
 def _brokers(message: Any) -> Iterator[Any]:
-    """The structs of an answer that have the host and the port of a broker."""
+    """Yield the structs of an answer that have the host and the port of a broker."""
     if message.API_KEY in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         yield from message.brokers
     elif message.API_KEY == ApiKey.FIND_COORDINATOR:

@@ -82,7 +82,7 @@ class Cluster07:
             return dict(self._counts[topic])
 
     def _children(self, path: str, changed: Callable[[], None]) -> list[str]:
-        """The names below a node, and a watch on them, or on the node's coming into existence."""
+        """Return the names below a node, and a watch on them, or on the node's coming into existence."""
         from kazoo.exceptions import NoNodeError
 
         def notice(event: object) -> None:

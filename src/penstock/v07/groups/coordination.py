@@ -202,7 +202,7 @@ class Snapshot(NamedTuple):
 
 
 def threads(member: str, streams: int) -> list[str]:
-    """The names of a member's streams, as owner nodes hold them."""
+    """Return the names of a member's streams, as owner nodes hold them."""
     return [f"{member}-{number}" for number in range(streams)]
 
 

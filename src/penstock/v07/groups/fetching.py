@@ -138,7 +138,7 @@ class Fetcher07:
             stream.fail(error)
 
     def _fetch_all(self) -> bool:
-        """One turn over everything; whether any bytes came."""
+        """Return one turn over everything; whether any bytes came."""
         has_come = False
         for targets in self._requests():
             parts = [
@@ -154,7 +154,7 @@ class Fetcher07:
         return has_come
 
     def _requests(self) -> Iterator[list[Target]]:
-        """The targets, cut into requests whose answers can be held. Each has an offset."""
+        """Yield the targets, cut into requests whose answers can be held. Each has an offset."""
         wanted: list[Target] = []
         size = 0
         for target in list(self._targets):

@@ -126,7 +126,7 @@ def read(client: KazooClient, path: str) -> bytes | None:
 
 
 def children(client: KazooClient, path: str) -> list[str]:
-    """The names below a node; none where there is no such node."""
+    """Return the names below a node; none where there is no such node."""
     from kazoo.exceptions import NoNodeError
 
     try:

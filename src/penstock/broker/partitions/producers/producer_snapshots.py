@@ -100,7 +100,7 @@ class ProducerSnapshots:
         return start_offset
 
     def producer_ids(self, offset: int) -> Iterable[int] | None:
-        """The producer ids in the snapshot at `offset`; None if it cannot be read."""
+        """Return the producer ids in the snapshot at `offset`; None if it cannot be read."""
         return self._read(offset, 0)
 
     def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:

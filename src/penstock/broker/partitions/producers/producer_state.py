@@ -180,7 +180,7 @@ class Producers:
         return {number: state.epoch for number, state in self.items() if not state.batches}
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:
-        """Every producer id and what is known of it."""
+        """Return every producer id and what is known of it."""
         return iter(self._states.items())
 
     def restore(self, states: dict[int, ProducerState]) -> None:

@@ -30,7 +30,7 @@ class KeptPartitions(Protocol):
         """Those whose logs are open."""
 
     def partitions(self) -> Iterable[Partition]:
-        """All of them."""
+        """Return all of them."""
 
 
 class Retention:

@@ -112,7 +112,7 @@ def masked(operations: int, rights: Rights, resource_type: ResourceType, name: s
 
 
 def extended(field: str, more: Sequence[Any]) -> Callable[[Any], Any]:
-    """What adds entries to a list of the response."""
+    """Return what adds entries to a list of the response."""
 
     def complete(response: Any) -> Any:
         if response is not None and more:

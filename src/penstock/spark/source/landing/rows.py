@@ -93,7 +93,7 @@ def _entry(writer: str | None, layout: Layout, **parts: object) -> str:
 
 
 def batch_of(rows: Iterable[tuple[str | None, int, int, str]]) -> pa.RecordBatch:
-    """Rows as Spark takes them."""
+    """Return rows as Spark takes them."""
     import pyarrow as pa
 
     from penstock.spark.runtime.releases import arrow_schema_of
