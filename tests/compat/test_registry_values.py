@@ -116,6 +116,14 @@ def resolved(writer: Any, reader: Any, data: bytes) -> tuple[bool, Any]:
     return True, as_row(reader, array.to_pylist()[0])
 
 
+def has_empty(value: Any) -> bool:
+    """Whether there is a list or a map without items in a value."""
+    if not isinstance(value, (dict, list)):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return not value or any(has_empty(each) for each in inner)
+
+
 def evolve(seeds: int) -> None:
     program = Path(__file__).parent / "java" / "avro" / "Values.java"
     command = peers.java_command(peers.maven_classpath("avro"), program)
@@ -133,9 +141,16 @@ def evolve(seeds: int) -> None:
             assert resolved(writer, writer, bytes.fromhex(written)) == (True, row), (seed, writer, written)
             answer = theirs.ask("read", text, json.dumps(reader), data.hex())
             is_read, found = resolved(writer, reader, data)
-            assert is_read is not answer.startswith("error"), (seed, writer, reader, row, answer, found)
+            # Java resolves items where it meets one, and reads lists without any; see limitations.
+            no_branch = 8
+            is_of_items = (
+                ", items" in found if isinstance(found, str) else found == no_branch and has_empty(row)
+            )
+            is_same = is_read is not answer.startswith("error")
+            assert is_same or is_of_items, (seed, writer, reader, row, answer, found)
             if is_read:
-                assert found == from_json(reader, json.loads(answer)), (seed, writer, reader)
+                # Java's encoder writes nothing at all for a record without fields.
+                assert found == from_json(reader, json.loads(answer or "{}")), (seed, writer, reader)
             else:
                 refused += 1
     assert 0 < refused < seeds / 2
