@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -17,6 +18,10 @@ from penstock import Admin, Broker
 # How long an example takes says more about what else the machine does than about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# A shell without a terminal starts what runs in the background with Ctrl-C ignored, and so do its children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Nothing that is collected goes away before the end: neither modules nor items of tests are garbage, and to
 # look through half a million of them again and again took a tenth of the CPU time of all tests.
