@@ -12,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 import aiokafka
 import confluent_kafka as ck
@@ -23,6 +25,8 @@ from client_arrow import confluent_consumer, confluent_producer
 from harness import Contestant, arguments, measure, print_table, report
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client import AsyncConsumer, AsyncProducer
+
+C = TypeVar("C", AsyncConsumer[bytes, bytes], Consumer[bytes, bytes])
 
 PARTITIONS = 4
 PLACES = range(PARTITIONS)
@@ -159,38 +163,48 @@ def poll_confluent(consumer: ck.Consumer, topic: str, rows: int) -> None:
     consumer.unassign()
 
 
-async def poll_aiokafka(bootstrap: str, topic: str, rows: int) -> None:
+@asynccontextmanager
+async def reading_aiokafka(bootstrap: str, topic: str) -> AsyncIterator[aiokafka.AIOKafkaConsumer]:
+    """A consumer of aiokafka at the beginning of each partition."""
     consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, max_partition_fetch_bytes=8 << 20)
     await consumer.start()
     try:
         places = [aiokafka.TopicPartition(topic, p) for p in PLACES]
         consumer.assign(places)
         await consumer.seek_to_beginning(*places)
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+def at_beginning(consumer: C, topic: str) -> C:
+    """Return a consumer of Penstock, put at the beginning of each partition."""
+    consumer.assign([TopicPartition(topic, p) for p in PLACES])
+    consumer.seek_to_beginning()
+    return consumer
+
+
+async def poll_aiokafka(bootstrap: str, topic: str, rows: int) -> None:
+    async with reading_aiokafka(bootstrap, topic) as consumer:
         size = 0
         while size < rows * len(VALUE):
             found = await consumer.getmany(timeout_ms=5_000, max_records=10_000)
             for records in found.values():
                 for record in records:
                     size += len(record.value)
-    finally:
-        await consumer.stop()
 
 
 async def poll_penstock(bootstrap: str, topic: str, rows: int) -> None:
-    async with AsyncConsumer(bootstrap) as consumer:
-        consumer.assign([TopicPartition(topic, p) for p in PLACES])
-        consumer.seek_to_beginning()
-        size = 0
+    async with AsyncConsumer(bootstrap) as made:
+        consumer, size = at_beginning(made, topic), 0
         while size < rows * len(VALUE):
             for record in await consumer.poll(5_000, 10_000):
                 size += len(record.value or b"")
 
 
 def poll_blocking(bootstrap: str, topic: str, rows: int) -> None:
-    with Consumer(bootstrap) as consumer:
-        consumer.assign([TopicPartition(topic, p) for p in PLACES])
-        consumer.seek_to_beginning()
-        size = 0
+    with Consumer(bootstrap) as made:
+        consumer, size = at_beginning(made, topic), 0
         while size < rows * len(VALUE):
             for record in consumer.poll(5_000, 10_000):
                 size += len(record.value or b"")
@@ -211,38 +225,27 @@ def iterate_confluent(consumer: ck.Consumer, topic: str, rows: int) -> None:
 
 
 async def iterate_aiokafka(bootstrap: str, topic: str, rows: int) -> None:
-    consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, max_partition_fetch_bytes=8 << 20)
-    await consumer.start()
-    try:
-        places = [aiokafka.TopicPartition(topic, p) for p in PLACES]
-        consumer.assign(places)
-        await consumer.seek_to_beginning(*places)
+    async with reading_aiokafka(bootstrap, topic) as consumer:
         size = 0
         async for record in consumer:
             size += len(record.value)
             if size == rows * len(VALUE):
                 break
-    finally:
-        await consumer.stop()
 
 
 async def iterate_penstock(bootstrap: str, topic: str, rows: int) -> None:
-    async with AsyncConsumer(bootstrap) as consumer:
-        consumer.assign([TopicPartition(topic, p) for p in PLACES])
-        consumer.seek_to_beginning()
+    async with AsyncConsumer(bootstrap) as made:
         size = 0
-        async for record in consumer:
+        async for record in at_beginning(made, topic):
             size += len(record.value or b"")
             if size == rows * len(VALUE):
                 break
 
 
 def iterate_blocking(bootstrap: str, topic: str, rows: int) -> None:
-    with Consumer(bootstrap) as consumer:
-        consumer.assign([TopicPartition(topic, p) for p in PLACES])
-        consumer.seek_to_beginning()
+    with Consumer(bootstrap) as made:
         size = 0
-        for record in consumer:
+        for record in at_beginning(made, topic):
             size += len(record.value or b"")
             if size == rows * len(VALUE):
                 break
