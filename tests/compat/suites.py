@@ -105,8 +105,11 @@ SUITES = (
         48,
         source=".",
         left_out=(
-            ("test_kafka_consumer_offsets_for_times_errors", "it waits a minute"),
-            ("TestSSLConnection", "it starts Apache Kafka's scripts, whatever broker is named"),
+            ("test_kafka_consumer_offsets_for_times_errors", "the test waits a minute for a time-out"),
+            (
+                "TestSSLConnection",
+                "the tests run Apache Kafka's own start scripts, and never the broker under test",
+            ),
         ),
         reaches=(("KAFKA_URI", "kafka://{}"), ("KAFKA_VERSION", "4.3.0"), ("KAFKA_ROOT", ".")),
         settings=(

@@ -17,7 +17,13 @@ from penstock.records.compression.codecs import Codec
 from penstock.records.row_format import INT64_MAX, INT64_MIN, PlainMeter, PlainRowWriter, RowLike
 
 HAS_COMPILED = hasattr(native.LIBRARY, "RowWriter")
-WAYS = ["plain", pytest.param("compiled", marks=pytest.mark.skipif(not HAS_COMPILED, reason="not compiled"))]
+WAYS = [
+    "plain",
+    pytest.param(
+        "compiled",
+        marks=pytest.mark.skipif(not HAS_COMPILED, reason="this installation has no compiled kernels"),
+    ),
+]
 
 
 def made(way: str, limit: int = 1_000_000, memory: int = 1 << 30) -> tuple[Any, Any]:
@@ -158,7 +164,7 @@ def test_records_that_were_dropped_are_gone_and_still_counted(way: str) -> None:
         writer.body(0)
 
 
-@pytest.mark.skipif(not HAS_COMPILED, reason="not compiled")
+@pytest.mark.skipif(not HAS_COMPILED, reason="this installation has no compiled kernels")
 def test_wrong_arguments_of_the_compiled_writer_are_errors_of_python() -> None:
     writer, meter = made("compiled")
     for wrong in (

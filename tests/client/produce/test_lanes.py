@@ -26,7 +26,10 @@ HAS_COMPILED = hasattr(native.LIBRARY, "RowWriter")
 @pytest.fixture(
     params=[
         "plain",
-        pytest.param("compiled", marks=pytest.mark.skipif(not HAS_COMPILED, reason="not compiled")),
+        pytest.param(
+            "compiled",
+            marks=pytest.mark.skipif(not HAS_COMPILED, reason="this installation has no compiled kernels"),
+        ),
     ]
 )
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -131,7 +131,7 @@ class Outcome:
 
 
 class PlainPlace:
-    """What a delivery is made of. The compiled one is made in less time, by a batch that takes a record."""
+    """The place of a record in its batch, which `Delivery` extends. The compiled class is faster to make."""
 
     __slots__ = ("_index", "_outcome", "_timestamp")
 

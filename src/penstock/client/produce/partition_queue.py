@@ -121,12 +121,13 @@ class PartitionQueue:
         position = self.again.index(batch)
         parts: list[tuple[int, Batch]] = []
         for index, row in enumerate(rows):
-            if index in (0, len(rows) // 2) or parts[-1][1].writer.add(*row, sizes(row)) < 0:
+            size = sizes(row)
+            if index in (0, len(rows) // 2) or parts[-1][1].writer.add(*row, size) < 0:
                 part = new(batch)
                 if batch.base_sequence >= 0:
                     part.base_sequence = (batch.base_sequence + index) & SEQUENCE_MASK
                 part.number = batch.number + len(parts)
-                part.writer.add(*row, sizes(row))
+                part.writer.add(*row, size)
                 parts.append((index, part))
         for _, part in parts:
             part.close()

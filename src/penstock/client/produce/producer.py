@@ -114,19 +114,19 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
         self._memory, self._known = self._accumulator.memory, self._client.cluster.topics
-        """What is asked for every record that takes the long way: bytes in use, and the topics' metadata."""
+        """The bytes in use and the metadata of topics, which `try_send` reads for every record."""
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
         """Whether records without a key may go anywhere: the partitioner need not be asked."""
         self._is_javas = chosen == DEFAULT_PARTITIONER
-        """Whether keys decide as in Java: that is computed in place."""
+        """Whether the partitioner is Java's default one, which `try_send` computes in place."""
         self.serializers = serializers_of(self.config)
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, TopicState] = {}
         self.lanes: dict[str, Any] = {}
-        """What takes a record of a topic by itself, where it has neither key nor headers: the writer of the
-        batch that such records go to now. It returns None for what has to be decided."""
+        """The writer of the open batch, by topic, for records without a key and headers. Its `note` returns
+        None for a record that `try_send` has to decide about."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""

@@ -1,6 +1,6 @@
-"""What stores and catalogs answer, as one line that says what to do.
+"""Error texts of stores and catalogs, made into one line that says what to do.
 
-Libraries give theirs whole: several lines, colours of a terminal, documents of XML.
+Their libraries return several lines, terminal colours, and XML documents.
 """
 
 from __future__ import annotations
