@@ -15,7 +15,9 @@ from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.handlers.consumer_group_heartbeat import Needs, has_consumer_groups
 from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
 from penstock.errors import KafkaError
+from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from penstock.protocol.messages.consumer_group_describe_response import (
     Assignment,
@@ -34,16 +36,15 @@ def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context[Needs]
 ) -> ConsumerGroupDescribeResponse:
     """Describe consumer groups by their ids; each once, however often it is named."""
+    request.group_ids = list(dict.fromkeys(request.group_ids))
     if not has_consumer_groups(context):
-        return ConsumerGroupDescribeResponse(
-            groups=[
-                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
-                for group_id in dict.fromkeys(request.group_ids)
-            ]
+        refused: ConsumerGroupDescribeResponse = error_response(
+            ApiKey.CONSUMER_GROUP_DESCRIBE, context.version, request, ErrorCode.UNSUPPORTED_VERSION
         )
+        return refused
     context.begin_claims()
     context.node.groups.settle(context.now)
-    groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.group_ids)]
+    groups = [_describe(group_id, context) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
