@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import select
+import sys
 from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from broker.replication.test_cluster import ask, until
 from broker.wire_client import WireClient
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.coordinated import COORDINATED
+from penstock.broker.replication.gate import set_errors
 from penstock.common.java_hash import partition_of
+from penstock.protocol.api import API_TABLE
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.end_txn_request import EndTxnRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -241,6 +252,60 @@ def test_nothing_is_written_before_the_replicas_of_the_coordinator_know_of_the_p
         assert client.receive()[1].responses[0].partition_responses[0].error_code == 0
     assert end(cluster, name, producer) == 0
     until(lambda: stable(cluster, 2) == (2, 2))
+
+
+def test_partitions_that_a_replaced_coordinator_has_added_are_refused(cluster: KafkaCluster) -> None:
+    """Its successor does not know them: a client that was told otherwise could not end the transaction."""
+    name = id_in(STATE.index([1, 2]))
+    producer_id, epoch = begin(cluster, name)
+    cluster.freeze_follower(2)
+    topic = AddPartitionsToTxnTopic(name=TOPIC, partitions=[0, 2])
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=producer_id,
+        v3_and_below_producer_epoch=epoch,
+        v3_and_below_topics=[topic],
+    )
+    with WireClient(int(cluster.address(1).rpartition(":")[2])) as client:
+        client.send(request, 3)
+        until(lambda: state(cluster, name) == "ONGOING")
+        cluster.move_leader(TRANSACTIONS_TOPIC, STATE.index([1, 2]), 2)
+        found = client.receive()[1].results_by_topic_v3_and_below[0].results_by_partition
+    assert [each.partition_error_code for each in found] == [ErrorCode.NOT_COORDINATOR] * 2
+    cluster.thaw_follower(2)
+
+
+@pytest.mark.parametrize("api", sorted(COORDINATED))
+def test_every_code_of_an_answer_says_that_its_coordinator_was_replaced(api: int) -> None:
+    """The names of their fields differ: each that the definitions have is found."""
+    made = API_TABLE[api].response
+    response = _with_an_entry_in_each_list(made, sys.modules[made.__module__])
+    set_errors(response, ErrorCode.NOT_COORDINATOR)
+    codes = dict(_codes(response, made.__name__))
+    assert codes
+    assert codes == dict.fromkeys(codes, ErrorCode.NOT_COORDINATOR)
+
+
+def _with_an_entry_in_each_list(made: type, module: ModuleType) -> Any:
+    """A struct whose lists of structs, and those of their entries, have one entry each."""
+    found = made()
+    for name in found.__slots__:
+        if isinstance(getattr(found, name), list):
+            hint = str(made.__init__.__annotations__[name])
+            inner = getattr(module, re.findall(r"\w+", hint)[1], None)
+            if inner is not None:
+                setattr(found, name, [_with_an_entry_in_each_list(inner, module)])
+    return found
+
+
+def _codes(struct: Any, path: str) -> Iterator[tuple[str, int]]:
+    """The fields of a struct, and of its entries, that are error codes."""
+    for name in struct.__slots__:
+        value = getattr(struct, name)
+        if name.endswith("error_code"):
+            yield f"{path}.{name}", value
+        for entry in value if isinstance(value, list) else ():
+            yield from _codes(entry, f"{path}.{name}")
 
 
 @pytest.mark.parametrize("commits", [True, False])

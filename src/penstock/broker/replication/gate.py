@@ -28,6 +28,7 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.common.java_hash import partition_of
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import ERROR_CODES
 from penstock.protocol.messages import (
     fetch_response,
     produce_response,
@@ -330,8 +331,9 @@ class Gate:
         """Answer once what the coordinator has stored of the groups and ids of the request is replicated."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
+            losses = self._member.state_losses
             outcome = inner(request, context)
-            return _then(outcome, lambda response: self._stored(request, response, context, parts))
+            return _then(outcome, lambda response: self._stored(request, response, context, parts, losses))
 
         return handle
 
@@ -349,16 +351,26 @@ class Gate:
 
         return handle
 
-    def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts) -> Any:
-        unreplicated = self._member.unreplicated
-        if not unreplicated or response is None:
+    def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts, losses: int) -> Any:
+        """Answer once the state is replicated that a response depends on.
+
+        `losses` is the member's `state_losses` from before the request was handled: state that was stored
+        under a leadership that has ended since may be gone, and its part of the response gets an error.
+        """
+        member = self._member
+        unreplicated, has_lost = member.unreplicated, member.state_losses != losses
+        if response is None or not (unreplicated or has_lost):
             return response
         waiting = []
-        topics = self._member.cluster.topics
+        topics = member.cluster.topics
         for name, key, part in parts(request, response):
             topic = topics.get(name)
             partition = topic.partitions[partition_of(key, len(topic.partitions))] if topic else None
-            if partition in unreplicated:
+            if partition is None:
+                continue
+            if has_lost and replica_of(partition).lost_at > losses:
+                set_errors(part, ErrorCode.NOT_COORDINATOR)
+            elif partition in unreplicated:
                 waiting.append(_State(partition, part))
         waiting = [each for each in waiting if not each.is_done]
         if not waiting:
@@ -536,8 +548,8 @@ def set_errors(answer: Any, code: int) -> None:
     """Set every error code in a response, also those of its parts."""
     for name in answer.__slots__:
         value = getattr(answer, name)
-        if name == "error_code":
-            answer.error_code = code
+        if name in ERROR_CODES:
+            setattr(answer, name, code)
         elif isinstance(value, list):
             for part in value:
                 if hasattr(part, "__slots__"):

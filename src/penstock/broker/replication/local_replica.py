@@ -63,7 +63,17 @@ def replica_of(partition: Partition) -> LocalReplica:
 class LocalReplica:
     """The replica of one partition on one node of a cluster."""
 
-    __slots__ = ("_gap_to", "_host", "_trouble", "epoch", "followers", "led_before", "losses", "partition")
+    __slots__ = (
+        "_gap_to",
+        "_host",
+        "_trouble",
+        "epoch",
+        "followers",
+        "led_before",
+        "losses",
+        "lost_at",
+        "partition",
+    )
 
     def __init__(self, partition: Partition, host: Host) -> None:
         self.partition = partition
@@ -79,6 +89,8 @@ class LocalReplica:
         what that one had proposed may yet be written."""
         self.losses = 0
         """How often this node has lost the leadership: what it had appended before may be gone."""
+        self.lost_at = 0
+        """The count of its node's `state_losses` with the last loss of this leadership; 0 without one."""
         self._trouble = ""
 
     # --- who it is ---------------------------------------------------------------------------------------

@@ -120,6 +120,8 @@ class Member:
         """Whether a test has stopped this node from following others."""
         self.unreplicated: dict[Partition, int] = {}
         """The log end of each partition of the broker's own topics that is led here and not committed."""
+        self.state_losses = 0
+        """How often this node has lost the leadership of a partition of the broker's own topics."""
         self.may_stop = False
         self.wants_stop = False
         self.ended = False
@@ -188,6 +190,9 @@ class Member:
         """
         partition = replica.partition
         log = partition.open_log
+        if not partition.leads and partition.topic in INTERNAL_TOPICS:
+            self.state_losses += 1
+            replica.lost_at = self.state_losses
         if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
             self.unreplicated.pop(partition, None)
         if not self._has_begun:
