@@ -64,6 +64,53 @@ def test_a_record_has_everything(servers: str, new_topic: NewTopic) -> None:
         assert consumer.poll(50) == []
 
 
+class _Observed(dict[Any, Any]):
+    """The cursors of a fetcher; `look` is called whenever one is taken out, as another thread might look."""
+
+    def __init__(self, cursors: dict[Any, Any], look: Callable[[], object]) -> None:
+        super().__init__(cursors)
+        self._look = look
+
+    def pop(self, *key: Any) -> Any:
+        found = super().pop(*key)
+        self._look()
+        return found
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        self._look()
+
+
+def test_a_poll_in_another_thread_misses_nothing_while_the_fetcher_takes_an_answer(
+    servers: str, new_topic: NewTopic
+) -> None:
+    """A partition that had records goes behind the others: it must not be gone meanwhile for who polls."""
+    topic = new_topic()
+
+    async def main() -> list[int]:
+        found: list[int] = []
+        async with AsyncProducer(servers) as producer, AsyncConsumer(servers) as consumer:
+            consumer.assign([(topic, 0)])
+            consumer.seek((topic, 0), 0)
+            await consumer.poll(50)
+            fetcher = consumer._fetched.fetcher
+            assert fetcher is not None
+
+            def look() -> None:
+                found.extend(record.offset for record in consumer.poll_now(100))
+
+            fetcher.cursors = _Observed(fetcher.cursors, look)
+            for number in range(5):
+                await (await producer.send(topic, b"%d" % number))
+                while len(found) <= number:
+                    records = await consumer.poll(10_000)
+                    assert records or len(found) > number
+                    found.extend(record.offset for record in records)
+        return found
+
+    assert asyncio.run(main()) == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("limit", [1, 7, 500, 10_000])
 def test_polls_of_any_size_give_every_record_in_order(servers: str, filled: str, limit: int) -> None:
     with Consumer(servers, auto_offset_reset="earliest") as consumer:

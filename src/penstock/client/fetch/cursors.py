@@ -44,6 +44,7 @@ class Cursor:
         "end",
         "failing_since",
         "high_watermark",
+        "is_dropped",
         "is_stopped",
         "last_stable_offset",
         "leader_until",
@@ -83,6 +84,8 @@ class Cursor:
         """What the last answer said of the partition; -1 for nothing."""
         self.is_stopped = False
         """Whether an error has ended it. The reader of the error then starts another cursor, or none."""
+        self.is_dropped = False
+        """Whether fetching at it was stopped: what comes of it is not handed out."""
         self.not_before = 0.0
         self.failing_since = 0.0
         """Monotonic seconds of the first of the present failures; 0 while all is well."""

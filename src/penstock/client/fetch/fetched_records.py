@@ -334,7 +334,7 @@ class FetchedRecords(Generic[K, V]):
         elif isinstance(reading, ColumnReading):
             return reading.part
         while self.fetcher is not None and (part := self.fetcher.take()) is not None:
-            if self.fetcher.cursors.get(part.tp) is not part.cursor:
+            if part.cursor.is_dropped:
                 continue
             if part.error is not None:
                 self._handle(part.tp, part.error)

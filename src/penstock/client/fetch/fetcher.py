@@ -104,7 +104,7 @@ class Fetcher:
         with self._lock:
             gone = set(partitions) & self.cursors.keys()
             for tp in gone:
-                del self.cursors[tp]
+                self.cursors.pop(tp).is_dropped = True
         if gone:
             self.buffer.discard(gone)
             self._on_loop(lambda: self._interrupt(gone))
@@ -116,7 +116,7 @@ class Fetcher:
         """
         now = self._loop.time()
         for node_id, (cursors, started) in self._under_way.items():
-            if not any(cursor.tp in gone and self.cursors.get(cursor.tp) is not cursor for cursor in cursors):
+            if not any(cursor.tp in gone and cursor.is_dropped for cursor in cursors):
                 continue
             if now - started < PARKED_AFTER_S:
                 self._loop.call_at(started + PARKED_AFTER_S, self._interrupt, gone)
@@ -272,7 +272,7 @@ class Fetcher:
         throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
         not_before = self._loop.time() + throttle_s if throttle_s else 0.0
         for index, (cursor, offset) in enumerate(asked):
-            if self.cursors.get(cursor.tp) is not cursor or self._is_of_another_topic(cursor):
+            if cursor.is_dropped or self._is_of_another_topic(cursor):
                 continue
             data = answers.get(cursor.tp)
             if data is None:
@@ -349,8 +349,8 @@ class Fetcher:
         # an end stays first until it is there, so that ranges come one after the other.
         if cursor.end is None:
             with self._lock:
-                if self.cursors.pop(cursor.tp, None) is not None:
-                    self.cursors[cursor.tp] = cursor
+                if not cursor.is_dropped:
+                    self.cursors[cursor.tp] = self.cursors.pop(cursor.tp)
 
     def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
         """Ask for more bytes, within the limits, because only the beginning of a batch came."""
@@ -397,7 +397,7 @@ class Fetcher:
         """
         if cursor.may_have_gaps is None:
             cursor.may_have_gaps = await is_compacted(self._client, cursor.tp.topic)
-        if self.cursors.get(cursor.tp) is not cursor or not cursor.empties:
+        if cursor.is_dropped or not cursor.empties:
             return
         if cursor.may_have_gaps:
             self._pass_gap(cursor, visible)
@@ -439,7 +439,7 @@ class Fetcher:
         if verdict is not Verdict.FATAL:
             self._client.troubles.note("fetching", error)
         for cursor in cursors:
-            if self.cursors.get(cursor.tp) is not cursor:
+            if cursor.is_dropped:
                 continue
             if verdict is Verdict.FATAL:
                 self._give_up(cursor, error)
