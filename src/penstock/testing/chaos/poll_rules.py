@@ -37,7 +37,7 @@ def poll_findings(evidence: Evidence) -> Iterator[Finding]:
                 yield from _is_settled(evidence, record, event.ends.get(tp))
                 before = last.get((event.client, tp))
                 if before is not None:
-                    yield from _follows(evidence, tp, before, record)
+                    yield from _follows(evidence, event.client, tp, before, record)
                 last[event.client, tp] = record.offset
 
 
@@ -71,18 +71,17 @@ def _differ(one: object, other: object) -> bool:
     return type(one) is type(other) and one != other
 
 
-def _follows(evidence: Evidence, tp: TopicPartition, before: int, record: LogRecord) -> Iterator[Finding]:
+def _follows(
+    evidence: Evidence, client: int, tp: TopicPartition, before: int, record: LogRecord
+) -> Iterator[Finding]:
     """A record comes behind the one before, and no committed record lies between them."""
+    text = f"consumer {client} was handed {record.place} after offset {before}"
     if record.offset <= before:
-        text = (
-            f"a consumer was handed {record.place} after offset {before}, with no seek or rebalance between"
-        )
-        yield NonMonotonicPoll(text, (record.place,))
+        yield NonMonotonicPoll(f"{text}, with no seek or rebalance between", (record.place,))
         return
     log = evidence.logs.get(tp)
     if log is None:
         return
     skipped = [each for each in log.between(before + 1, record.offset) if each.state == "committed"]
     if skipped:
-        text = f"a consumer was handed {record.place} after offset {before}"
         yield PollSkip(f"{text}, and never {skipped[0].place} between", tuple(each.place for each in skipped))
