@@ -630,7 +630,13 @@ BROKER_KEYS = table(
     broker_key(
         "transaction.max.timeout.ms", INT, "900000", "Longest transaction a producer may ask for.", at_least=1
     ),
-    _idle("transaction.state.log.min.isr", INT, "2", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "transaction.state.log.min.isr",
+        INT,
+        "2",
+        "In-sync replicas that __transaction_state is made to need, no more than it has.",
+        at_least=1,
+    ),
     broker_key(
         "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
     ),

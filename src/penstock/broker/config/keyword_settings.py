@@ -400,6 +400,8 @@ class BrokerSettings(TypedDict, total=False):
     """Longest transaction a producer may ask for. Default: 900000."""
     transaction_remove_expired_transaction_cleanup_interval_ms: int
     """How often transactional ids are looked for that were not used for too long. Default: 3600000."""
+    transaction_state_log_min_isr: int
+    """In-sync replicas that __transaction_state is made to need, no more than it has. Default: 2."""
     transaction_state_log_num_partitions: int
     """Partitions of __transaction_state. Default: 50."""
     transaction_state_log_replication_factor: int

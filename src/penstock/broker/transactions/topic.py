@@ -13,4 +13,5 @@ LAYOUT = Layout(
         "compression.type": "uncompressed",
         "unclean.leader.election.enable": "false",
     },
+    has_min_isr=True,
 )
