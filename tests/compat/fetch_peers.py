@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from compat import peers
 
-ONLY_FOR_SOAK = ("duckdb-lake", "spark-4.0", "spark-4.1", "spark-4.2")
+ONLY_FOR_SOAK = ("duckdb-lake", "seaweedfs", "spark-4.0", "spark-4.1", "spark-4.2")
 NOT_PROGRAMS = ("python2",)
 """What has requirements that this Python installs for another: the test does."""
 
