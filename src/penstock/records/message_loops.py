@@ -126,7 +126,7 @@ class _Raising:
         return self._state[_READ_TO]
 
     def _take_wrapper(self, position: int, is_first: bool, mixed: bool) -> int:
-        """Write what the wrapper at `position` holds; return the position behind it, 0 if it was not done."""
+        """Convert the messages in the wrapper at `position`; return the position behind it, 0 on failure."""
         for start, end, magic in split_batches(self._view[position:]):
             start, end = start + position, end + position
             if magic > 1:
