@@ -348,8 +348,7 @@ class Log(Protocol):
         """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
 
         None if there is no such batch. `times.record_since` finds the record in it; if no record from
-        `start_offset`
-        on is late enough, a later batch may have one.
+        `start_offset` on is late enough, a later batch may have one.
         """
 
     def offset_for_timestamp(
@@ -358,8 +357,7 @@ class Log(Protocol):
         """Return (offset, timestamp) of the first record at or after the time, or None if there is none.
 
         `budget`, by default a new one for each batch, limits the bytes to decompress. For a batch that
-        exceeds it or
-        cannot be read, the result is its first offset and greatest timestamp, from the header.
+        exceeds it or cannot be read, the result is its first offset and greatest timestamp, from the header.
         """
 
     def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
@@ -395,10 +393,8 @@ class Log(Protocol):
         """Yield the header of every batch of magic 2 from the one that contains `start_offset`.
 
         Producer state is rebuilt from these. Older messages have no producers and are passed over. The rest
-        of a
-        damaged segment is passed over too, with an error in the program's log: a broker that refused to write
-        for that
-        reason would lose more than one that may accept a repeated batch.
+        of a damaged segment is passed over too, with an error in the program's log: a broker that refused to
+        write for that reason would lose more than one that may accept a repeated batch.
         """
 
     def configure(self, config: LogConfig) -> None:

@@ -1,9 +1,8 @@
 """The leader epochs of a log, each with the offset at which it began.
 
-A leader writes its epoch into every batch, so the list can always be rebuilt from the log; the
-file `leader-epoch-checkpoint` only saves reading it (`penstock.log.directory.epoch_checkpoint`). Answers
-where
-an epoch ended (OffsetForLeaderEpoch, KIP-101).
+A leader writes its epoch into every batch, so the list can always be rebuilt from the log; the file
+`leader-epoch-checkpoint` only saves reading it (`penstock.log.directory.epoch_checkpoint`). Answers where an
+epoch ended (OffsetForLeaderEpoch, KIP-101).
 """
 
 from __future__ import annotations

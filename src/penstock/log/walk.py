@@ -1,9 +1,8 @@
 """Walk over the batches in a part of a log by reading only their headers.
 
-One batch of magic 2, or one message of magic 0 or 1 (a compressed wrapper counts as one), is an
-*entry*. Promises to read nothing but headers, never past the given end, and to raise
-`CorruptRecordError` at the first invalid header. An incomplete entry at the end is
-not an error: the walk ends before it.
+One batch of magic 2, or one message of magic 0 or 1 (a compressed wrapper counts as one), is an *entry*.
+Promises to read nothing but headers, never past the given end, and to raise `CorruptRecordError` at the first
+invalid header. An incomplete entry at the end is not an error: the walk ends before it.
 """
 
 from __future__ import annotations

@@ -159,10 +159,10 @@ def _repeat(value: str | int, rows: int) -> pa.Array:
 def from_arrow(batch: pa.RecordBatch, *, timestamp_ms: int = NO_TIMESTAMP) -> RecordColumns:
     """Return the columns ``key``, ``value``, ``headers`` and ``timestamp`` of `batch` as record columns.
 
-    Columns that `batch` does not have stay None; other columns are ignored.
-    Keys and values may be binary or strings of any width, or null; headers a list of (name, value)
-    structs or a map; timestamps of any unit, or integers in milliseconds. Rows without a timestamp get
-    `timestamp_ms`. Columns of type `binary` are not copied.
+    Columns that `batch` does not have stay None; other columns are ignored. Keys and values may be binary or
+    strings of any width, or null; headers a list of (name, value) structs or a map; timestamps of any unit,
+    or integers in milliseconds. Rows without a timestamp get `timestamp_ms`. Columns of type `binary` are not
+    copied.
 
     Raises:
         EncodeError: a column has a type that no record field can take, or has more than 2 GiB.

@@ -1,8 +1,8 @@
 """Convert records between magic 0, 1 and 2, for clients that know only an older format than the log's.
 
-Down: control batches, headers and producer fields are lost, the codec stays; magic 0 loses the
-timestamps too. Up: a whole message set becomes one batch.
-The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32, KIP-98).
+Down: control batches, headers and producer fields are lost, the codec stays; magic 0 loses the timestamps
+too. Up: a whole message set becomes one batch. The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32,
+KIP-98).
 """
 
 from __future__ import annotations
@@ -68,14 +68,13 @@ def convert_down(
     """Return the batches and messages in `buffer` as messages of `magic` 0 or 1.
 
     Messages of that magic or an older one are copied. Records of uncompressed batches below `first_offset`
-    are left out; a compressed batch becomes one wrapper with all its records.
-    The result may be longer than the input, and is empty if there were only control batches. It ends behind
-    the batch with which it has `enough_bytes`, and before a batch that is damaged, needs more than is left of
-    `budget`, or is compressed with zstd; if that batch is the first, the error is raised. `aborted` lists the
-    (producer id, first offset) of aborted transactions, as a fetch of committed data does; their batches are
-    left out. With `unpacks_zstd`, batches in zstd become uncompressed messages. Gzip batches of up to
-    `quick_bytes` become wrappers of level 1: several times as fast as the default, and up to a quarter
-    larger.
+    are left out; a compressed batch becomes one wrapper with all its records. The result may be longer than
+    the input, and is empty if there were only control batches. It ends behind the batch with which it has
+    `enough_bytes`, and before a batch that is damaged, needs more than is left of `budget`, or is compressed
+    with zstd; if that batch is the first, the error is raised. `aborted` lists the (producer id, first
+    offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
+    `unpacks_zstd`, batches in zstd become uncompressed messages. Gzip batches of up to `quick_bytes` become
+    wrappers of level 1: several times as fast as the default, and up to a quarter larger.
 
     Raises:
         UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not have.
@@ -259,10 +258,8 @@ def convert_up(
     `codec` is the codec of the batch, by default the one of the first message. With a `base_offset`, offsets
     count from there, as a broker assigns them to a producer's set; without, the offsets of the messages stay.
     Messages of magic 0 get `timestamp_ms`. If `mixed`, a wrapper may hold messages of another magic than its
-    own;
-    if `nested`, a wrapper may hold wrappers. A partial message at the end is dropped if it `may_be_cut`. A
-    batch
-    in gzip is compressed at level 1 if the set has at most `quick_bytes`.
+    own; if `nested`, a wrapper may hold wrappers. A partial message at the end is dropped if it `may_be_cut`.
+    A batch in gzip is compressed at level 1 if the set has at most `quick_bytes`.
 
     Raises:
         CorruptRecordError: there is no message, there is a batch of magic 2 or a partial message, the layout

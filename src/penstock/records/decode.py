@@ -1,8 +1,8 @@
 """Decode batches of any magic into columns, by compiled kernels.
 
 A buffer is decoded in groups of batches of about half a megabyte, so that a group is still in the processor's
-cache for the next step: list its batches, compare checksums, decompress what is
-compressed into a scratch buffer, find the fields of every record, copy the requested columns.
+cache for the next step: list its batches, compare checksums, decompress what is compressed into a scratch
+buffer, find the fields of every record, copy the requested columns.
 
 Promises: control batches and aborted transactions are never returned; rows are trimmed to the range; for any
 bytes, the outcome is columns or a `DecodeError`, and memory is in proportion to the data. A partial batch

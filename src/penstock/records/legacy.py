@@ -131,10 +131,9 @@ def inner_messages(
     """Decompress a `wrapper`; return (its message set, what to add to the offsets, whether it has wrappers).
 
     Inner offsets of magic 1 are relative to the last one, which is at the wrapper's offset; some producers
-    leave
-    the wrapper's offset at 0. Inner offsets of magic 0 are absolute. If `mixed`,
-    the magic inside may be another than the wrapper's; if `nested`, there may be wrappers inside.
-    The wrapper's checksum covers only the compressed bytes, so each message inside has a checksum of its own.
+    leave the wrapper's offset at 0. Inner offsets of magic 0 are absolute. If `mixed`, the magic inside may
+    be another than the wrapper's; if `nested`, there may be wrappers inside. The wrapper's checksum covers
+    only the compressed bytes, so each message inside has a checksum of its own.
 
     Raises:
         CorruptRecordError: the wrapper is empty or cut short, holds a message that is not allowed in it, or

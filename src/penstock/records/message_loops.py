@@ -1,9 +1,8 @@
 """Convert between message formats by the compiled kernels: much faster than by record, without numpy.
 
 Both functions return None for input that the kernels do not convert: damaged records, wrappers in wrappers,
-or
-any input if the kernels were not compiled. Then `convert` converts record by record, and raises the errors.
-The results of both ways are equal to the byte.
+or any input if the kernels were not compiled. Then `convert` converts record by record, and raises the
+errors. The results of both ways are equal to the byte.
 """
 
 from __future__ import annotations
@@ -187,8 +186,7 @@ def lowered(
     """Return the batch in `view[start:end]` as messages of `magic`, or None if the kernel cannot convert it.
 
     The batch has magic 2 and a right checksum. The result is one wrapper in `codec`, or, without a codec,
-    single
-    messages from `first_offset` on.
+    single messages from `first_offset` on.
     """
     count = header.record_count
     if _lower_records is None or not count:

@@ -94,11 +94,9 @@ class PlainRowWriter:
     """A batch to which records are added one by one: keeps the rows, and encodes them all at the end.
 
     The compiled class (`native/row_writer.h`) encodes each record when it is added, and keeps no rows.
-    `outcome`
-    is the result of the batch; `delivery_class` is called with it, an index and a time in milliseconds to
-    make
-    the delivery of one record. `lock` is held around all calls except `note` and `put`, which take it
-    themselves.
+    `outcome` is the result of the batch; `delivery_class` is called with it, an index and a time in
+    milliseconds to make the delivery of one record. `lock` is held around all calls except `note` and `put`,
+    which take it themselves.
     """
 
     __slots__ = (
@@ -154,8 +152,8 @@ class PlainRowWriter:
         """Add a record of at most `size` encoded bytes; return its index, or -1 if it does not fit.
 
         A record does not fit if the batch is closed or would have more than `limit` bytes, or if the
-        difference of
-        its time from the first record's has more than 64 bits. The caller has checked the types.
+        difference of its time from the first record's has more than 64 bits. The caller has checked the
+        types.
         """
         rows = self._rows
         if not self._is_open or (rows and self.size + size > self.limit):
@@ -183,10 +181,8 @@ class PlainRowWriter:
         """Add a record without a key by the fast path (see `open_lane`); return its delivery.
 
         Returns None and adds nothing if the record does not fit, memory is full, the fast path is closed, or
-        the
-        topic's metadata have changed since it was opened. `timestamp` is in milliseconds since 1970. `size`
-        is
-        required with headers. Callable from any thread.
+        the topic's metadata have changed since it was opened. `timestamp` is in milliseconds since 1970.
+        `size` is required with headers. Callable from any thread.
         """
         if type(value) is not bytes and value is not None:
             return None
@@ -296,8 +292,7 @@ def decode_some(
     """Decode `count` records from `position` on; return them, as `record_class`, and the position behind.
 
     `base_offset` and `base_timestamp` are those of the batch; `appended_at` is the timestamp of all records,
-    or
-    None if each has its own.
+    or None if each has its own.
 
     Raises:
         IndexError: the bytes end within a record.

@@ -81,9 +81,9 @@ def iter_rows(
 ) -> Iterator[tuple[list[Record], int]]:
     """Yield (some records, offset to read on from after them) of the whole batches in `buffer`.
 
-    Records are `record_class`. The other arguments are those of `decode_rows`.
-    No more than one compressed batch is decompressed at a time, and records become objects about two
-    thousand at a time. The last piece, which may have no records, has the offset at which the buffer ends.
+    Records are `record_class`. The other arguments are those of `decode_rows`. No more than one compressed
+    batch is decompressed at a time, and records become objects about two thousand at a time. The last piece,
+    which may have no records, has the offset at which the buffer ends.
 
     Raises:
         CorruptRecordError: a checksum (if `verify`) or the layout is wrong; pieces before it were yielded.

@@ -2,12 +2,9 @@
 
 A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
 for `delete.retention.ms` since compaction first met it; the time until which it is kept, the *delete
-horizon*,
-is noted in the batch (KIP-534). Offsets never change: a batch keeps its first and last offset when records
-are
-taken out of it. A batch without records is kept where readers need it: the last batch of a producer carries
-its
-sequence numbers, the last batch of a segment shows where the segment ends.
+horizon*, is noted in the batch (KIP-534). Offsets never change: a batch keeps its first and last offset when
+records are taken out of it. A batch without records is kept where readers need it: the last batch of a
+producer carries its sequence numbers, the last batch of a segment shows where the segment ends.
 
 A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch
 unreadable, because such an offset would remove other records. The caller leaves that batch as it is.
@@ -199,8 +196,7 @@ def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms
     """Return a batch of the records that stay, with the time from which its tombstones may be removed.
 
     That time, the delete horizon, replaces the base timestamp, from which the records' own times are counted.
-    All
-    other bytes of a record stay as they are.
+    All other bytes of a record stay as they are.
 
     Raises:
         CorruptRecordError: a record's time is too far from the horizon for a 64-bit number.

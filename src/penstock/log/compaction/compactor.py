@@ -1,10 +1,9 @@
 """Compact a log: for every key the last record stays, the records before it go.
 
-Three steps, so that the thread that serves readers never waits for them. `plan` looks at the log and
-decides whether compaction is worth its cost. `Compaction.run`, in any thread, reads sealed segments through
-files of its own and writes new ones beside them. `Compaction.finish` puts the new segments in place, if the
-old
-ones have not changed meanwhile; readers may go on reading the old ones.
+Three steps, so that the thread that serves readers never waits for them. `plan` looks at the log and decides
+whether compaction is worth its cost. `Compaction.run`, in any thread, reads sealed segments through files of
+its own and writes new ones beside them. `Compaction.finish` puts the new segments in place, if the old ones
+have not changed meanwhile; readers may go on reading the old ones.
 
 Only a new segment that is complete, flushed to disk and read back replaces an old one, and only when all new
 segments of one compaction are complete: if `run` ends early, by an error of any kind, the log is unchanged.
@@ -12,10 +11,10 @@ Damaged input is not used. A batch whose checksum fails, or a segment that does 
 batch, ends the compaction. A batch whose checksum fits but whose records cannot be parsed was sent so by a
 client: it stays as it is, and its keys remove nothing.
 
-Compaction never touches the last segment, records younger than `min.compaction.lag.ms`, a segment in which
-a transaction is open, or a segment after that. Names and order of
-the temporary files are Kafka's: `.cleaned` while a segment is written, `.swap` once it is complete and on
-the disk; `recovery.tidy` finishes or undoes the replacement after a crash.
+Compaction never touches the last segment, records younger than `min.compaction.lag.ms`, a segment in which a
+transaction is open, or a segment after that. Names and order of the temporary files are Kafka's: `.cleaned`
+while a segment is written, `.swap` once it is complete and on the disk; `recovery.tidy` finishes or undoes
+the replacement after a crash.
 """
 
 from __future__ import annotations
@@ -170,8 +169,7 @@ class Compaction:
         """Read the old segments and write the new ones. Touches nothing that the log's own thread uses.
 
         Stops early if the log is closed meanwhile. Afterwards `is_complete` is True if `finish` may put the
-        new
-        segments in place; otherwise they are removed.
+        new segments in place; otherwise they are removed.
 
         Raises:
             StorageError: a file cannot be written, or a segment is damaged.

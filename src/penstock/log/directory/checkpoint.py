@@ -1,9 +1,8 @@
 """Read and write Kafka's checkpoint files: a version, a count, and one line of words for every entry.
 
 Four files have this form: in a data directory `recovery-point-offset-checkpoint`,
-`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, how far compaction has come (topic,
-partition, offset), and in every partition's directory
-`leader-epoch-checkpoint` (epoch, start offset).
+`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, how far compaction has come (topic, partition,
+offset), and in every partition's directory `leader-epoch-checkpoint` (epoch, start offset).
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def write_whole(path: str, data: bytes, *, sync: bool) -> None:
     """Replace a small file atomically: a reader, or a crash, sees the old bytes or the new ones.
 
     The bytes are written to the name with `.tmp` appended, and that file is then renamed over the old one. An
-    error removes the temporary file and leaves the old one. With `sync` the bytes are
-    on the disk before the old file goes; without, a power cut may leave an empty file, or zeros.
+    error removes the temporary file and leaves the old one. With `sync` the bytes are on the disk before the
+    old file goes; without, a power cut may leave an empty file, or zeros.
 
     Raises:
         StorageError: the file cannot be written.

@@ -152,8 +152,7 @@ def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None =
     """Return the newest complete snapshot that fits a log, or None if there is none.
 
     A snapshot fits if its end is between `start_offset` and `end_offset` of the log, both included. Without
-    an
-    `end_offset`, there is no upper limit.
+    an `end_offset`, there is no upper limit.
 
     Raises:
         StorageError: the file system fails.
@@ -286,8 +285,8 @@ def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms
     """Write the checkpoint that names this node as the only voter of the quorum (KIP-853).
 
     A Kafka without static voters starts from it. The address is that of Kafka's example configurations: a
-    quorum
-    of one sends no requests, and Apache Kafka writes its real address once it leads or joins another quorum.
+    quorum of one sends no requests, and Apache Kafka writes its real address once it leads or joins another
+    quorum.
 
     Raises:
         StorageError: the file cannot be written.

@@ -1,9 +1,9 @@
 """Remove the directories of deleted partitions: a few at once, many in a thread.
 
-Deleting a topic renames the directories of its partitions; their files may be
-removed at any time after that. One directory takes a fraction of a millisecond, but one request may delete
-thousands, and a file of gigabytes takes longer. So the caller's thread spends a share of every second on it,
-and a thread does the rest. What is left at a stop, or by a crash, is removed after the next start.
+Deleting a topic renames the directories of its partitions; their files may be removed at any time after that.
+One directory takes a fraction of a millisecond, but one request may delete thousands, and a file of gigabytes
+takes longer. So the caller's thread spends a share of every second on it, and a thread does the rest. What is
+left at a stop, or by a crash, is removed after the next start.
 """
 
 from __future__ import annotations

@@ -284,12 +284,9 @@ class DataDirectory:
         """Remove a partition with all its files. Slices that were read stay readable.
 
         The directory is renamed first, so that a crash before the end leaves nothing that looks like a
-        partition. If
-        many are deleted, their files are removed in a thread, after this method has returned. A failure of
-        the system is
-        logged, and the removal is tried again: with the next checkpoint, when the name is needed, or at the
-        next
-        start.
+        partition. If many are deleted, their files are removed in a thread, after this method has returned. A
+        failure of the system is logged, and the removal is tried again: with the next checkpoint, when the
+        name is needed, or at the next start.
         """
         del self._paths[partition]
         self._deleted.add(partition)

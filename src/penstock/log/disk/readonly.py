@@ -1,8 +1,7 @@
 """A log opened only for reading, which another process may be writing.
 
-The segments that exist at the moment of opening are held open, so that retention cannot remove them
-while they are read, and the log ends with the last complete batch. Nothing is locked,
-repaired, renamed or written.
+The segments that exist at the moment of opening are held open, so that retention cannot remove them while
+they are read, and the log ends with the last complete batch. Nothing is locked, repaired, renamed or written.
 """
 
 from __future__ import annotations
@@ -157,8 +156,7 @@ def _effective(directory: str, names: list[str]) -> Iterator[tuple[int, str]]:
     """Yield (base offset, suffix) of the segments that make up the log.
 
     A compacted segment (`.swap`) that is not in place yet is yielded instead of those that it replaces,
-    unless
-    other segments of the same compaction are still being written (`.cleaned`).
+    unless other segments of the same compaction are still being written (`.cleaned`).
     """
     covered: list[range] = []
     unfinished = min(segments_in(names, SUFFIX_LOG + SUFFIX_CLEANED), default=None)

@@ -4,8 +4,8 @@ Segments are mapped into memory and decoded there. The directory may be Penstock
 Kafka's, and in use: each partition is read up to the last complete batch at the time when its reading
 began. Nothing is locked or written. See `ReadOnlyLog`.
 
-If a log is truncated while it is read (a follower that follows a new leader), mapped
-pages disappear, which ends the process with SIGBUS; deleting segments does not.
+If a log is truncated while it is read (a follower that follows a new leader), mapped pages disappear, which
+ends the process with SIGBUS; deleting segments does not.
 """
 
 from __future__ import annotations

@@ -92,8 +92,7 @@ def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
     """Remove the segments that `.swap` files replace, then rename those to their usual names.
 
     A `.swap` index without a `.swap` log is removed, and so is the index that it would have replaced, because
-    it is
-    unknown which of them fits the log. Both can be rebuilt from the log.
+    it is unknown which of them fits the log. Both can be rebuilt from the log.
 
     Raises:
         StorageError: a file cannot be changed; or a `.swap` is damaged, and may be the only copy of its

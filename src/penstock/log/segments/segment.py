@@ -4,10 +4,9 @@ Appends write to the log file and to no other; reads return regions of it. The p
 is found in three steps, the cheapest first: positions remembered from the last reads and the last append,
 the index in memory, and a walk over the few headers between two index entries.
 
-Missing data is an error: the walk over a sealed segment must end where the file does, with the
-last offset before the next segment's first. Otherwise a read raises `DamagedLogError` instead of returning
-less.
-Only compaction leaves gaps between offsets.
+Missing data is an error: the walk over a sealed segment must end where the file does, with the last offset
+before the next segment's first. Otherwise a read raises `DamagedLogError` instead of returning less. Only
+compaction leaves gaps between offsets.
 
 The entries of an index file are checked against the log before they are used; a wrong index is rebuilt at
 once.
@@ -116,8 +115,8 @@ class FileSegment(Segment):
     ) -> None:
         """Describe a segment whose file is opened when needed.
 
-        `suffix` follows the usual names of its files. If not `writable`, the segment is
-        only read: even an index that had to be rebuilt is not written.
+        `suffix` follows the usual names of its files. If not `writable`, the segment is only read: even an
+        index that had to be rebuilt is not written.
         """
         super().__init__(base_offset, now_ms)
         self.directory = directory

@@ -53,9 +53,8 @@ class UnpackBudget:
     """The bytes and records that one request may still unpack.
 
     Decompressed data and data converted to another format may have `bytes_max` bytes each, so that all that
-    was
-    decompressed can be converted. `pause` is called after every `CHUNK_RECORDS` records, so that a thread can
-    let other threads run.
+    was decompressed can be converted. `pause` is called after every `CHUNK_RECORDS` records, so that a thread
+    can let other threads run.
     """
 
     __slots__ = ("bytes_left", "bytes_max", "pause", "records_left", "records_max", "written_left")

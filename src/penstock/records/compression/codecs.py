@@ -3,13 +3,12 @@
 Promises bounded memory: nothing is allocated beyond `limit_bytes`, nor far beyond what the
 compressed bytes can possibly hold. The codecs do not depend on the format of the data.
 
-Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of
-independent 64 KiB blocks without checksums (FLG 0x60, BD 0x40), the only kind that Java reads;
-zstd frames with their content size.
-Reading: several gzip members; raw snappy (librdkafka) and xerial streams, also several in a row; lz4
-frames with any flags, linked blocks included; zstd frames with or without a content size.
-The checksum inside an lz4 frame's header is not verified: for magic 0 it is computed wrongly on
-purpose (KAFKA-3160), and the batch has a checksum of its own.
+Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of independent 64
+KiB blocks without checksums (FLG 0x60, BD 0x40), the only kind that Java reads; zstd frames with their
+content size. Reading: several gzip members; raw snappy (librdkafka) and xerial streams, also several in a
+row; lz4 frames with any flags, linked blocks included; zstd frames with or without a content size. The
+checksum inside an lz4 frame's header is not verified: for magic 0 it is computed wrongly on purpose
+(KAFKA-3160), and the batch has a checksum of its own.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
     """Return the level at which to compress data again that arrived compressed in `size` bytes.
 
     Gzip data of up to `quick_bytes` gets level 1, which takes a fifth to a tenth of the time of level 6 and
-    up to
-    a quarter more bytes. Otherwise the result is None, the codec's default level.
+    up to a quarter more bytes. Otherwise the result is None, the codec's default level.
     """
     return GZIP_QUICK_LEVEL if codec == Codec.GZIP and size <= quick_bytes else None
 
@@ -136,8 +134,7 @@ def decompressed_size_max(codec: int, data: memoryview) -> int:
     """Return the greatest size that `data` can have decompressed, judged by its framing alone.
 
     A true upper bound for snappy, lz4 and zstd. Gzip has no bound: the result is the size that the last
-    member
-    states, which is right for data of a single member.
+    member states, which is right for data of a single member.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.

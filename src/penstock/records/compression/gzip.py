@@ -46,8 +46,7 @@ def decompress(data: memoryview, limit_bytes: int) -> memoryview:
     """Decompress gzip data of one or several members, at most `limit_bytes`.
 
     A single member is decompressed in one call if the size that it states is right; otherwise zlib streams
-    member
-    by member.
+    member by member.
     """
     import cramjam
 

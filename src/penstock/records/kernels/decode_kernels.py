@@ -1,10 +1,9 @@
 """The kernels that decode batches: list batches, find the fields of every record, copy bytes into columns.
 
 Functions of arrays and integers, nothing else; failures are codes, which the callers `decode` and `encode`
-turn into errors. Two rules keep them safe as compiled code: every length read from the
-data is compared with the bytes that are left before it is used, and every caller makes the arrays
-large enough for the result. Several calls fill one set of arrays: `state` holds the next row and how much of
-each array is used.
+turn into errors. Two rules keep them safe as compiled code: every length read from the data is compared with
+the bytes that are left before it is used, and every caller makes the arrays large enough for the result.
+Several calls fill one set of arrays: `state` holds the next row and how much of each array is used.
 
 "Ends" are Arrow's offsets: the bytes of a row are at `ends[row]` to `ends[row + 1]`. "At" is
 the position in the source where they were found; -1 stands for null.
@@ -94,9 +93,9 @@ def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
 def short_unsigned(data: Bytes, position: int, size: int) -> tuple[int, int]:
     """Read a varint of up to three bytes without a bounds check for each; return (value, next position).
 
-    If the varint is longer, or fewer than three bytes of `data` are left, the position returned is
-    -1 - position, and the caller calls `read_unsigned`: a call with an array inside
-    the hot loop costs more than the whole record.
+    If the varint is longer, or fewer than three bytes of `data` are left, the position returned is -1 -
+    position, and the caller calls `read_unsigned`: a call with an array inside the hot loop costs more than
+    the whole record.
     """
     if position + 3 > size:
         return 0, -1 - position
@@ -129,11 +128,10 @@ def walk_batches(
 ) -> int:
     """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
 
-    Batches without records, or wholly outside first_offset..end_offset, are left out, except control
-    batches before first_offset, which may end a transaction. Returns OK
-    (there may be more: call again with the rest), DONE (end of the data, a partial batch, or
-    end_offset), LEGACY (a message of magic 0 or 1 comes next) or an error code. `state` holds
-    the position of the walk.
+    Batches without records, or wholly outside first_offset..end_offset, are left out, except control batches
+    before first_offset, which may end a transaction. Returns OK (there may be more: call again with the
+    rest), DONE (end of the data, a partial batch, or end_offset), LEGACY (a message of magic 0 or 1 comes
+    next) or an error code. `state` holds the position of the walk.
     """
     size = len(data)
     stop = position + group_bytes

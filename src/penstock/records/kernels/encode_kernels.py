@@ -1,8 +1,8 @@
 """The kernels that encode batches: find the size of each record and the end of each batch, then write.
 
-The rules are those of `decode_kernels`: arrays and integers, checks in the callers. A
-column that is absent has empty arrays and is null in every row; an empty bitmap means
-no nulls. `rows` selects and orders the rows to write; if empty, all rows are written.
+The rules are those of `decode_kernels`: arrays and integers, checks in the callers. A column that is absent
+has empty arrays and is null in every row; an empty bitmap means no nulls. `rows` selects and orders the rows
+to write; if empty, all rows are written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Allocate the arrays of a decode, from Arrow's memory pool if pyarrow is installed.
 
-Arrow's allocator keeps its pages; the C library's returns large blocks to the system
-at once, and the next block costs a page fault for every 4 KiB, which takes longer than decoding.
+Arrow's allocator keeps its pages; the C library's returns large blocks to the system at once, and the next
+block costs a page fault for every 4 KiB, which takes longer than decoding.
 """
 
 from __future__ import annotations
