@@ -198,9 +198,7 @@ def _source(run: Run) -> int:
 
 
 def pack_runs(runs: Iterable[Run]) -> bytes:
-    """Return the bytes of runs: for each the distance to the one before in source and target, and its
-    length.
-    """
+    """Return runs as compressed bytes: the distance of each from the last one in both logs, and length."""
     out = bytearray()
     source = target = 0
     for run in runs:
