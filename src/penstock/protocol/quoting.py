@@ -14,8 +14,8 @@ def literal(value: object) -> str:
     """Return a Python literal that evaluates to `value`.
 
     Only None and exact instances of bool, int, float, str and bytes are accepted, because the `repr` of
-    another type, or of a subclass, is whatever that class returns. Strings and bytes are in double quotes if
-    that needs no escape, as the formatter of generated modules writes them.
+    another type, or of a subclass, may be any text that the class returns. Strings and bytes are in double
+    quotes if that needs no escape, as the formatter of generated modules writes them.
 
     Raises:
         ValueError: the value is of another type, or a float without a literal (nan, inf).

@@ -362,7 +362,7 @@ def topic_dataset(
         key_partitioner: how producers chose partitions by keys, as `partitioner` of `penstock.read_topic`: a
             filter for keys then reads only their partitions.
         dense: your promise that each offset has a record (never any compaction or transactions), so that
-            counts and offsets are answered without reading. No broker can tell that.
+            counts and offsets are answered without reading. No broker can confirm that.
         config: more options of a consumer, by their dotted names.
         registry: the URL of a schema registry, its settings, or a `penstock.registry.RegistryClient`.
         schema: the reader's schema of values; by default the newest that the registry has for the topic.

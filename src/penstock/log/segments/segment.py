@@ -1,7 +1,7 @@
 """A segment on disk: one `.log` file with its two indexes, appended to and read.
 
 Appends write to the log file and to no other; reads return regions of it. The position of an offset
-is found in three steps, the cheapest first: positions remembered from the last reads and the last append,
+is found in three steps, the cheapest first: cached positions of the last reads and the last append,
 the index in memory, and a walk over the few headers between two index entries.
 
 Missing data is an error: the walk over a sealed segment must end where the file does, with the last offset

@@ -4,7 +4,7 @@ A request's header has its version; a message that is stored in a topic or sent 
 has its version in front of it. Kafka has three forms:
 
 - most carry two bytes of version: consumer protocol, values of `__consumer_offsets` and similar topics;
-- keys of coordinators carry two bytes that tell the record's type, the API key of the key;
+- keys of coordinators carry two bytes for the type of the record, the API key of the key;
 - metadata records (KRaft and tiered storage) carry three unsigned varints: the version of this
   frame, which is 1, the API key, and the version.
 
