@@ -27,7 +27,7 @@ WRITE_S_MAX = UNCERTAIN_FILES_S / 2
 
 
 class OtherWriterError(PenstockError):
-    """Another process has committed to the same table under the same writer name; it was faster."""
+    """Another process has committed to the same table under the same writer name before this one."""
 
 
 class OvertakenError(Exception):
@@ -189,7 +189,7 @@ class Tidied:
 
 
 class LakeTable(Protocol):
-    """A table as one writer uses it."""
+    """One table of the lake, with the operations of one writer."""
 
     @property
     def title(self) -> str:

@@ -218,7 +218,7 @@ class Bounds:
 
 
 def check_positions(positions: Positions, topic: str, topic_id: str | None) -> None:
-    """Check that positions are of a topic.
+    """Check that the positions in a table belong to this topic, by its name and id.
 
     Raises:
         ConfigError: the positions are of another topic, or of one that was deleted since.

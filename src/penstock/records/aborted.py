@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 
 class AbortedTransactions:
-    """The aborted transactions of one fetch, to ask of each batch in offset order whether it was aborted."""
+    """The aborted transactions of one fetch; `is_aborted` is called for each batch, in offset order."""
 
     __slots__ = ("_active", "_upcoming")
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        """`aborted` holds (producer id, first offset) pairs, in any order."""
+        """Begin with `aborted`: pairs of (producer id, first offset), in any order."""
         self._upcoming = deque(sorted((first_offset, producer_id) for producer_id, first_offset in aborted))
         self._active: set[int] = set()
 

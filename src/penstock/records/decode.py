@@ -269,7 +269,7 @@ class _Decoder:
                 )
 
     def _share_done(self) -> float:
-        """Return the decoded share of the input, or of the piece; the guess of memory to allocate uses it."""
+        """Return the decoded share of the input, or of the piece, from which array sizes are guessed."""
         if self._piece_bytes:
             return min((self._rows.size_bytes + self._group_bytes) / self._piece_bytes, 1.0)
         return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0

@@ -289,7 +289,7 @@ def decode_some(
     partition: int,
     record_class: type[Record] = Record,
 ) -> tuple[list[Record], int]:
-    """Decode `count` records from `position` on; return them, as `record_class`, and the position behind.
+    """Decode `count` records from `position` on; return (the records as `record_class`, next position).
 
     `base_offset` and `base_timestamp` are those of the batch; `appended_at` is the timestamp of all records,
     or None if each has its own.

@@ -158,7 +158,7 @@ class Follower:
                 self._follow(fetcher, tp, first[tp], topic_id)
 
     async def _handle(self, fetcher: Fetcher, cursor: Cursor, error: PenstockError) -> None:
-        """On OFFSET_OUT_OF_RANGE, continue at the partition's first record; raise every other error."""
+        """Continue at a partition's first record after OFFSET_OUT_OF_RANGE; raise every other error."""
         if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise error
         tp = cursor.tp

@@ -215,7 +215,7 @@ class Mirror:
 
 @contextlib.contextmanager
 def _of_source() -> Iterator[None]:
-    """Turn a NetworkError of the source into `_SourceAwayError`, to tell it from one of the target."""
+    """Raise `_SourceAwayError` for a NetworkError in the block, to distinguish source and target."""
     try:
         yield
     except NetworkError as error:

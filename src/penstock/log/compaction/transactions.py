@@ -42,7 +42,7 @@ class Fate(Enum):
 
 
 class TransactionsOfPass:
-    """The transactions that one pass of compaction over a log has met so far, from a first offset on."""
+    """The state of transactions during one pass of compaction over a log, from a first offset on."""
 
     def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
         self._spans: dict[int, tuple[list[int], list[int]]] = {}

@@ -26,11 +26,11 @@ class Length:
         self.null = bias - 1
 
     def of(self, local: str) -> str:
-        """Return a Python expression for the number to send for a value."""
+        """Return a Python expression for the length or count to send for the value `local`."""
         return f"len({local}) + 1" if self.bias else f"len({local})"
 
     def is_present(self, sent: str) -> str:
-        """Return a Python condition for: the number sent announces a value, not null."""
+        """Return a Python condition that is true if the number `sent` announces a value, not null."""
         return sent if self.bias else f"{sent} >= 0"
 
     def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:

@@ -77,13 +77,13 @@ class UnpackBudget:
         )
 
     def trial(self) -> UnpackBudget:
-        """Return a copy of this budget for an attempt that may fail; `settle` takes the copy over."""
+        """Return a copy of this budget for an attempt that may fail; `settle` then subtracts what it used."""
         trial = UnpackBudget(self.bytes_max, self.records_max, self.pause)
         trial.settle(self)
         return trial
 
     def settle(self, other: UnpackBudget) -> None:
-        """Set what is left to what is left of `other`, the trial budget of an attempt that succeeded."""
+        """Adopt the remaining bytes and records of `other`, the `trial` copy of an attempt that succeeded."""
         self.bytes_left, self.records_left = other.bytes_left, other.records_left
         self.written_left = other.written_left
 

@@ -47,7 +47,7 @@ def _blocks(data: memoryview) -> Iterator[memoryview]:
 
 
 def block_size(block: memoryview) -> int:
-    """Return the decompressed size of a raw block, which begins with it as an unsigned varint."""
+    """Return the decompressed size of a raw block, from the unsigned varint at the block's beginning."""
     size = shift = position = 0
     while True:
         byte = block[position]

@@ -108,7 +108,7 @@ class SinkDriver:
         rows: int = 0,
         topic_ids: TopicIds = frozenset(),
     ) -> tuple[TaskTransaction, ...]:
-        """Commit the rows of `batch` once: those of `transactions`, or those of an earlier decision about it.
+        """Commit the rows of `batch` exactly once: those of `transactions`, or of an earlier decision.
 
         `topic_ids` are the ids of the topics that have the rows.
 

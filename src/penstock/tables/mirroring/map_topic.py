@@ -68,7 +68,7 @@ class MapTopic:
         self._due: dict[str, bytes | None] = {}
 
     def create(self, admin: Admin) -> None:
-        """Create the topic, unless it exists.
+        """Create the compacted topic of the maps, unless it exists.
 
         Raises:
             KafkaError: the cluster refuses.
@@ -81,7 +81,7 @@ class MapTopic:
                 raise
 
     def load(self, consumer: Consumer) -> None:
-        """Read the whole topic into memory.
+        """Read all records of the topic of the maps into memory.
 
         Raises:
             KafkaError: the topic may not be read.
