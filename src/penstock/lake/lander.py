@@ -269,10 +269,7 @@ class Lander:
 
     @property
     def _is_begun(self) -> bool:
-        """Whether another process would begin at the same positions as this one.
-
-        It would if they are committed, or are the topic's beginning.
-        """
+        """Whether a restart would begin at the same offsets: the topic's beginning, or committed ones."""
         return self._settings.start != "latest" or self.positions.batch >= 0
 
     def _shape_before_records(self) -> RowShape | None:

@@ -63,7 +63,7 @@ def duration_ms(option: str, text: str) -> int:
 
 
 def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicPartition, int]:
-    """Return the number of each partition in a JSON text; each number is `lowest` or more.
+    """Return the offset or time of each partition in a JSON text; each is at least `lowest`.
 
     Raises:
         ConfigError: the text has another form.

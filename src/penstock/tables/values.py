@@ -93,7 +93,7 @@ class Values:
 
     @property
     def fetched(self) -> tuple[str, ...]:
-        """The columns to read: the requested ones, those that place dead letters, and headers for schemas."""
+        """The columns to fetch: requested ones, topic, partition and offset, and headers for a registry."""
         more = (*PLACES, *(("headers",) if self.has_registry else ()))
         return (*self.columns, *(name for name in more if name not in self.columns))
 

@@ -463,7 +463,10 @@ def _lock(path: str) -> int:
 
 
 def _offsets_or_none(path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint; none, with a warning, if it is damaged: they only save work."""
+    """Return the offsets in a checkpoint, or none with a warning if it is damaged.
+
+    Checkpoints only save work: the logs have the offsets too.
+    """
     try:
         return read_offsets(path)
     except StorageError as error:

@@ -34,7 +34,7 @@ class Length:
         return sent if self.bias else f"{sent} >= 0"
 
     def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
-        """Write the lines for a number that is no length: anything but an allowed null is an error."""
+        """Write the lines that raise DecodeError for a negative length, except for an allowed null."""
         if not nullable:
             out.line(out.refuse("null or of negative length"))
         elif not self.bias:

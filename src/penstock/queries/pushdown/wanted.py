@@ -160,7 +160,7 @@ def _numbers(column: str, operator: str, value: object) -> Wanted | None:
 
 
 def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
-    """Return (first whole number that fits, the number after the last); None means no bound."""
+    """Return (first, end) of the whole numbers that ``operator value`` allows; None means no bound."""
     return {
         "==": (value, value + 1),
         "<": (None, value),

@@ -250,7 +250,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def _python_for(master: str) -> str:
-    """Return the path of the workers' Python; for a local master, that of the program that starts it."""
+    """Return the path of the workers' Python; with a local master, a small program that starts it."""
     import pyspark
 
     return worker_python(Path(pyspark.__file__).parent) if is_local(master) else sys.executable
