@@ -194,7 +194,7 @@ class SegmentedLog(ABC):
             segment.append_many(batches, len(batches), entries, now_ms)
 
     def _make_room(self, segment: Segment, first_offset: int, last_offset: int, now_ms: int) -> Segment:
-        """Roll to a new segment and return it; return an empty segment if the batch fits its base offset."""
+        """Return `segment` if it is empty and large enough for the next batch, else a new segment."""
         if segment.size == 0 and last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
             return segment
         return self._roll(first_offset, now_ms)
